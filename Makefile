@@ -1,0 +1,52 @@
+# Everything a fresh clone needs: each target makes the environment in .venv first, once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+JOBS ?= 2
+
+.PHONY: help install demo test lint format bench clean
+
+help:
+	@echo "make demo    repair a broken training script and show cause, patch and proof"
+	@echo "make test    run the tests"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   time autofix check against TorchFix on 200 generated files"
+	@echo "make format  format the sources"
+	@echo "make clean   remove the environment and all caches"
+
+install: $(READY)
+
+# The lock holds every package by version, torch and hatchling included, so that nothing is looked up a second time.
+$(READY): pyproject.toml requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "autofix needs Python 3.11 or newer, and $(PYTHON) is `$(PYTHON) --version 2>&1`: try make PYTHON=python3.12" >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+# `autofix run` ends with 0 only if the patch is proved.
+demo: $(READY)
+	$(BIN)/autofix run fixtures/detach_stored/broken.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,227 @@
+"""The command line: parse, call one function of :mod:`autofix.commands`, exit.
+
+Imports nothing but click before it knows what to do, so that ``--help`` and ``--version`` cost nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from autofix import __version__
+from autofix.exits import TABLE, Exit
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+EXISTING = click.Path(exists=True, path_type=Path)
+SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
+FORMAT = click.Choice(["text", "json"])
+
+
+def examples(*lines: str) -> str:
+    """Return a closing part of a help text that keeps its line breaks."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def volume(command: Command) -> Command:
+    """Add ``-q`` and ``-v``."""
+    quiet = click.option("-q", "--quiet", is_flag=True, help="Print results alone: no notes, no summary.")
+    verbose = click.option("-v", "--verbose", is_flag=True, help="Say more: remedies, refused candidates, tracebacks.")
+    return quiet(verbose(command))
+
+
+def output_format(command: Command) -> Command:
+    return click.option(
+        "--output-format", type=FORMAT, default="text", show_default=True, help="json is described in the README."
+    )(command)
+
+
+def limits(command: Command) -> Command:
+    """Add the options that bound an execution."""
+    options = [
+        click.option(
+            "--steps",
+            type=click.IntRange(min=1),
+            default=20,
+            show_default=True,
+            help="Judge the patched script on so many optimizer steps past the failure.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            default=300.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Stop each run after so long.",
+        ),
+        click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers in both runs."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="\b\nExit codes:\n" + "\n".join(f"  {line}" for line in TABLE.split("\n")),
+)
+@click.version_option(__version__, "-V", "--version", prog_name="autofix", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find the mistakes that make PyTorch's autograd fail, repair them, and prove each patch by running it.
+
+    \b
+    Examples:
+      autofix check .              find mistakes; runs nothing
+      autofix run train.py         find, repair, and prove by running the script before and after
+      autofix rule                 what can be found and repaired
+    """
+
+
+@cli.command(
+    short_help="Find mistakes by reading the source; --diff and --fix repair them.",
+    epilog=examples(
+        "autofix check                         all Python files below this folder",
+        "autofix check --diff src | git apply  review the patch elsewhere, then apply it",
+        "autofix check --fix train.py          repair in place",
+        "autofix check --fix - < in.py > out.py",
+    )
+)
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@click.option("--fix", is_flag=True, help="Repair the files in place; with -, write the result to standard output.")
+@click.option("--diff", is_flag=True, help="Print one patch for all files, and write nothing.")
+@click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
+@click.option("--stdin-filename", metavar="PATH", help="What to call standard input in reports.")
+@click.option("--absolute", is_flag=True, help="Print absolute paths, for programs that cannot take relative ones.")
+@output_format
+@volume
+def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
+    """Find mistakes in PATHS (default: this folder; - is standard input) by reading the source.  Runs nothing."""
+    standard_input = Path("-") in paths
+    if standard_input and len(paths) > 1:
+        raise click.UsageError("- cannot be combined with other paths.")
+    if fix and diff:
+        raise click.UsageError("--fix and --diff exclude each other.")
+    as_json = output_format == "json"
+    if as_json and (diff or (fix and standard_input)):
+        raise click.UsageError("JSON holds the patch already, and only it: leave out --diff, and --fix with -.")
+    from autofix import commands
+
+    return commands.check(paths or (Path(),), fix=fix, diff=diff, as_json=as_json, **options)
+
+
+@cli.command(
+    short_help="Repair one script, and prove the repair by running it.",
+    epilog=examples(
+        "autofix run train.py                     show cause, patch and proof; write nothing",
+        "autofix run --fix train.py --epochs 3    write the patch if it is proved",
+        "autofix run --python .venv/bin/python --steps 5 train.py",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("script", type=SCRIPT)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--fix", is_flag=True, help="Write the patch, if it is proved.")
+@click.option("--diff", is_flag=True, help="Print the patch alone, if it is proved.")
+@limits
+@output_format
+@volume
+def run(script: Path, fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
+    """Repair SCRIPT and prove it: run it as it is and as it is patched, and compare.
+
+    ARGS are handed to the script; autofix's own options stand before SCRIPT.
+    """
+    if diff and (fix or output_format == "json"):
+        raise click.UsageError("--diff prints the patch alone: leave out --fix and --output-format json.")
+    from autofix import commands
+
+    return commands.run(script, fix=fix, diff=diff, as_json=output_format == "json", **options)
+
+
+@cli.command(
+    short_help="Judge a repair that somebody else made.",
+    epilog=examples(
+        "autofix prove train.py train_by_hand.py",
+        "autofix prove --output-format json before.py after.py --epochs 3",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("broken", type=SCRIPT)
+@click.argument("fixed", type=SCRIPT)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@limits
+@output_format
+@volume
+def prove(broken: Path, fixed: Path, output_format: str, **options: Any) -> Exit:
+    """Run BROKEN and FIXED, a repair that somebody else made, and say what the repair shows and where it falls short.
+
+    ARGS are handed to both scripts; autofix's own options stand before BROKEN.
+    """
+    from autofix import commands
+
+    return commands.prove(broken, fixed, as_json=output_format == "json", **options)
+
+
+@cli.command(
+    short_help="Accept or refuse patches hunk by hunk.",
+    epilog=examples(
+        "autofix review             every patch below this folder, hunk by hunk",
+        "yes | autofix review src   accept all of them",
+    )
+)
+@click.argument("paths", nargs=-1, type=EXISTING)
+@click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
+@volume
+def review(paths: tuple[Path, ...], **options: Any) -> Exit:
+    """Show the patches for PATHS hunk by hunk, with the reason for each, and apply those that you accept.
+
+    Answers are those of git add -p: y, n, a, d, q, ?.
+    """
+    from autofix import commands
+
+    return commands.review(paths or (Path(),), **options)
+
+
+@cli.command(
+    short_help="Explain the mistakes that autofix knows.",
+    epilog=examples(
+        "autofix rule          a line for each mistake",
+        "autofix rule AF100    problem, cause, fix, and its limits",
+    )
+)
+@click.argument("code", required=False)
+def rule(code: str | None) -> Exit:
+    """Explain the mistakes that autofix knows: all of them in a line each, or CODE at length."""
+    from autofix import commands
+
+    return commands.rule(code)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.  Never raises."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a path or a message may hold what the terminal's encoding lacks
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = cli.main(args=arguments, prog_name="autofix", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        return Exit.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return Exit.FAILED
+    except BrokenPipeError:  # the reader, say `head`, has seen enough; keep the interpreter from complaining at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILED
+    except Exception:
+        traceback.print_exc()
+        click.echo("autofix failed: this is a bug, please report it with the lines above.", err=True)
+        return Exit.FAILED
+    return int(code or 0)

@@ -1,0 +1,426 @@
+"""What each command does: call the engine or the proof, print the report, return the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from autofix import check as checker
+from autofix import engine, files
+from autofix.check import Problem, Result
+from autofix.engine import Finding
+from autofix.exits import Exit
+from autofix.report import lines, machine
+from autofix.report.terminal import Printer, wants_colour
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from autofix.prove import Certificate, Limits
+    from autofix.repair import Repair
+
+# check ---------------------------------------------------------------------------------------------------------------
+
+
+def check(
+    paths: Sequence[Path],
+    *,
+    fix: bool,
+    diff: bool,
+    as_json: bool,
+    select: Sequence[str],
+    stdin_filename: str | None,
+    absolute: bool,
+    quiet: bool,
+    verbose: bool,
+) -> Exit:
+    """Analyse *paths* and print findings, or one patch, or write the patched files."""
+    codes = selected(select)
+    standard_input = paths[0] == Path(files.STANDARD_INPUT)
+    outcomes: Iterable[Result | Problem]
+    if standard_input:
+        outcomes = [examine_standard_input(stdin_filename, codes, fix=fix)]
+    else:
+        found = files.discover(paths)
+        if not found:
+            tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
+        outcomes = watched(checker.check(found, select=codes, from_root=absolute), len(found))
+    report = Report(verbose=verbose)
+    for outcome in outcomes:
+        report.add(outcome)
+
+    if diff:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(report.patch())
+        return report.exit(Exit.LEFT if report.changed else Exit.CLEAN)
+    if fix and standard_input:
+        report.write_standard_output()
+    elif fix:
+        report.write()
+    left = report.left(codes) if fix else report.findings()
+    if as_json:
+        print(machine.render(report.document()))
+    else:
+        printer = Printer(sys.stderr if fix and standard_input else sys.stdout)
+        for finding in left:
+            print_finding(printer, finding, quiet=quiet, verbose=verbose)
+        if not quiet and (left or not report.problems):
+            printer.line(lines.summary(left, len(report.results), fixed=report.fixed))
+    return report.exit(Exit.LEFT if left else Exit.CLEAN)
+
+
+class Report:
+    """The outcomes of one call: those that succeeded, and those that are reported on standard error as they come."""
+
+    def __init__(self, *, verbose: bool) -> None:
+        self.verbose = verbose
+        self.results: list[Result] = []
+        self.problems: list[Problem] = []
+        self.written: list[Result] = []
+
+    @property
+    def changed(self) -> list[Result]:
+        return [result for result in self.results if result.analysis.patched != result.file.text]
+
+    def add(self, outcome: Result | Problem) -> None:
+        if isinstance(outcome, Problem):
+            self.problems.append(outcome)
+            tell(str(outcome))
+            if self.verbose and outcome.trace:
+                tell(outcome.trace)
+            return
+        self.results.append(outcome)
+        if self.verbose:
+            tell(f"{outcome.file.name}: {lines.count(len(outcome.analysis.findings), 'mistake')}")
+
+    def findings(self) -> list[Finding]:
+        return [finding for result in self.results for finding in result.analysis.findings]
+
+    @property
+    def fixed(self) -> int:
+        """How many mistakes were repaired on disk."""
+        return sum(finding.fixed for result in self.written for finding in result.analysis.findings)
+
+    def left(self, select: Sequence[str] | None) -> list[Finding]:
+        """Return what is left to find in the files as they are now: positions move when lines above them change."""
+        found: list[Finding] = []
+        for result in self.results:
+            unfixed = [finding for finding in result.analysis.findings if not finding.fixed]
+            if result not in self.written:
+                found += result.analysis.findings
+            elif unfixed:
+                found += engine.analyse(result.analysis.patched, result.file.name, select=select).findings
+        return found
+
+    def patch(self) -> bytes:
+        """Return one patch for all files that can take theirs."""
+        from autofix.patch import Change, patch
+
+        changes = []
+        for result in self.changed:
+            try:
+                after = files.check_result(result.file, result.analysis.patched)
+            except files.FileError as error:
+                self.add(Problem.of(error))
+            else:
+                changes.append(Change(result.file.name, result.file.data, after))
+        return patch(changes)
+
+    def write(self) -> None:
+        for result in self.changed:
+            try:
+                files.write(result.path, result.file, result.analysis.patched)
+            except files.FileError as error:
+                self.add(Problem.of(error))
+            else:
+                self.written.append(result)
+
+    def write_standard_output(self) -> None:
+        """Write the patched text; the text as it came where there is none, for an editor takes this for its buffer."""
+        sys.stdout.flush()
+        for result in self.results:
+            try:
+                data = files.check_result(result.file, result.analysis.patched)
+            except files.FileError as error:
+                self.add(Problem.of(error))
+                data = result.file.data
+            else:
+                self.written.append(result)
+            sys.stdout.buffer.write(data)
+
+    def document(self) -> machine.Json:
+        patch = patch_text(self.changed)
+        written = [result.file.name for result in self.written]
+        return machine.check_document(self.findings(), self.problems, patch, files=len(self.results), written=written)
+
+    def exit(self, code: Exit) -> Exit:
+        """Return *code*, unless a problem asks for more."""
+        if any(problem.trace for problem in self.problems):
+            return Exit.FAILED
+        return Exit.LEFT if self.problems else code
+
+
+def examine_standard_input(name: str | None, select: Sequence[str] | None, *, fix: bool) -> Result | Problem:
+    name = files.STDIN_NAME if name is None else files.display_name(Path(name))
+    data = sys.stdin.buffer.read()
+    try:
+        file = files.decode(data, name)
+    except files.FileError as error:
+        outcome: Result | Problem = Problem.of(error)
+    else:
+        outcome = checker.check_file(Path(name), file, select=select)
+    if fix and isinstance(outcome, Problem):
+        sys.stdout.buffer.write(data)
+    return outcome
+
+
+def print_finding(printer: Printer, finding: Finding, *, quiet: bool, verbose: bool) -> None:
+    told = list(lines.finding_lines(finding))
+    for line in told[:1] if quiet else told:
+        printer.line(*line)
+    if verbose and finding.remedy:
+        printer.line((lines.location(finding.cause), "dim"), ": ", ("help", "cyan"), f": {finding.remedy}")
+
+
+def patch_text(results: Iterable[Result]) -> str:
+    """Return the patch of *results* as text, each file's part in its encoding; one that cannot have it is left out."""
+    from autofix.patch import Change, patch
+
+    parts = []
+    for result in results:
+        try:
+            after = files.check_result(result.file, result.analysis.patched)
+        except files.FileError:
+            continue
+        part = patch([Change(result.file.name, result.file.data, after)])
+        parts.append(part.decode(result.file.encoding, "replace"))
+    return "".join(parts)
+
+
+# run and prove -------------------------------------------------------------------------------------------------------
+
+
+class Bounds(TypedDict):
+    """The options of ``run`` and ``prove`` that bound an execution."""
+
+    steps: int
+    timeout: float
+    python: str | None
+    seed: int
+
+
+def run(
+    script: Path,
+    *,
+    args: Sequence[str],
+    fix: bool,
+    diff: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **bounds: Unpack[Bounds],
+) -> Exit:
+    """Repair *script* and prove the repair.  Only a proved patch is written, or handed to a program."""
+    from autofix.repair import repair
+
+    try:
+        file = files.read(script)
+        with busy(f"running {script} as it is and as it is patched"):
+            outcome = repair(script, tuple(args), limits(bounds))
+    except (files.FileError, engine.SourceError) as error:
+        tell(str(Problem.of(error)))
+        return Exit.LEFT
+    result = Result(script, file, outcome.analysis)
+    report = Report(verbose=verbose)
+    report.results = [result]
+    proved = outcome.certificate is not None and outcome.certificate.proved
+    if fix and proved:
+        report.write()
+    if as_json:
+        written = [result.file.name for result in report.written]
+        print(machine.render(machine.repair_document(outcome, patch_text(report.changed), written)))
+    elif diff:
+        print_proved_patch(result, outcome)
+    else:
+        print_repair(Printer(sys.stdout), outcome, patch_text(report.changed), quiet=quiet, verbose=verbose)
+        if report.written:
+            print(f"Wrote {file.name}.")
+        elif proved and not fix and not quiet:
+            print("Nothing was written; --fix writes the patch.")
+    return report.exit(Exit.CLEAN if proved or nothing_to_repair(outcome) else Exit.LEFT)
+
+
+def nothing_to_repair(outcome: Repair) -> bool:
+    """Whether the script ran, and nothing was found in it."""
+    return outcome.certificate is None and not outcome.analysis.findings
+
+
+def print_proved_patch(result: Result, outcome: Repair) -> None:
+    """Print the patch as bytes, for a program to take; without a proof, the reason on standard error instead."""
+    from autofix.patch import Change, patch
+    from autofix.report import story
+
+    if outcome.certificate is None or not outcome.certificate.proved:
+        closing = "".join(piece if isinstance(piece, str) else piece[0] for piece in story.closing(outcome.certificate))
+        tell(" ".join(filter(None, [closing, outcome.note])))
+        return
+    after = files.check_result(result.file, result.analysis.patched)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(patch([Change(result.file.name, result.file.data, after)]))
+
+
+def print_repair(printer: Printer, outcome: Repair, patch: str, *, quiet: bool, verbose: bool) -> None:
+    """Print cause, patch and proof."""
+    from autofix.report import story
+
+    analysis, certificate = outcome.analysis, outcome.certificate
+    if not quiet:
+        for line in story.tell(analysis.findings, analysis.source, everything=verbose):
+            printer.line(*line)
+    if patch:
+        printer.patch(patch)
+        printer.line()
+    if certificate is not None:
+        print_certificate(printer, certificate, quiet=quiet, verbose=verbose)
+    if verbose or certificate is None or not certificate.proved:
+        for reason in outcome.refused:
+            printer.line(("refused", "yellow"), f": {reason}")
+    if outcome.note:
+        printer.line(outcome.note)
+
+
+def prove(
+    broken: Path,
+    fixed: Path,
+    *,
+    args: Sequence[str],
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **bounds: Unpack[Bounds],
+) -> Exit:
+    """Hold a repair that somebody else made to the same proof."""
+    from autofix import prove as prover
+
+    for path in (broken, fixed):
+        try:
+            files.read(path)
+        except files.FileError as error:
+            tell(str(error))
+            return Exit.LEFT
+    with busy(f"running {broken} and {fixed}"):
+        scripts = [prover.Script(path, args=tuple(args)) for path in (broken, fixed)]
+        certificate = prover.prove(scripts[0], scripts[1], limits(bounds))
+    if as_json:
+        print(machine.render(machine.prove_document(certificate)))
+    else:
+        print_certificate(Printer(sys.stdout), certificate, quiet=quiet, verbose=verbose)
+    return Exit.CLEAN if certificate.proved else Exit.LEFT
+
+
+def limits(bounds: Bounds) -> Limits:
+    from autofix.prove import Limits
+
+    python = bounds["python"] or sys.executable
+    return Limits(python=python, steps=bounds["steps"], timeout=bounds["timeout"], seed=bounds["seed"])
+
+
+def print_certificate(printer: Printer, certificate: Certificate, *, quiet: bool, verbose: bool) -> None:
+    from autofix.report import story
+
+    if not quiet:
+        for line in story.proof_table(certificate):
+            printer.line(*line)
+    if verbose:
+        for line in story.runs(certificate):
+            printer.line(*line)
+    printer.line(*story.closing(certificate))
+
+
+# review and rule -----------------------------------------------------------------------------------------------------
+
+
+def review(paths: Sequence[Path], *, select: Sequence[str], quiet: bool, verbose: bool) -> Exit:
+    """Let a person choose among the hunks of every patch."""
+    from autofix.review import Reviewer
+
+    report = Report(verbose=verbose)
+    found = files.discover(paths)
+    for outcome in watched(checker.check(found, select=selected(select)), len(found)):
+        report.add(outcome)
+    reviewer = Reviewer(Printer(sys.stdout), quiet=quiet)
+    for problem in reviewer.review(report.changed):
+        report.add(problem)
+    return report.exit(Exit.CLEAN)
+
+
+def rule(code: str | None) -> Exit:
+    """Print the catalogue, or one page of it."""
+    from autofix.report import catalogue
+    from codemods.registry import all_codemods
+
+    printer = Printer(sys.stdout)
+    known = all_codemods()
+    if code is None:
+        for line in catalogue.contents(known):
+            printer.line(*line)
+        return Exit.CLEAN
+    asked = [codemod for codemod in known if codemod.code == code.upper() or codemod.name == code.lower()]
+    if not asked:
+        raise click.ClickException(f"no mistake is called {code}; `autofix rule` lists them all.")
+    for codemod in asked:
+        for line in catalogue.page(codemod):
+            printer.line(*line)
+    return Exit.CLEAN
+
+
+def selected(select: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the codes and prefixes of ``--select``.  Raises :class:`click.UsageError` for one that selects nothing."""
+    codes = [code.strip().upper() for option in select for code in option.split(",") if code.strip()]
+    if not codes:
+        return None
+    from codemods.registry import all_codemods
+
+    known = {codemod.code for codemod in all_codemods()}
+    for code in codes:
+        if not any(one.startswith(code) for one in known):
+            raise click.UsageError(f"--select {code} selects nothing; known codes: {', '.join(sorted(known))}.")
+    return tuple(codes)
+
+
+# While a person waits ------------------------------------------------------------------------------------------------
+
+
+def tell(message: str) -> None:
+    """Print one message on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def watched(outcomes: Iterator[Result | Problem], total: int) -> Iterator[Result | Problem]:
+    """Pass *outcomes* on, under a progress bar where a person watches and the wait is long enough to wonder."""
+    if total < 50 or not wants_colour(sys.stderr):
+        yield from outcomes
+        return
+    yield next(outcomes)  # starts the worker processes, which must not be forked beside rich's thread
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("checking", total=total, completed=1)
+        for outcome in outcomes:
+            progress.advance(task)
+            yield outcome
+
+
+def busy(what: str) -> AbstractContextManager[object]:
+    """Show that something runs, where a person watches."""
+    if not wants_colour(sys.stderr):
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)

@@ -1,0 +1,50 @@
+"""Findings as lines that people, editors and ``grep`` read alike: ``path:line:column: CODE message``.
+
+Every place in a finding's story has a line of its own, in the form that compilers give their notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from autofix.engine import Finding
+from autofix.report.terminal import Piece
+from codemods.facts import Role, Span
+
+
+def finding_lines(finding: Finding) -> Iterator[tuple[Piece, ...]]:
+    """Yield the line of the cause, then one note for each other place, in the order of the story."""
+    mark: Piece = ("[*] ", "cyan") if finding.fixed else ""
+    yield ((location(finding.cause), "bold"), ": ", (finding.code, "bold red"), " ", mark, finding.message)
+    for span, phrase in other_places(finding):
+        yield ((location(span), "dim"), ": ", ("note", "cyan"), f": {phrase}")
+
+
+def other_places(finding: Finding) -> Iterator[tuple[Span, str]]:
+    """Yield each place but the cause, with all that happens there."""
+    places: dict[Span, list[Role]] = {}
+    for role in finding.roles():
+        places.setdefault(role.span, []).append(role)
+    places.pop(finding.cause, None)
+    for span, roles in places.items():
+        yield span, ", and ".join(dict.fromkeys(role.phrase for role in roles))
+
+
+def location(span: Span) -> str:
+    """Return ``path:line:column``, both counted from 1, as editors take it."""
+    return f"{span.path}:{span.line}:{span.column + 1}"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0) -> str:
+    """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*."""
+    if fixed:
+        return f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left." if findings else ".")
+    if not findings:
+        return f"No mistakes found in {count(files, 'file')}."
+    fixable = sum(finding.fixed for finding in findings)
+    hint = f"{fixable} fixable with --fix" if fixable else "no sure fix"
+    return f"Found {count(len(findings), 'mistake')} ({hint})."

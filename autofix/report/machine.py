@@ -1,0 +1,131 @@
+"""Findings, patch and proof as JSON, in the form that README.md documents under "JSON".
+
+Lines and columns count from 1, columns in code points, and an end is exclusive.  A field may be added without notice;
+when one changes its meaning or goes, :data:`VERSION` rises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from autofix import __version__
+from autofix.engine import Finding
+from codemods.facts import Role, Span
+
+if TYPE_CHECKING:
+    from autofix.check import Problem
+    from autofix.prove import Certificate, Point, RunRecord
+    from autofix.repair import Repair
+
+VERSION = 1
+Json = dict[str, Any]
+
+
+def render(document: Json) -> str:
+    """Return *document* as text: ASCII only, so that no terminal can spoil it, and without NaN, which is not JSON."""
+    return json.dumps(finite(document), indent=2, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """Return *value* with floats that JSON does not know (NaN and the infinities) as strings."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def check_document(
+    findings: Iterable[Finding], problems: Iterable[Problem], patch: str, *, files: int, written: Sequence[str]
+) -> Json:
+    return header("check") | {
+        "files": files,
+        "findings": [finding_object(finding) for finding in findings],
+        "problems": [problem_object(problem) for problem in problems],
+        "patch": patch,
+        "written": list(written),
+    }
+
+
+def repair_document(outcome: Repair, patch: str, written: Sequence[str]) -> Json:
+    certificate = outcome.certificate
+    return header("run") | {
+        "findings": [finding_object(finding) for finding in outcome.analysis.findings],
+        "patch": patch,
+        "proof": None if certificate is None else certificate_object(certificate),
+        "refused": list(outcome.refused),
+        "note": outcome.note,
+        "written": list(written),
+    }
+
+
+def prove_document(certificate: Certificate) -> Json:
+    return header("prove") | {"proof": certificate_object(certificate)}
+
+
+def header(command: str) -> Json:
+    return {"version": VERSION, "autofix": __version__, "command": command}
+
+
+def finding_object(finding: Finding) -> Json:
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "certainty": finding.certainty.value,
+        "fixed": finding.fixed,
+        "remedy": finding.remedy,
+        "roles": [role_object(role, finding) for role in finding.roles()],
+    }
+
+
+def role_object(role: Role, finding: Finding) -> Json:
+    marks: Json = {"name": role.name, "cause": role.span == finding.cause, "phrase": role.phrase}
+    return marks | place(role.span)
+
+
+def place(span: Span) -> Json:
+    return {
+        "file": span.path,
+        "start": {"line": span.line, "column": span.column + 1},
+        "end": {"line": span.end_line, "column": span.end_column + 1},
+    }
+
+
+def problem_object(problem: Problem) -> Json:
+    return {"file": problem.name, "line": problem.line, "column": problem.column, "reason": problem.reason}
+
+
+def certificate_object(certificate: Certificate) -> Json:
+    return {
+        "proved": certificate.proved,
+        "verdict": str(certificate.verdict),
+        "points": [point_object(point) for point in certificate.points],
+        "before": None if certificate.before is None else run_object(certificate.before),
+        "after": None if certificate.after is None else run_object(certificate.after),
+    }
+
+
+def point_object(point: Point) -> Json:
+    return {
+        "number": point.number,
+        "name": point.name,
+        "verdict": str(point.verdict),
+        "detail": point.detail,
+        "figures": dict(point.figures),
+    }
+
+
+def run_object(run: RunRecord) -> Json:
+    error = run.error
+    return {
+        "outcome": str(run.outcome),
+        "error": None if error is None else {"type": error.type, "message": error.message, "line": error.line},
+        "steps": run.steps,
+        "losses": list(run.losses),
+        "seconds": run.seconds,
+    }

@@ -1,0 +1,110 @@
+"""A repair as a person wants to read it: the cause in the user's own source, and what the patch has shown."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from autofix.engine import Finding
+from autofix.report.lines import count, finding_lines, location, other_places
+from autofix.report.terminal import Piece
+from codemods.facts import Span
+
+if TYPE_CHECKING:
+    from autofix.prove import Certificate
+
+Line = tuple[Piece, ...]
+
+WIDTH = 120
+TOLD = 1
+"""So many findings are shown with their source, the rest as the line of their cause: all must fit on one screen."""
+VERDICTS = {"passed": "green", "failed": "bold red", "not proved": "yellow"}
+
+
+def tell(findings: Sequence[Finding], source: str, *, everything: bool = False) -> Iterator[Line]:
+    """Yield the story of each finding in *source*."""
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    told = len(findings) if everything else TOLD
+    for finding in findings[:told]:
+        yield from excerpt(finding, lines)
+        yield ("",)
+    for finding in findings[told:]:
+        yield next(finding_lines(finding))
+    if findings[told:]:
+        yield ("",)
+
+
+def excerpt(finding: Finding, lines: Sequence[str]) -> Iterator[Line]:
+    """Yield the report's line and the lines of source that matter, the cause marked and every role underlined."""
+    yield ((location(finding.cause), "bold"), ": ", (finding.code, "bold red"), f" {finding.message}")
+    here: list[tuple[Span, str]] = [(finding.cause, cause_phrase(finding))]
+    for span, phrase in other_places(finding):
+        if span.path == finding.cause.path:
+            here.append((span, phrase))
+        else:
+            yield ((location(span), "dim"), ": ", ("note", "cyan"), f": {phrase}")
+    gutter = len(str(max(span.line for span, _ in here)))
+    last = None
+    for span, phrase in sorted(here, key=lambda item: item[0]):
+        if last is not None and span.line > last + 1:
+            yield ((" " * (gutter + 2) + " ...", "dim"),)
+        is_cause = span == finding.cause
+        style = "bold red" if is_cause else "cyan"
+        source = lines[span.line - 1] if span.line <= len(lines) else ""
+        if span.line != last:
+            margin = f"{'>' if is_cause else ' '} {span.line:>{gutter}} | "
+            yield ((margin, style if is_cause else "dim"), source[:WIDTH])
+        yield ((" " * (gutter + 3) + "| ", "dim"), underline(span, source, "^" if is_cause else "-", phrase, style))
+        last = span.line
+
+
+def cause_phrase(finding: Finding) -> str:
+    phrases = [role.phrase for role in finding.roles() if role.span == finding.cause]
+    return ", and ".join(dict.fromkeys(phrases)) or "here"
+
+
+def underline(span: Span, source: str, stroke: str, phrase: str, style: str) -> Piece:
+    """Return the strokes below *span*'s first line, and its phrase after them."""
+    end = span.end_column if span.end_line == span.line else len(source)
+    lead = "".join("\t" if char == "\t" else " " * columns(char) for char in source[: span.column])
+    strokes = stroke * max(1, sum(columns(char) for char in source[span.column : end].rstrip()))
+    return (f"{lead}{strokes} {phrase}", style)
+
+
+def columns(char: str) -> int:
+    """Return how many columns of a terminal *char* takes."""
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def proof_table(certificate: Certificate) -> Iterator[Line]:
+    """Yield the proof, one point a line, and the verdict."""
+    width = max((len(point.name) for point in certificate.points), default=0)
+    verdict_width = max(len(verdict) for verdict in VERDICTS)
+    for point in certificate.points:
+        verdict = str(point.verdict)
+        yield (
+            f"  {point.number} {point.name:<{width}}  ",
+            (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")),
+            f"  {point.detail}".rstrip(),
+        )
+
+
+def runs(certificate: Certificate) -> Iterator[Line]:
+    """Yield how far each run came."""
+    for name, run in (("before", certificate.before), ("after", certificate.after)):
+        if run is not None:
+            error = f", {run.error.type} at line {run.error.line}" if run.error else ""
+            yield ((f"  {name}: {run.outcome}, {count(run.steps, 'step')}, {run.seconds:.1f} s{error}", "dim"),)
+
+
+def closing(certificate: Certificate | None) -> Line:
+    """Return the verdict in one sentence."""
+    if certificate is None:
+        return ("Not proved: nothing was executed.",)
+    if certificate.proved:
+        return (("Proved", "bold green"), ": the patched script trains.")
+    missing = [f"point {point.number}" for point in certificate.points if str(point.verdict) != "passed"]
+    return (("Not proved", "bold red"), f": {', '.join(missing)} did not pass." if missing else ".")

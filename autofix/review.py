@@ -1,0 +1,204 @@
+"""Review of patches hunk by hunk, with the reason for each, as ``git add -p`` does it.
+
+Only what was accepted is written, and what was accepted always parses: hunks that would not alone are shown and decided
+together.  Reads answers from standard input, a terminal or a pipe; its end means quit.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from unidiff.patch import Hunk
+
+from autofix import files
+from autofix.check import Problem, Result
+from autofix.engine import Finding
+from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
+from autofix.report.lines import count, location
+from autofix.report.terminal import Printer
+
+HELP = """\
+y - apply this hunk
+n - do not apply it
+a - apply this hunk and all later ones in the file
+d - apply neither this hunk nor any later one in the file
+q - quit: apply neither this hunk nor any later one; what was accepted stays accepted
+? - print this help"""
+
+
+class Answer(Enum):
+    YES = "y"
+    NO = "n"
+    ALL = "a"
+    DONE = "d"
+    QUIT = "q"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one answer decides: a hunk, or several that leave a file that parses only together."""
+
+    first: int
+    """The number of its first hunk, from 1."""
+    hunks: tuple[Hunk, ...]
+    findings: tuple[Finding, ...]
+    """The mistakes that it repairs, or helps to repair."""
+
+    @property
+    def title(self) -> str:
+        if len(self.hunks) == 1:
+            return f"hunk {self.first}"
+        return f"hunks {self.first} to {self.first + len(self.hunks) - 1}"
+
+
+class Reviewer:
+    """Asks about every hunk of every patch."""
+
+    def __init__(self, printer: Printer, *, quiet: bool = False) -> None:
+        self.printer = printer
+        self.quiet = quiet
+        self.stopped = False
+
+    def review(self, results: Iterable[Result]) -> Iterator[Problem]:
+        """Review the patch of each of *results* and write what was accepted.  Yields what could not be written."""
+        for result in results:
+            if self.stopped:
+                return
+            try:
+                self.review_file(result)
+            except files.FileError as error:
+                yield Problem.of(error)
+
+    def review_file(self, result: Result) -> None:
+        file = result.file
+        change = Change(file.name, file.data, files.check_result(file, result.analysis.patched))
+        units = divide(change, [finding for finding in result.analysis.findings if finding.fixed])
+        accepted = self.ask_all(result, change, units)
+        if not accepted:
+            return
+        data = patched(change, accepted)
+        files.write(result.path, file, data.removeprefix(BOM_UTF8).decode(file.encoding))
+        applied, total = (sum(len(unit.hunks) for unit in some) for some in (accepted, units))
+        self.printer.line(f"{file.name}: applied {applied} of {count(total, 'hunk')}.")
+        for finding in half_done(units, accepted):
+            self.printer.line((location(finding.cause), "bold"), f": {finding.code} is repaired in part only")
+
+    def ask_all(self, result: Result, change: Change, units: Sequence[Unit]) -> list[Unit]:
+        """Return the units that the user accepts."""
+        accepted: list[Unit] = []
+        answer = Answer.NO
+        for unit in units:
+            if answer is not Answer.ALL:
+                self.show(result.file, unit, units)
+                answer = self.ask(unit)
+            if answer in (Answer.DONE, Answer.QUIT):
+                self.stopped = answer is Answer.QUIT
+                break
+            if answer is Answer.NO:
+                continue
+            if parses(patched(change, [*accepted, unit])):
+                accepted.append(unit)
+            else:
+                self.printer.line(f"Not applied: with {unit.title} the file would not parse.")
+        return accepted
+
+    def show(self, file: files.SourceFile, unit: Unit, units: Sequence[Unit]) -> None:
+        self.printer.line((f"{file.name}: {unit.title}", "bold"))
+        for finding in unit.findings if not self.quiet else ():
+            self.printer.line((finding.code, "bold red"), f" line {finding.cause.line}: {finding.message}")
+            if finding.remedy:
+                self.printer.line("  ", finding.remedy)
+            others = [other.title for other in units if other is not unit and finding in other.findings]
+            if others:
+                self.printer.line(f"  belongs together with {', '.join(others)}: the same remedy")
+        if len(unit.hunks) > 1:
+            self.printer.line("  to be decided together: one without the others would leave a file that does not parse")
+        for hunk in unit.hunks:
+            self.printer.patch(str(hunk).encode(CARRIER).decode(file.encoding, "replace"))
+
+    def ask(self, unit: Unit) -> Answer:
+        what = "this hunk" if len(unit.hunks) == 1 else "these hunks"
+        while True:
+            self.printer.stream.write(f"Apply {what} [y,n,a,d,q,?]? ")
+            self.printer.stream.flush()
+            line = sys.stdin.readline()
+            if not sys.stdin.isatty():
+                self.printer.line(line.strip())
+            if not line:
+                return Answer.QUIT
+            try:
+                return Answer(line.strip().lower()[:1])
+            except ValueError:
+                self.printer.line(HELP)
+
+
+def divide(change: Change, findings: Sequence[Finding]) -> list[Unit]:
+    """Cut a change into the smallest runs of hunks that leave a file that parses, and find the reasons for each."""
+    hunks = hunks_of(change)
+    runs: list[tuple[int, tuple[Hunk, ...]]] = []
+    start = 0
+    while start < len(hunks):
+        end = start + 1
+        while end < len(hunks) and not parses(apply(hunks[start:end], change.before)):
+            end += 1
+        runs.append((start + 1, tuple(hunks[start:end])))
+        start = end
+    reasons = attribute([run for _, run in runs], findings)
+    return [Unit(first, run, found) for (first, run), found in zip(runs, reasons, strict=True)]
+
+
+def attribute(runs: Sequence[Sequence[Hunk]], findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+    """Return for each run of hunks the findings whose story it changes; the nearest one where it changes none's.
+
+    A finding whose own lines nothing changes goes to the nearest run, so that every finding is named somewhere.
+    """
+    touched = [sorted(line for hunk in run for line in changed_lines(hunk)) for run in runs]
+    reasons = [[finding for finding in findings if lines_of_story(finding) & set(lines)] for lines in touched]
+    for finding in findings:
+        if not any(finding in found for found in reasons):
+            nearest = min(range(len(runs)), key=lambda index: distance(touched[index], finding))
+            reasons[nearest].append(finding)
+    for found, lines in zip(reasons, touched, strict=True):
+        if not found and findings:
+            found.append(min(findings, key=lambda finding: distance(lines, finding)))
+    return [tuple(found) for found in reasons]
+
+
+def lines_of_story(finding: Finding) -> set[int]:
+    """Return the lines where something of *finding*'s story happens; of the loop that it crosses, only the head."""
+    places: set[int] = set()
+    for role in finding.roles():
+        last = role.span.line if role.name == "loop" else role.span.end_line
+        places.update(range(role.span.line, last + 1))
+    return places
+
+
+def distance(lines: Sequence[int], finding: Finding) -> int:
+    return min(abs(line - place) for line in lines for place in lines_of_story(finding))
+
+
+def half_done(units: Sequence[Unit], accepted: Sequence[Unit]) -> Iterator[Finding]:
+    """Yield the findings of whose hunks some were accepted and some refused."""
+    done = {finding for unit in accepted for finding in unit.findings}
+    open_ = {finding for unit in units if unit not in accepted for finding in unit.findings}
+    yield from sorted(done & open_, key=lambda finding: finding.cause)
+
+
+def patched(change: Change, units: Sequence[Unit]) -> bytes:
+    return apply([hunk for unit in units for hunk in unit.hunks], change.before)
+
+
+def parses(data: bytes) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(data)
+        except (SyntaxError, ValueError):
+            return False
+    return True
