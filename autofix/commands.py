@@ -287,6 +287,8 @@ def print_repair(printer: Printer, outcome: Repair, patch: str, *, quiet: bool, 
         printer.line()
     if certificate is not None:
         print_certificate(printer, certificate, quiet=quiet, verbose=verbose)
+    elif patch:
+        printer.line(*story.closing(certificate))
     if verbose or certificate is None or not certificate.proved:
         for reason in outcome.refused:
             printer.line(("refused", "yellow"), f": {reason}")

@@ -1,0 +1,44 @@
+"""A stand-in for the engine, so that the tools around it can be tested for what they do themselves.
+
+Every ``store.append(NAME)`` is a mistake that ``.detach()`` repairs, every ``hopeless.append(NAME)`` one that nothing
+does, and ``boom()`` is a bug in the engine.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection
+
+from autofix.engine import Analysis, Finding, SourceError
+from codemods.facts import Span, StaleGraph
+
+MISTAKE = re.compile(r"(store|hopeless)\.append\((\w+)\)")
+REMEDY = "Detach what is stored."
+
+
+def analyse(source: str, path: str, *, select: Collection[str] | None = None) -> Analysis:
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
+    if "boom()" in source:
+        raise ZeroDivisionError("boom")
+    if select is not None and not any("AF100".startswith(code) for code in select):
+        return Analysis(path, source, source, ())
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)
+    findings = []
+    for number, line in enumerate(lines, 1):
+        for match in MISTAKE.finditer(line):
+            findings.append(finding(path, number, match))
+    patched = MISTAKE.sub(lambda m: f"store.append({m[2]}.detach())" if m[1] == "store" else m[0], source)
+    return Analysis(path, source, patched, tuple(findings))
+
+
+def finding(path: str, line: int, match: re.Match[str]) -> Finding:
+    kept = Span(path, line, match.start(), line, match.end())
+    used = Span(path, line, match.start(2), line, match.end(2))
+    after = Span(path, line + 1, 0, line + 1, 4)
+    fact = StaleGraph(made=used, kept=kept, used=used, freed=after, failed=after, name=match[1])
+    fixed = match[1] == "store"
+    return Finding("AF100", "stored-tensor", fact, fixed, REMEDY if fixed else "")

@@ -1,0 +1,593 @@
+"""The commands as a shell sees them: output, exit codes, and what happens to files.  The engine is a stand-in."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autofix import __version__, engine, exits
+from autofix.cli import main
+from autofix.engine import Analysis
+from autofix.judge import Point, Verdict
+from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script
+from autofix.record import RunError
+from tests import fake_engine
+
+BROKEN = "store = []\nfor h in x:\n    store.append(h)\nend = 1\n"
+FIXED = BROKEN.replace("(h)", "(h.detach())")
+HOPELESS = "a = 1\nhopeless.append(a)\nend = 1\n"
+CLEAN = "x = 1\n"
+LINES = """\
+a.py:3:5: AF100 [*] `store` carries a graph that an earlier backward has freed into a later one
+a.py:3:18: note: its graph is made here, and used here
+a.py:4:1: note: this backward frees the graph, and this backward reaches it again
+"""
+PATCH = """\
+--- a/a.py
++++ b/a.py
+@@ -1,4 +1,4 @@
+ store = []
+ for h in x:
+-    store.append(h)
++    store.append(h.detach())
+ end = 1
+"""
+
+
+@dataclass
+class Shell:
+    """Runs the command line in a folder of its own."""
+
+    capture: pytest.CaptureFixture[bytes]
+    monkeypatch: pytest.MonkeyPatch
+    out: str = ""
+    err: str = ""
+    raw: bytes = b""
+    results: list[int] = field(default_factory=list)
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> int:
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        code = main(arguments)
+        self.raw, error = self.capture.readouterr()
+        self.out, self.err = self.raw.decode("utf-8", "replace"), error.decode()
+        return code
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(engine, "analyse", fake_engine.analyse)
+    return Shell(capsysbinary, monkeypatch)
+
+
+def put(**texts: str) -> None:
+    for name, text in texts.items():
+        Path(f"{name}.py").write_text(text)
+
+
+def contents(name: str = "a") -> str:
+    return Path(f"{name}.py").read_text()
+
+
+# check
+
+
+def test_check_prints_the_cause_first_then_a_note_for_every_other_place(shell: Shell) -> None:
+    put(a=BROKEN)
+    assert shell.run("check") == 1
+    assert shell.out == LINES + "Found 1 mistake (1 fixable with --fix).\n"
+    assert shell.err == ""
+    assert contents() == BROKEN
+
+
+def test_check_finds_nothing(shell: Shell) -> None:
+    put(a=CLEAN, b=CLEAN)
+    assert shell.run("check") == 0
+    assert shell.out == "No mistakes found in 2 files.\n"
+
+
+def test_check_marks_what_it_cannot_fix(shell: Shell) -> None:
+    put(a=HOPELESS)
+    assert shell.run("check") == 1
+    assert shell.out.startswith("a.py:2:1: AF100 `hopeless` carries")
+    assert shell.out.endswith("Found 1 mistake (no sure fix).\n")
+
+
+def test_check_without_python_files_says_so_and_is_content(shell: Shell) -> None:
+    assert shell.run("check") == 0
+    assert shell.err == "autofix: no Python files under .\n"
+
+
+def test_check_sorts_by_path_however_the_paths_were_given(shell: Shell) -> None:
+    put(a=BROKEN, b=BROKEN, c=BROKEN)
+    shell.run("check", "c.py", "a.py", "b.py", "-q")
+    assert [line.split(":")[0] for line in shell.out.splitlines()] == ["a.py", "b.py", "c.py"]
+
+
+def test_check_quiet_prints_a_line_for_each_finding_and_nothing_else(shell: Shell) -> None:
+    put(a=BROKEN, b=CLEAN)
+    shell.run("check", "--quiet")
+    assert shell.out == LINES.splitlines(keepends=True)[0]
+    put(a=CLEAN)
+    shell.run("check", "--quiet")
+    assert shell.out == ""
+
+
+def test_check_verbose_adds_the_remedy(shell: Shell) -> None:
+    put(a=BROKEN)
+    shell.run("check", "-v")
+    assert f"a.py:3:5: help: {fake_engine.REMEDY}\n" in shell.out
+    assert shell.err == "a.py: 1 mistake\n"
+
+
+def test_check_absolute_prints_paths_that_any_program_can_open(shell: Shell, tmp_path: Path) -> None:
+    put(a=BROKEN)
+    shell.run("check", "--absolute")
+    assert all(line.startswith(f"{tmp_path}/a.py:") for line in shell.out.splitlines()[:3])
+
+
+def test_a_file_that_does_not_parse_is_one_line_and_the_others_go_on(shell: Shell) -> None:
+    put(a="x = (\n", b=BROKEN)
+    assert shell.run("check") == 1
+    assert shell.err == "a.py:1:5: '(' was never closed\n"
+    assert shell.out.startswith("b.py:3:5: AF100")
+    put(b=CLEAN)
+    assert shell.run("check") == 1
+    assert shell.out == ""
+
+
+def test_a_file_that_cannot_be_decoded_is_one_line_too(shell: Shell) -> None:
+    Path("a.py").write_bytes(b"x = 1\ny = '\xe4'\n")
+    assert shell.run("check") == 1
+    assert shell.err == "a.py:2:6: byte 0xe4 is not utf-8\n"
+
+
+def test_a_file_that_vanishes_is_one_line_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(b=CLEAN)
+    monkeypatch.setattr("autofix.files.discover", lambda _: [Path("a.py"), Path("b.py")])
+    assert shell.run("check") == 1
+    assert shell.err == "a.py:1:1: cannot be read: no such file or directory\n"
+
+
+def test_a_bug_in_the_engine_is_reported_with_its_file_and_the_others_go_on(shell: Shell) -> None:
+    put(a="boom()\n", b=BROKEN)
+    assert shell.run("check") == 2
+    assert shell.err == "a.py:1:1: internal error, please report it: ZeroDivisionError: boom\n"
+    assert shell.out.startswith("b.py:3:5: AF100")
+    assert shell.run("check", "-v") == 2
+    assert "Traceback" in shell.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "missing.py"],
+        ["check", "--fix", "--diff"],
+        ["check", "-", "a.py"],
+        ["check", "--output-format", "xml"],
+        ["check", "--output-format", "json", "--diff"],
+        ["check", "--no-such-option"],
+        ["run"],
+        ["run", "missing.py"],
+        ["run", "--steps", "0", "a.py"],
+        ["run", "--timeout", "0", "a.py"],
+        ["run", "--diff", "--fix", "a.py"],
+        ["prove", "a.py"],
+        ["nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_call_ends_with_2_and_prints_nothing_on_standard_output(shell: Shell, arguments: list[str]) -> None:
+    put(a=BROKEN)
+    assert shell.run(*arguments) == 2
+    assert shell.out == ""
+    assert "Error: " in shell.err
+
+
+def test_no_command_prints_the_help_and_ends_with_2(shell: Shell) -> None:
+    assert shell.run() == 2
+    assert "Commands:" in shell.out + shell.err
+
+
+# check --diff
+
+
+def test_diff_prints_the_patch_alone_and_writes_nothing(shell: Shell) -> None:
+    put(a=BROKEN, b=CLEAN)
+    assert shell.run("check", "--diff") == 1
+    assert shell.out == PATCH
+    assert contents() == BROKEN
+
+
+def test_diff_of_nothing_is_empty(shell: Shell) -> None:
+    put(a=HOPELESS, b=CLEAN)
+    assert shell.run("check", "--diff") == 0
+    assert shell.out == shell.err == ""
+
+
+@pytest.mark.parametrize("tool", [["git", "apply"], ["patch", "-p1"]], ids=["git", "patch"])
+def test_diff_can_be_applied_to_files_of_every_kind(shell: Shell, tmp_path: Path, tool: list[str]) -> None:
+    originals = {
+        "dos.py": BROKEN.replace("\n", "\r\n").encode(),
+        "bom.py": b"\xef\xbb\xbf" + BROKEN.encode(),
+        "latin.py": b"# coding: latin-1\n# \xe4\n" + BROKEN.encode(),
+        "my scripts/no newline.py": BROKEN.encode().removesuffix(b"\nend = 1\n"),
+        "separators.py": ("s = '\u2028'\n\f\n" + BROKEN).encode(),
+        "second.py": (BROKEN + "#\n" * 20 + BROKEN).encode(),
+    }
+    for name, data in originals.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(data)
+    assert shell.run("check", "--diff") == 1
+    done = subprocess.run(tool, input=shell.raw, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name, data in originals.items():
+        assert Path(name).read_bytes() == data.replace(b"append(h)", b"append(h.detach())")
+    assert shell.run("check", "--diff") == 0
+
+
+def test_diff_reports_a_file_that_does_not_parse_beside_it(shell: Shell) -> None:
+    put(a="x = (\n", b=CLEAN)
+    assert shell.run("check", "--diff") == 1
+    assert shell.out == ""
+    assert shell.err.startswith("a.py:1:5:")
+
+
+# check --fix
+
+
+def test_fix_rewrites_and_ends_with_0(shell: Shell) -> None:
+    put(a=BROKEN)
+    assert shell.run("check", "--fix") == 0
+    assert shell.out == "Fixed 1 mistake.\n"
+    assert contents() == FIXED
+    assert shell.run("check", "--fix") == 0
+    assert shell.out == "No mistakes found in 1 file.\n"
+
+
+def test_fix_reports_what_is_left_where_it_is_now(shell: Shell) -> None:
+    put(a=BROKEN + HOPELESS)
+    assert shell.run("check", "--fix") == 1
+    assert shell.out.startswith("a.py:6:1: AF100 `hopeless`")
+    assert shell.out.endswith("Fixed 1 mistake, 1 left.\n")
+
+
+def test_fix_that_cannot_be_written_is_one_line_and_the_others_are_fixed(shell: Shell) -> None:
+    put(a=BROKEN, b=BROKEN)
+    Path("a.py").chmod(0o444)
+    assert shell.run("check", "--fix") == 1
+    assert shell.err == "a.py:1:1: not written: the file is read-only\n"
+    assert (contents("a"), contents("b")) == (BROKEN, FIXED)
+    assert shell.out.startswith("a.py:3:5: AF100")
+
+
+def test_fix_refuses_what_does_not_parse(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(a=BROKEN)
+
+    def analyse(source: str, path: str, **_: Any) -> Analysis:
+        found = fake_engine.analyse(source, path)
+        return Analysis(path, source, source + "(\n", found.findings)
+
+    monkeypatch.setattr(engine, "analyse", analyse)
+    for option in ("--fix", "--diff"):
+        assert shell.run("check", option) == 1
+        assert "not written: the patched text would not parse" in shell.err
+        assert contents() == BROKEN
+
+
+# check -
+
+
+def test_standard_input_is_checked_under_the_name_that_it_is_given(shell: Shell) -> None:
+    assert shell.run("check", "-", "-q", stdin=BROKEN.encode()) == 1
+    assert shell.out.startswith("<stdin>:3:5: AF100")
+    assert shell.run("check", "-", "--stdin-filename", "src/a.py", "-q", stdin=BROKEN.encode()) == 1
+    assert shell.out.startswith("src/a.py:3:5: AF100")
+
+
+def test_standard_input_is_fixed_to_standard_output(shell: Shell) -> None:
+    source = b"# coding: latin-1\r\n# \xe4\r\n" + BROKEN.replace("\n", "\r\n").encode()
+    assert shell.run("check", "--fix", "-", stdin=source) == 0
+    assert shell.raw == source.replace(b"append(h)", b"append(h.detach())")
+    assert shell.err == "Fixed 1 mistake.\n"
+    assert shell.run("check", "--fix", "-", stdin=CLEAN.encode()) == 0
+    assert shell.out == CLEAN
+
+
+def test_standard_input_that_does_not_parse_comes_back_as_it_was(shell: Shell) -> None:
+    assert shell.run("check", "--fix", "-", stdin=b"x = (\n") == 1
+    assert shell.raw == b"x = (\n"
+    assert shell.err.startswith("<stdin>:1:5:")
+    assert shell.run("check", "--fix", "-", stdin=b"x = '\xe4'\n") == 1
+    assert shell.raw == b"x = '\xe4'\n"
+
+
+def test_standard_input_as_a_patch(shell: Shell) -> None:
+    assert shell.run("check", "--diff", "-", "--stdin-filename", "a.py", stdin=BROKEN.encode()) == 1
+    assert shell.out == PATCH
+
+
+# JSON
+
+
+def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
+    put(a=BROKEN, b="x = (\n")
+    assert shell.run("check", "--output-format", "json") == 1
+    document = json.loads(shell.out)
+    finding = document.pop("findings")[0]
+    assert document == {
+        "version": 1,
+        "autofix": __version__,
+        "command": "check",
+        "files": 1,
+        "problems": [{"file": "b.py", "line": 1, "column": 5, "reason": "'(' was never closed"}],
+        "patch": PATCH,
+        "written": [],
+    }
+    roles = finding.pop("roles")
+    assert finding == {
+        "code": "AF100",
+        "name": "stored-tensor",
+        "message": "`store` carries a graph that an earlier backward has freed into a later one",
+        "certainty": "certain",
+        "fixed": True,
+        "remedy": fake_engine.REMEDY,
+    }
+    assert [role["name"] for role in roles if role["cause"]] == ["kept"]
+    assert roles[1] == {
+        "name": "kept",
+        "cause": True,
+        "phrase": "kept here",
+        "file": "a.py",
+        "start": {"line": 3, "column": 5},
+        "end": {"line": 3, "column": 20},
+    }
+
+
+def test_json_of_fix_names_what_was_written(shell: Shell) -> None:
+    put(a=BROKEN)
+    assert shell.run("check", "--fix", "--output-format", "json") == 0
+    document = json.loads(shell.out)
+    assert document["written"] == ["a.py"]
+    assert document["patch"] == PATCH
+    assert contents() == FIXED
+
+
+# run and prove
+
+
+def certificate(*verdicts: Verdict) -> Certificate:
+    names = ["fails before", "clean after", "same until the failure", "still trains"]
+    figures = {"losses": [0.5, float("nan")], "steps": 20}
+    points = [
+        Point(number, name, verdict, "20 steps", figures)
+        for number, (name, verdict) in enumerate(zip(names, verdicts, strict=False), 1)
+    ]
+    before = RunRecord(Outcome.RAISED, RunError("RuntimeError", "a second time", line=3), seconds=1.5)
+    return Certificate(tuple(points), before, RunRecord(Outcome.STOPPED, seconds=2.0))
+
+
+PROVED = certificate(Verdict.PASSED, Verdict.PASSED)
+FAILED = certificate(Verdict.PASSED, Verdict.FAILED, Verdict.NOT_PROVED)
+
+
+@dataclass
+class FakeRepair:
+    analysis: Analysis
+    certificate: Certificate | None = None
+    refused: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass
+class Repairs:
+    """A stand-in for the repair: returns what a test wants and remembers how it was called."""
+
+    certificate: Certificate | None = PROVED
+    refused: tuple[str, ...] = ()
+    note: str = ""
+    calls: list[tuple[Path, tuple[str, ...], Limits]] = field(default_factory=list)
+
+    def repair(self, script: Path, args: tuple[str, ...], limits: Limits) -> FakeRepair:
+        self.calls.append((script, args, limits))
+        analysis = fake_engine.analyse(script.read_text(), str(script))
+        return FakeRepair(analysis, self.certificate, self.refused, self.note)
+
+
+@pytest.fixture
+def repairs(monkeypatch: pytest.MonkeyPatch) -> Repairs:
+    fake = Repairs()
+    monkeypatch.setitem(sys.modules, "autofix.repair", SimpleNamespace(repair=fake.repair))
+    return fake
+
+
+def test_run_shows_cause_patch_and_proof_and_writes_nothing(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    assert shell.run("run", "a.py") == 0
+    assert shell.out == (
+        """\
+a.py:3:5: AF100 `store` carries a graph that an earlier backward has freed into a later one
+> 3 |     store.append(h)
+    |     ^^^^^^^^^^^^^^^ kept here
+    |                  - its graph is made here, and used here
+  4 | end = 1
+    | --- this backward frees the graph, and this backward reaches it again
+
+"""
+        + PATCH
+        + """
+  1 fails before  passed      20 steps
+  2 clean after   passed      20 steps
+Proved: the patched script trains.
+Nothing was written; --fix writes the patch.
+"""
+    )
+    assert contents() == BROKEN
+
+
+def test_run_hands_options_and_arguments_on(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    options = ["--steps", "3", "--timeout", "9.5", "--seed", "7", "--python", "/opt/python"]
+    shell.run("run", *options, "a.py", "--fix", "--epochs", "3", "-v", "--", "-q", "--help")
+    arguments = ("--fix", "--epochs", "3", "-v", "--", "-q", "--help")
+    assert repairs.calls == [(Path("a.py"), arguments, Limits("/opt/python", 3, 9.5, 7))]
+    assert contents() == BROKEN
+    shell.run("run", "a.py")
+    assert repairs.calls[1] == (Path("a.py"), (), Limits(sys.executable))
+
+
+def test_run_fix_writes_a_proved_patch(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    assert shell.run("run", "--fix", "a.py") == 0
+    assert contents() == FIXED
+    assert shell.out.endswith("Wrote a.py.\n")
+
+
+@pytest.mark.parametrize("proof", [FAILED, None], ids=["failed", "not executed"])
+def test_run_writes_and_hands_out_nothing_without_a_proof(
+    shell: Shell, repairs: Repairs, proof: Certificate | None
+) -> None:
+    put(a=BROKEN)
+    repairs.certificate, repairs.refused, repairs.note = proof, ("detach of h: w stops training",), "No GPU."
+    assert shell.run("run", "--fix", "a.py") == 1
+    assert "refused: detach of h: w stops training\nNo GPU.\n" in shell.out
+    assert "Not proved" in shell.out
+    assert shell.run("run", "--diff", "a.py") == 1
+    assert shell.out == ""
+    assert shell.err.startswith("Not proved")
+    assert "No GPU." in shell.err
+    assert contents() == BROKEN
+
+
+def test_run_diff_prints_the_patch_alone(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    assert shell.run("run", "--diff", "a.py") == 0
+    assert shell.out == PATCH
+
+
+def test_run_of_a_script_that_needs_no_repair(shell: Shell, repairs: Repairs) -> None:
+    put(a=CLEAN)
+    repairs.certificate, repairs.note = None, "The script runs; nothing to repair."
+    assert shell.run("run", "a.py") == 0
+    assert shell.out == "The script runs; nothing to repair.\n"
+
+
+def test_run_of_a_script_that_cannot_be_read(shell: Shell, repairs: Repairs) -> None:
+    Path("a.py").write_bytes(b"\xe4")
+    assert shell.run("run", "a.py") == 1
+    assert shell.err.startswith("a.py:1:1: byte 0xe4 is not utf-8")
+    assert not repairs.calls
+
+
+def test_json_of_run_holds_findings_patch_and_proof(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    repairs.certificate, repairs.refused = FAILED, ("one",)
+    assert shell.run("run", "--output-format", "json", "a.py") == 1
+    document = json.loads(shell.out)
+    assert {key: document[key] for key in ("version", "command", "patch", "refused", "note", "written")} == {
+        "version": 1,
+        "command": "run",
+        "patch": PATCH,
+        "refused": ["one"],
+        "note": "",
+        "written": [],
+    }
+    proof = document["proof"]
+    assert (proof["proved"], proof["verdict"]) == (False, "failed")
+    assert proof["points"][1] == {
+        "number": 2,
+        "name": "clean after",
+        "verdict": "failed",
+        "detail": "20 steps",
+        "figures": {"losses": [0.5, "nan"], "steps": 20},
+    }
+    assert proof["before"]["error"] == {"type": "RuntimeError", "message": "a second time", "line": 3}
+    assert proof["after"] == {"outcome": "stopped", "error": None, "steps": 0, "losses": [], "seconds": 2.0}
+
+
+@pytest.mark.parametrize(("proof", "code"), [(PROVED, 0), (FAILED, 1)])
+def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch, proof: Certificate, code: int) -> None:
+    put(a=BROKEN, b=FIXED)
+    calls = []
+
+    def prove(original: Script, patched: Script, limits: Limits) -> Certificate:
+        calls.append((original, patched, limits.steps))
+        return proof
+
+    monkeypatch.setattr("autofix.prove.prove", prove)
+    assert shell.run("prove", "--steps", "5", "a.py", "b.py", "--epochs", "3") == code
+    assert calls == [(Script(Path("a.py"), args=("--epochs", "3")), Script(Path("b.py"), args=("--epochs", "3")), 5)]
+    assert "  2 clean after" in shell.out
+    assert shell.run("prove", "--output-format", "json", "a.py", "b.py") == code
+    assert json.loads(shell.out)["proof"]["proved"] is (code == 0)
+
+
+# The rest
+
+
+def test_version_and_help(shell: Shell) -> None:
+    assert shell.run("--version") == 0
+    assert shell.out == f"autofix {__version__}\n"
+    assert shell.run("--help") == 0
+    for line in exits.TABLE.splitlines():
+        assert line in shell.out
+
+
+@pytest.mark.parametrize("command", ["check", "run", "prove", "review", "rule"])
+def test_every_command_has_examples(shell: Shell, command: str) -> None:
+    assert shell.run(command, "--help") == 0
+    assert "Examples:\n" in shell.out
+
+
+def test_readme_repeats_the_exit_codes() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    for line in exits.TABLE.splitlines():
+        assert line in readme
+
+
+def test_colour_only_where_it_is_wanted(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(a=BROKEN)
+    shell.run("check")
+    assert "\x1b" not in shell.out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shell.run("check")
+    assert "\x1b[" in shell.out
+    monkeypatch.setenv("NO_COLOR", "1")
+    shell.run("check")
+    assert "\x1b" not in shell.out
+
+
+def spawn(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-m", "autofix", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, **options)
+
+
+def test_runs_as_a_module(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = (\n")
+    done = spawn("check", "a.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("a.py:1:")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["check", "--help"]], ids=" ".join)
+def test_says_who_it_is_without_loading_anything_heavy(arguments: list[str]) -> None:
+    program = f"""
+import sys
+from autofix.cli import main
+assert main({arguments!r}) == 0
+heavy = sys.modules.keys() & {{"libcst", "torch", "rich", "unidiff", "autofix.engine", "autofix.prove"}}
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,125 @@
+"""The arrows of the architecture: who may import whom, and that reading source needs no torch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for folder in ("autofix", "codemods") for path in (ROOT / folder).rglob("*.py"))
+OF_CHILD = ROOT / "autofix" / "child"
+LAYERS = ["autofix.cli", "autofix.commands", "autofix.report", "autofix.repair", "autofix.prove", "autofix.engine"]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield every module that *path* imports, anywhere in it, by its full name."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                parts = module_name(path).split(".")
+                base = ".".join(parts[: len(parts) - node.level + (path.name == "__init__.py")])
+                yield f"{base}.{node.module}" if node.module else base
+            else:
+                yield str(node.module)
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def names(path: Path, module: str) -> bool:
+    return any(used == module or used.startswith(module + ".") for used in imports(path))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_only_the_child_imports_torch(path: Path) -> None:
+    assert path.is_relative_to(OF_CHILD) or not names(path, "torch")
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.is_relative_to(OF_CHILD)], ids=module_name)
+def test_the_child_imports_torch_and_the_standard_library_alone(path: Path) -> None:
+    """It runs inside the user's interpreter, started as a program from its own folder."""
+    others = {module.split(".")[0] for module in imports(path) if not f"{module}.".startswith("autofix.child.")}
+    assert others <= sys.stdlib_module_names | {"torch"}
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if not path.is_relative_to(OF_CHILD)], ids=module_name)
+def test_nobody_imports_the_child(path: Path) -> None:
+    assert not names(path, "autofix.child")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "codemods").rglob("*.py")), ids=module_name)
+def test_codemods_know_nothing_of_the_tool_and_touch_nothing(path: Path) -> None:
+    assert not names(path, "autofix")
+
+
+def in_layer(path: Path, layer: str) -> bool:
+    return f"{module_name(path)}.".startswith(f"{layer}.")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_arrows_point_one_way(path: Path) -> None:
+    """A layer knows only those below it, its own types apart, which are hints and never loaded."""
+    below = next((number for number, layer in enumerate(LAYERS) if in_layer(path, layer)), None)
+    if below is None:
+        return
+    allowed_as_hints = {"autofix.repair", "autofix.prove"} if in_layer(path, "autofix.report") else set()
+    for layer in LAYERS[:below]:
+        assert layer in allowed_as_hints or not names(path, layer), f"{module_name(path)} imports {layer}"
+
+
+NO_TORCH = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "torchgen", "numpy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from autofix.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+SCRIPT = """
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+store = []
+for step in range(10):
+    h = net(torch.randn(2, 4))
+    store.append(h)
+    loss = sum(item.sum() for item in store)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def without_torch(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", NO_TORCH, *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_check_needs_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = without_torch("check", "train.py", folder=tmp_path)
+    assert done.stderr == ""
+    assert done.returncode == 1
+    assert done.stdout.startswith("train.py:10:")
+
+
+def test_rule_needs_no_torch(tmp_path: Path) -> None:
+    done = without_torch("rule", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
