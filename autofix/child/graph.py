@@ -1,0 +1,121 @@
+"""Reads autograd's graph: what a backward pass walks, which leaves it reaches, and how many nodes are alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+LIMIT = 200_000
+"""Nodes that one walk looks at.  More would make the meter slower than the training; growth shows long before."""
+
+MANY = 20_000
+"""Objects in the collector's sight from which a measurement would slow a step down."""
+FREEZES = 4
+
+SPENT = "autofix_spent"
+"""Key in ``Node.metadata`` of nodes whose saved tensors a backward pass has freed."""
+WALKED = "autofix_walked"
+"""Key of nodes that a backward pass has visited, whether or not it kept the graph."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The nodes that a backward pass from some roots visits, and the leaf tensors at its ends."""
+
+    nodes: list[Any]
+    leaves: list[torch.Tensor]
+
+
+def walk(roots: Iterable[Any]) -> Walk:
+    """Visit every node under *roots* (nodes or None) once, at most ``LIMIT`` of them, depth first in a fixed order."""
+    # The wrappers must be held during the walk: Python makes a new one for a node that nothing holds.
+    nodes: list[Any] = []
+    seen: set[Any] = set()
+    leaves: list[torch.Tensor] = []
+    stack = [node for node in roots if node is not None]
+    while stack and len(nodes) < LIMIT:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        nodes.append(node)
+        variable = getattr(node, "variable", None)
+        if isinstance(variable, torch.Tensor):
+            leaves.append(variable)
+            continue
+        stack.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
+    return Walk(nodes, leaves)
+
+
+def roots_of(tensors: Any) -> list[Any]:
+    """The nodes at which a pass over *tensors* (one tensor, a gradient edge, or a sequence of them) begins."""
+    if isinstance(tensors, torch.Tensor):
+        return [tensors.grad_fn]
+    if hasattr(tensors, "node"):
+        return [tensors.node]
+    if isinstance(tensors, (list, tuple)):
+        return [root for tensor in tensors for root in roots_of(tensor)]
+    return []
+
+
+def mark(nodes: Iterable[Any], note: str) -> None:
+    """Put *note* on every node.  It lives and dies with the node."""
+    for node in nodes:
+        node.metadata[note] = True
+
+
+def count_marked(nodes: Iterable[Any], note: str) -> int:
+    """How many of *nodes*, leaves' accumulators left out, carry *note*."""
+    return sum(1 for node in nodes if note in node.metadata and not hasattr(node, "variable"))
+
+
+@dataclass(frozen=True)
+class Live:
+    """What is alive now: graph nodes, those of them that still hold saved tensors, and bytes of tensors that Python sees."""
+
+    nodes: int
+    armed: int
+    bytes: int
+
+
+class Meter:
+    """Counts what is reachable from the tensors alive in Python.
+
+    Nodes are counted rather than bytes alone, because after a backward pass only the nodes of a held graph stay.  Counting
+    starts from the garbage collector's list, so that the meter holds nothing itself and costs nothing between measurements.
+    """
+
+    def __init__(self) -> None:
+        self._frozen: list[weakref.ref[torch.Tensor]] = []
+        self._freezes = 0
+
+    def measure(self) -> Live:
+        tensors = self._tensors()
+        storages: dict[int, int] = {}
+        for tensor in tensors:
+            try:
+                storage = tensor.untyped_storage()
+                storages[storage.data_ptr()] = storage.nbytes()
+            except (RuntimeError, NotImplementedError):
+                continue  # sparse and functional tensors have no storage of their own
+        nodes = walk(tensor.grad_fn for tensor in tensors).nodes
+        armed = sum(1 for node in nodes if not hasattr(node, "variable") and SPENT not in node.metadata)
+        return Live(len(nodes), armed, sum(storages.values()))
+
+    def _tensors(self) -> list[torch.Tensor]:
+        gc.collect()  # a cycle that waits for collection is not held by anyone
+        things = gc.get_objects()
+        tensors = [thing for thing in things if issubclass(type(thing), torch.Tensor)]
+        known = [tensor for reference in self._frozen if (tensor := reference()) is not None]
+        if len(things) > MANY and self._freezes < FREEZES:
+            # Take what the imports and the set-up have left out of the collector's sight, and remember its tensors.
+            self._freezes += 1
+            self._frozen += [weakref.ref(tensor) for tensor in tensors]
+            del things
+            gc.freeze()
+        return known + tensors

@@ -1,0 +1,39 @@
+"""What a run is asked to do: the job that the runner writes and the child reads, as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one script.  Paths are absolute and resolved."""
+
+    script: str
+    """The script inside the scratch copy of its folder."""
+    root: str
+    """The scratch copy: what lies under it is the user's code."""
+    record: str
+    """Where the events go, one JSON object a line."""
+    args: tuple[str, ...] = ()
+    seed: int = 0
+    parent: int = 0
+    """The process that must outlive this one; 0 for none."""
+    more_steps: int = 20
+    """How many optimizer steps to run past ``failed_steps`` (or past the failure, where it is unknown)."""
+    failed_steps: int | None = None
+    """Optimizer steps that the original had made when it failed; None in the run of the original itself."""
+    failed_passes: int | None = None
+    """Backward passes that the original had started when it failed."""
+
+
+def read_job(text: str) -> Job:
+    """Parse *text*; unknown keys are an error, because the two sides must agree."""
+    values: dict[str, Any] = json.loads(text)
+    known = {field.name for field in fields(Job)}
+    if unknown := set(values) - known:
+        raise ValueError(f"unknown keys in the job: {sorted(unknown)}")
+    values["args"] = tuple(values.get("args", ()))
+    return Job(**values)

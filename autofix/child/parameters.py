@@ -1,0 +1,161 @@
+"""Knows the tensors that a script trains: what they are called, what they hold, and how far they have moved."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .events import Events
+from .stage import is_user_file
+
+MOST = 20_000
+"""Tensors that are tracked.  Scripts that make new leaves at every step would fill the record."""
+SCANS = 8
+"""How often modules are searched for names: a search looks at every live object."""
+
+
+class Tracked:
+    """One tensor: a member of an optimizer, or a leaf that a backward pass has reached."""
+
+    def __init__(self, index: int, key: str, tensor: torch.Tensor, in_optimizer: bool) -> None:
+        self.index = index
+        self.key = key
+        self.in_optimizer = in_optimizer
+        # A leaf of the script's own must not be kept alive: it may be a batch.  A parameter lives as long as its optimizer.
+        self._reference = weakref.ref(tensor)
+        self.initial = tensor.detach().clone() if in_optimizer else None
+
+    @property
+    def tensor(self) -> torch.Tensor | None:
+        return self._reference()
+
+    def rebind(self, tensor: torch.Tensor) -> None:
+        """Follow a variable to its new tensor."""
+        self._reference = weakref.ref(tensor)
+
+
+class Parameters:
+    """The table of tracked tensors.  Indices count from 0 in order of appearance, and ``key`` is alike in two runs."""
+
+    def __init__(self, events: Events, root: str) -> None:
+        self._events = events
+        self._root = root
+        self._by_id: dict[int, Tracked] = {}
+        self._by_key: dict[str, Tracked] = {}
+        self._names: dict[int, str] = {}
+        self._scans = 0
+        self._leaves = 0
+        self._count = 0
+
+    def __iter__(self) -> Iterator[Tracked]:
+        return iter(self._by_key.values())
+
+    def find(self, tensor: torch.Tensor) -> Tracked | None:
+        tracked = self._by_id.get(id(tensor))
+        return tracked if tracked is not None and tracked.tensor is tensor else None
+
+    def add_group_member(self, tensor: torch.Tensor, optimizer: int, group: int, position: int) -> Tracked:
+        """Track a parameter of an optimizer.  One that was first seen as a leaf is registered anew."""
+        tracked = self.find(tensor)
+        if tracked is not None:
+            if tracked.in_optimizer:
+                return tracked
+            self._by_key.pop(tracked.key)
+        return self._add(tensor, f"optimizer {optimizer}.{group}.{position}", self._name(tensor), optimizer)
+
+    def add_leaf(self, tensor: torch.Tensor) -> Tracked | None:
+        """Track a leaf outside of every optimizer: a weight that is updated by hand, an input, a frozen parameter.
+
+        A variable that is bound to a new leaf at every step (``w = (w - lr * g).requires_grad_()``) stays one entry, by its name.
+        """
+        tracked = self.find(tensor)
+        if tracked is not None or len(self._by_key) >= MOST:
+            return tracked
+        name = self._name(tensor)
+        key = f"leaf {name}" if name else f"leaf {self._leaves}"
+        self._leaves += 1
+        known = self._by_key.get(key)
+        if known is not None and not known.in_optimizer:
+            known.rebind(tensor)
+            self._by_id[id(tensor)] = known
+            return known
+        return self._add(tensor, key, name, None)
+
+    def _add(self, tensor: torch.Tensor, key: str, name: str, optimizer: int | None) -> Tracked:
+        tracked = Tracked(self._count, key, tensor, optimizer is not None)
+        self._count += 1
+        self._by_id[id(tensor)] = tracked
+        self._by_key[key] = tracked
+        self._events.write(
+            "parameter",
+            index=tracked.index,
+            key=key,
+            name=name or key,
+            shape=list(tensor.shape),
+            optimizer=optimizer,
+            norm=norm(tensor.detach()),
+        )
+        return tracked
+
+    def _name(self, tensor: torch.Tensor) -> str:
+        """What the script calls *tensor*: a module's attribute path or a variable; empty where it has no name."""
+        if isinstance(tensor, torch.nn.Parameter):
+            if id(tensor) not in self._names and self._scans < SCANS:
+                self._scans += 1
+                self._names.update(parameter_names())
+            return self._names.get(id(tensor), "")
+        frame = sys._getframe(1)
+        while frame is not None:
+            if is_user_file(frame.f_code.co_filename, self._root):
+                for variable, value in frame.f_locals.items():
+                    if value is tensor:
+                        return variable
+            frame = frame.f_back  # type: ignore[assignment]
+        return ""
+
+
+def parameter_names() -> dict[int, str]:
+    """``id`` of every parameter of every live module, to its path: ``net.fc1.weight``, or ``Net.fc1.weight`` without a variable."""
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
+    children = {id(child) for module in modules for child in module.children()}
+    variables = {id(value): name for name, value in vars(sys.modules["__main__"]).items() if value is not None}
+    names: dict[int, str] = {}
+    for module in modules:
+        if id(module) in children and id(module) not in variables:
+            continue
+        prefix = variables.get(id(module)) or type(module).__name__
+        for path, parameter in module.named_parameters():
+            names.setdefault(id(parameter), f"{prefix}.{path}")
+    return names
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """The values of *tensor* as a dense tensor on the CPU, without graph."""
+    tensor = tensor.detach()
+    if tensor.is_sparse:
+        tensor = tensor.coalesce()._values()
+    elif tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    return tensor.cpu()
+
+
+def norm(tensor: torch.Tensor) -> float:
+    """The Euclidean norm, in double precision so that equal tensors give equal numbers in every layout."""
+    values = dense(tensor)
+    kind = torch.complex128 if values.is_complex() else torch.float64
+    return float(torch.linalg.vector_norm(values.to(kind)))
+
+
+def digest(tensor: torch.Tensor) -> str:
+    """A fingerprint of the bits of *tensor*: equal bits, equal fingerprint."""
+    values = dense(tensor).contiguous()
+    size = values.numel() * values.element_size()
+    data = (ctypes.c_char * size).from_address(values.data_ptr()) if size else b""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()

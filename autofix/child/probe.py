@@ -1,0 +1,282 @@
+"""Records what a run does to autograd's tape: passes and their losses, optimizer steps, gradients, movement, live graphs.
+
+The probe changes nothing that the script computes: it draws no random number, keeps no graph alive, and runs under
+``no_grad``.  It stops the run when it has seen enough.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import torch
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from .events import Events
+from .graph import SPENT, WALKED, Meter, count_marked, mark, roots_of, walk
+from .job import Job
+from .parameters import Parameters, digest, norm
+from .stage import user_place
+
+PASSES_PER_STEP = 64
+"""Backward passes that count as one optimizer step where none comes (gradient accumulation takes fewer)."""
+
+
+class Probe:
+    """Watches the one run of this process.  ``install`` before the script starts, ``finish`` after it."""
+
+    def __init__(self, job: Job, events: Events) -> None:
+        self._job = job
+        self._events = events
+        self._parameters = Parameters(events, job.root)
+        self._optimizers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        self._meter = Meter()
+        self._made = 0
+        self._steps = 0
+        self._passes = 0
+        self._stop_at: int | None = None
+        self._stop_at_pass: int | None = None
+        self._inside = threading.local()
+        self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float]]] = {}
+        if job.failed_steps is not None:
+            self._allow_more(job.failed_steps, job.failed_passes or 0)
+
+    def install(self) -> None:
+        """Seed, fix the arithmetic, and hook the passes and the optimizers."""
+        seed_everything(self._job.seed)
+        torch.set_num_threads(1)
+        # What use_deterministic_algorithms() does, without the second that it takes to import the compiler.
+        torch._C._set_deterministic_algorithms(True, warn_only=True)
+        torch.autograd.backward = self._watch_pass(torch.autograd.backward, "backward")
+        torch.autograd.grad = self._watch_pass(torch.autograd.grad, "grad")
+        self._watch_optimizers()
+        register_optimizer_step_pre_hook(self._quietly(self._before_step))  # type: ignore[arg-type]
+        register_optimizer_step_post_hook(self._quietly(self._after_step))  # type: ignore[arg-type]
+        self._events.write(
+            "start", torch=torch.__version__, python=sys.version.split()[0], cuda=torch.cuda.is_available()
+        )
+
+    def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
+        """Close the record and end the process at once: what the script left running must not run on."""
+        with torch.no_grad():
+            for tracked in self._parameters:
+                if tracked.initial is not None and tracked.tensor is not None:
+                    moved = norm(tracked.tensor.detach() - tracked.initial)
+                    self._events.write("moved", index=tracked.index, distance=moved)
+        self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
+        if not self._events.ours:  # a forked copy of the script: let it end as its author meant
+            sys.exit(0 if outcome == "finished" else 1)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+        os._exit(0)
+
+    # -- passes
+
+    def _watch_pass(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if getattr(self._inside, "depth", 0):  # checkpointing runs passes within a pass
+                return original(*args, **kwargs)
+            tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
+            at = 2 if kind == "backward" else 3  # grad() takes its inputs second
+            retain = args[at] if len(args) > at else kwargs.get("retain_graph")
+            create = args[at + 1] if len(args) > at + 1 else kwargs.get("create_graph")
+            keeps = bool(create if retain is None else retain)
+            state = self._quietly(self._before_pass)(tensors, kind, keeps) or {}
+            failure: BaseException | None = None
+            self._inside.depth = 1
+            try:
+                return original(*args, **kwargs)
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                self._inside.depth = 0
+                self._quietly(self._after_pass)(state, failure)
+
+        return watched
+
+    def _before_pass(self, tensors: Any, kind: str, keeps: bool) -> dict[str, Any]:
+        for optimizer in list(self._optimizers):
+            self._members(optimizer)
+        walked = walk(roots_of(tensors))
+        reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
+        file, line = user_place(self._job.root)
+        self._passes += 1
+        return {
+            "kind": kind,
+            "number": self._passes,
+            "step": self._steps,
+            "losses": loss_values(tensors),
+            "file": file,
+            "line": line,
+            "keeps": keeps,
+            "walked": len(walked.nodes),
+            "again": count_marked(walked.nodes, WALKED),
+            "reached": sorted({tracked.index for tracked in reached}),
+            "random": random_state(),
+            "state": self._state(),
+            "nodes": walked.nodes,
+        }
+
+    def _after_pass(self, state: dict[str, Any], failure: BaseException | None) -> None:
+        nodes = state.pop("nodes", [])
+        mark(nodes, WALKED)
+        if failure is None and not state.get("keeps"):
+            mark(nodes, SPENT)
+        nodes.clear()
+        reached = set(state.get("reached", ()))
+        gradients = {
+            tracked.index: norm(tensor.grad)
+            for tracked in self._parameters
+            if tracked.index in reached and (tensor := tracked.tensor) is not None and tensor.grad is not None
+        }
+        live = self._meter.measure() if not self._made else None
+        self._events.write(
+            "pass",
+            **state,
+            gradients=gradients,
+            live=vars(live) if live else None,
+            error={"type": type(failure).__name__, "message": str(failure)} if failure else None,
+        )
+        if failure is not None and self._stop_at is None:
+            self._allow_more(self._steps, self._passes)
+        if self._stop_at_pass is not None and self._passes >= self._stop_at_pass:
+            self.finish("stopped", None)
+
+    def _state(self) -> dict[int, str]:
+        """Fingerprints of the parameters; past the original's failure only of those whose movement no step records."""
+        comparable = self._job.failed_passes is None or self._passes <= self._job.failed_passes + 1
+        return {
+            tracked.index: digest(tensor)
+            for tracked in self._parameters
+            if (comparable or not tracked.in_optimizer) and (tensor := tracked.tensor) is not None
+        }
+
+    def _track(self, leaf: torch.Tensor) -> Any:
+        return self._parameters.find(leaf) or self._parameters.add_leaf(leaf)
+
+    # -- optimizers
+
+    def _watch_optimizers(self) -> None:
+        original = Optimizer.__init__
+
+        @functools.wraps(original)
+        def watched(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            self._quietly(self._register)(optimizer)
+
+        Optimizer.__init__ = watched  # type: ignore[method-assign]
+
+    def _register(self, optimizer: Optimizer) -> int:
+        number = self._optimizers.get(optimizer)
+        if number is None:
+            number = self._optimizers[optimizer] = self._made
+            self._made += 1
+            self._events.write("optimizer", number=number, type=type(optimizer).__name__)
+        return number
+
+    def _members(self, optimizer: Optimizer) -> list[tuple[int, torch.Tensor]]:
+        number = self._register(optimizer)
+        return [
+            (self._parameters.add_group_member(tensor, number, g, p).index, tensor)
+            for g, group in enumerate(optimizer.param_groups)
+            for p, tensor in enumerate(group["params"])
+        ]
+
+    def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
+        members = self._members(optimizer)
+        values = {index: tensor.detach().clone() for index, tensor in members}
+        self._before[self._register(optimizer)] = values, gradient_norms(members)
+
+    def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
+        self._steps += 1
+        members = self._members(optimizer)
+        number = self._register(optimizer)
+        values, gradients = self._before.pop(number, ({}, {}))
+        self._events.write(
+            "step",
+            number=self._steps,
+            optimizer=number,
+            passes=self._passes,
+            # A closure (LBFGS) computes them only within the step.
+            gradients=gradients or gradient_norms(members),
+            moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
+            state=self._state(),
+            live=vars(self._meter.measure()),
+        )
+        if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):
+            self.finish("stopped", None)
+
+    # -- bounds and safety
+
+    def _allow_more(self, steps: int, passes: int) -> None:
+        self._stop_at = steps
+        per_step = 2 * passes // max(1, steps)
+        self._stop_at_pass = passes + self._job.more_steps * max(PASSES_PER_STEP, per_step)
+
+    def _quietly(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """*method* without gradient, whose own mistakes are recorded and never reach the script."""
+
+        def guarded(*args: Any) -> Any:
+            if not self._events.ours:
+                return None
+            try:
+                with torch.no_grad():
+                    return method(*args)
+            except Exception:
+                self._events.write("mistake", traceback=traceback.format_exc())
+                return None
+
+        return guarded
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every generator that a script is likely to draw from."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return
+    numpy.random.seed(seed % 2**32)
+    unseeded = numpy.random.default_rng
+
+    @functools.wraps(unseeded)
+    def default_rng(source: Any = None) -> Any:
+        return unseeded(seed if source is None else source)
+
+    numpy.random.default_rng = default_rng  # type: ignore[attr-defined]
+
+
+def gradient_norms(members: list[tuple[int, torch.Tensor]]) -> dict[int, float]:
+    """The norm of every gradient that is there; a parameter without one is left out."""
+    return {index: norm(tensor.grad) for index, tensor in members if tensor.grad is not None}
+
+
+def loss_values(tensors: Any) -> list[float]:
+    """The value of each root of a pass; of a root with more than one element, the sum."""
+    if isinstance(tensors, torch.Tensor):
+        total = tensors.detach().sum()
+        return [float(total.real if total.is_complex() else total)]
+    if isinstance(tensors, (list, tuple)):
+        return [value for tensor in tensors for value in loss_values(tensor)]
+    return []
+
+
+def random_state() -> str:
+    """A fingerprint of torch's random generator, to tell whether two runs have drawn alike."""
+    return digest(torch.get_rng_state())

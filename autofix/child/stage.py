@@ -1,0 +1,100 @@
+"""Runs the user's script as ``python SCRIPT ARGS`` would, and says how it ended."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import threading
+import types
+from typing import Any
+
+from .job import Job
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
+    """Execute the script as ``__main__``.
+
+    Returns the outcome (``finished`` or ``raised``) and, for the latter, the error's type, message, place and frames.
+    """
+    folder, name = os.path.split(job.script)
+    sys.path.insert(0, folder)
+    sys.argv = [name, *job.args]
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=job.script, __builtins__=builtins, __package__=None, __spec__=None, __cached__=None)
+    sys.modules["__main__"] = module
+    try:
+        with open(job.script, "rb") as file:
+            code = compile(file.read(), job.script, "exec", dont_inherit=True)
+        exec(code, module.__dict__)
+        wait_for_threads()
+    except SystemExit as error:
+        if error.code in (None, 0):
+            return "finished", None
+        return "raised", describe(error, job.root)
+    except BaseException as error:
+        # What the script would have shown its user belongs to its output.
+        error.with_traceback(own_frames_removed(error.__traceback__))
+        sys.excepthook(type(error), error, error.__traceback__)
+        return "raised", describe(error, job.root)
+    return "finished", None
+
+
+def wait_for_threads() -> None:
+    """Let the threads end that the interpreter would wait for: the training may run in one of them."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def own_frames_removed(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback as it would be without the probe."""
+    kept: list[types.TracebackType] = []
+    while trace is not None:
+        if os.path.dirname(trace.tb_frame.f_code.co_filename) != HERE:
+            kept.append(trace)
+        trace = trace.tb_next
+    result: types.TracebackType | None = None
+    for one in reversed(kept):
+        result = types.TracebackType(result, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return result
+
+
+def describe(error: BaseException, root: str) -> dict[str, Any]:
+    """The error as plain data: type, message, and the user's frames with the innermost last."""
+    frames: list[dict[str, Any]] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if is_user_file(code.co_filename, root):
+            file = os.path.relpath(code.co_filename, root)
+            frames.append({"file": file, "line": trace.tb_lineno, "function": code.co_qualname})
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename, root):
+        frames.append({"file": os.path.relpath(error.filename, root), "line": error.lineno, "function": ""})
+    last = frames[-1] if frames else {"file": "", "line": None}
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "file": last["file"],
+        "line": last["line"],
+        "frames": frames,
+    }
+
+
+def is_user_file(path: str, root: str) -> bool:
+    """Whether *path* is source of the user's project, not of an installed package inside its folder."""
+    return path.startswith(root + os.sep) and "site-packages" not in path
+
+
+def user_place(root: str) -> tuple[str, int | None]:
+    """File (relative to *root*) and line of the innermost user frame that is running now."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if is_user_file(path, root):
+            return os.path.relpath(path, root), frame.f_lineno
+        frame = frame.f_back
+    return "", None

@@ -1,0 +1,50 @@
+"""The first steps of a child process: tie it to its parent, read the job, watch the run, leave."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from .job import Job, read_job
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Run the job whose file *arguments* names; never returns."""
+    with open(arguments[0], encoding="utf-8") as file:
+        job = read_job(file.read())
+    die_with(job.parent)
+    run(job)
+
+
+def die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when *parent* ends.  Only Linux can."""
+    if not parent or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(1)
+
+
+def run(job: Job) -> NoReturn:
+    """Run the script of *job* as ``__main__`` under the probe and end this process."""
+    from .events import Events
+    from .stage import perform
+
+    events = Events(job.record)
+    try:
+        from .probe import Probe
+    except ImportError as error:
+        # Without torch the script cannot train, but what it says of that is the user's to read.
+        events.write("unable", reason=f"{type(error).__name__}: {error}")
+        os._exit(1)
+    gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
+    probe = Probe(job, events)
+    probe.install()
+    outcome, error_report = perform(job)
+    probe.finish(outcome, error_report)

@@ -1,0 +1,259 @@
+"""What a run recorded, as frozen data: passes, optimizer steps, parameters, and how the run ended.  No I/O, no torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    FINISHED = "finished"
+    """The script came to its end."""
+    RAISED = "raised"
+    """It ended with an exception that nothing caught."""
+    STOPPED = "stopped"
+    """It was stopped because enough had been seen."""
+    TIMED_OUT = "timed out"
+    DIED = "died"
+    """The process ended without saying how: killed by a signal, or by ``os._exit``."""
+    NOT_STARTED = "not started"
+    """The interpreter or torch is missing, or the script is not there."""
+
+
+@dataclass(frozen=True)
+class RunError:
+    """An exception: its type's name, its message, and the innermost line of the user's that it passed."""
+
+    type: str
+    message: str
+    line: int | None = None
+    file: str = ""
+    """Relative to the script's folder."""
+    frames: tuple[tuple[str, int, str], ...] = ()
+    """The user's frames as (file, line, function), the innermost last."""
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+@dataclass(frozen=True)
+class Live:
+    """Graph nodes alive, those that still hold saved tensors, and bytes of tensors."""
+
+    nodes: int
+    armed: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One call of ``backward`` (or of ``torch.autograd.grad``).  Keys of the mappings are indices of parameters."""
+
+    number: int
+    kind: str
+    step: int
+    """Optimizer steps that had been made before it."""
+    losses: tuple[float, ...]
+    line: int | None
+    file: str
+    walked: int
+    """Graph nodes that it visits."""
+    again: int
+    """Those of them that an earlier pass had visited."""
+    keeps: bool
+    """Whether it keeps the graph: ``retain_graph`` or ``create_graph``."""
+    reached: frozenset[int]
+    gradients: Mapping[int, float]
+    """Norms after the pass of the gradients that it reached."""
+    state: Mapping[int, str]
+    """Fingerprints of the parameters before it."""
+    random: str
+    """Fingerprint of the random generator before it."""
+    live: Live | None
+    error: RunError | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step."""
+
+    number: int
+    optimizer: int
+    passes: int
+    """Passes that had been started before it."""
+    gradients: Mapping[int, float]
+    moved: Mapping[int, float]
+    state: Mapping[int, str]
+    """Fingerprints of all parameters after it."""
+    live: Live
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor that may be trained.  ``key`` names it alike in two runs of one script."""
+
+    index: int
+    key: str
+    name: str
+    shape: tuple[int, ...]
+    optimizer: int | None
+    """The number of its optimizer; None for a leaf outside of all."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first error of a run, also one that the script caught itself."""
+
+    error: RunError
+    steps: int
+    """Optimizer steps made before it."""
+    passes: int
+    """Passes that succeeded before it."""
+    in_pass: bool
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything that is known of one run."""
+
+    outcome: Outcome
+    error: RunError | None = None
+    """The exception that ended the run; for a run that was not started, the reason."""
+    passes: tuple[Pass, ...] = ()
+    updates: tuple[Step, ...] = ()
+    parameters: Mapping[int, Parameter] = field(default_factory=dict)
+    optimizers: tuple[str, ...] = ()
+    """The types, in the order of their creation."""
+    output: str = ""
+    """What the script printed, its middle left out where it is long."""
+    seconds: float = 0.0
+    mistakes: tuple[str, ...] = ()
+    """Tracebacks of the probe itself: gaps in the record."""
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """The loss of every backward pass that succeeded, in order."""
+        return tuple(sum(p.losses) for p in self.passes if p.error is None and p.kind == "backward")
+
+    @property
+    def steps(self) -> int:
+        """How many optimizer steps were made."""
+        return len(self.updates)
+
+    @property
+    def failure(self) -> Failure | None:
+        """The first error: of a pass, whether or not the script caught it, or the one that ended the run."""
+        for one in self.passes:
+            if one.error is not None:
+                done = sum(1 for p in self.passes if p.number < one.number)
+                return Failure(one.error, one.step, done, in_pass=True)
+        if self.error is not None and self.outcome is Outcome.RAISED:
+            return Failure(self.error, self.steps, len(self.passes), in_pass=False)
+        return None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to an end of its own or of the probe's, so that what it shows can be judged."""
+        return self.outcome in (Outcome.FINISHED, Outcome.RAISED, Outcome.STOPPED)
+
+
+def not_started(reason: str) -> RunRecord:
+    """The record of a run that never came to be."""
+    return RunRecord(Outcome.NOT_STARTED, RunError("not started", reason))
+
+
+def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed_out: bool = False) -> RunRecord:
+    """Build the record from the child's events.  A torn last line, left by a kill, is dropped."""
+    passes: list[Pass] = []
+    updates: list[Step] = []
+    parameters: dict[int, Parameter] = {}
+    optimizers: list[str] = []
+    mistakes: list[str] = []
+    outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
+    error: RunError | None = None
+    for line in lines:
+        try:
+            event: dict[str, Any] = json.loads(line)
+        except ValueError:
+            continue
+        match event["event"]:
+            case "pass" if "number" in event:
+                passes.append(_pass(event))
+            case "step":
+                updates.append(_step(event))
+            case "parameter":
+                one = Parameter(event["index"], event["key"], event["name"], tuple(event["shape"]), event["optimizer"])
+                parameters[one.index] = one
+            case "optimizer":
+                optimizers.append(event["type"])
+            case "mistake":
+                mistakes.append(event["traceback"])
+            case "unable":
+                outcome, error = Outcome.NOT_STARTED, RunError("not started", event["reason"])
+            case "end":
+                outcome = Outcome(event["outcome"])
+                error = _error(event["error"]) if event["error"] else None
+    if error is not None and outcome is Outcome.RAISED and passes and passes[-1].error is not None:
+        # The pass knows its own line; the exception that ended the run knows the frames.
+        passes[-1] = _with_error(passes[-1], error)
+    return RunRecord(
+        outcome, error, tuple(passes), tuple(updates), parameters, tuple(optimizers), output, seconds, tuple(mistakes)
+    )
+
+
+def _with_error(one: Pass, error: RunError) -> Pass:
+    if one.error is None or one.error.message != error.message:
+        return one
+    values = {name: getattr(one, name) for name in one.__dataclass_fields__}
+    return Pass(**{**values, "error": error})
+
+
+def _error(values: Mapping[str, Any]) -> RunError:
+    frames = tuple((f["file"], f["line"], f["function"]) for f in values.get("frames", ()))
+    return RunError(values["type"], values["message"], values.get("line"), values.get("file", ""), frames)
+
+
+def _numbers(values: Mapping[str, Any] | None) -> dict[int, Any]:
+    return {int(index): value for index, value in (values or {}).items()}
+
+
+def _live(values: Mapping[str, int] | None) -> Live | None:
+    return Live(**values) if values else None
+
+
+def _pass(event: Mapping[str, Any]) -> Pass:
+    error = event["error"]
+    return Pass(
+        number=event["number"],
+        kind=event["kind"],
+        step=event["step"],
+        losses=tuple(event["losses"]),
+        line=event["line"],
+        file=event["file"],
+        walked=event["walked"],
+        again=event["again"],
+        keeps=event["keeps"],
+        reached=frozenset(event["reached"]),
+        gradients=_numbers(event["gradients"]),
+        state=_numbers(event["state"]),
+        random=event["random"],
+        live=_live(event["live"]),
+        error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
+    )
+
+
+def _step(event: Mapping[str, Any]) -> Step:
+    return Step(
+        number=event["number"],
+        optimizer=event["optimizer"],
+        passes=event["passes"],
+        gradients=_numbers(event["gradients"]),
+        moved=_numbers(event["moved"]),
+        state=_numbers(event["state"]),
+        live=Live(**event["live"]),
+    )

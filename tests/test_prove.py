@@ -1,0 +1,256 @@
+"""Proofs by execution: right patches pass, tempting wrong ones are refused, and what did not happen is never a pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autofix.prove import Certificate, Limits, Script, Verdict, prove, run_original
+
+STALE = "Trying to backward through the graph a second time"
+INPLACE = "modified by an inplace operation"
+
+STORED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(3)
+first, second = nn.Linear(3, 5), nn.Linear(5, 1)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.01)
+x, y = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0])
+store = []
+for i in range(100000):
+    h = first(x)
+    store.append(h)
+    out = second(h)
+    if i:
+        out = out + store[-2].mean()
+    loss = nn.functional.mse_loss(out, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+RECURRENT = """\
+import torch
+
+rnn = torch.nn.RNN(input_size=2, hidden_size=3)
+inputs, targets = torch.randn(30, 1, 2), torch.randn(30, 1, 3)
+hidden = torch.zeros(1, 3)
+optimizer = torch.optim.Adadelta(rnn.parameters(), lr=0.01)
+for i in range(30):
+    optimizer.zero_grad()
+    out, after = rnn(inputs[i], hidden)
+    loss = torch.nn.functional.mse_loss(out, targets[i])
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    hidden = after
+"""
+
+GAN = """\
+import torch
+from torch import nn, optim
+
+G, D = nn.Linear(2, 2), nn.Linear(2, 2)
+optimG, optimD = optim.Adam(G.parameters()), optim.Adam(D.parameters())
+t = torch.tensor([1.0, 2.0], requires_grad=True)
+g = G(t)
+d = D(g)
+lossD = d.sum()
+optimD.zero_grad()
+lossD.backward()
+optimD.step()
+lossG = (g + d).sum()
+optimG.zero_grad()
+lossG.backward()
+optimG.step()
+"""
+
+FEATURES = """\
+import torch
+from torch import nn
+
+extractor, model = nn.Linear(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters())
+for batch in range(50):
+    images, labels = torch.randn(6, 4), torch.randn(6, 1)
+    optimizer.zero_grad()
+    before = extractor(images[0])
+    for i in range(1, 6):
+        loss = (model(images[i] + torch.tanh(before)) - labels[i]).pow(2).mean()
+        loss.backward()
+    optimizer.step()
+"""
+
+BY_HAND = """\
+import torch
+
+w = torch.randn(3, requires_grad=True)
+x = torch.randn(20, 3)
+running = torch.zeros(())
+for i in range(20):
+    running = 0.9 * running + (x[i] * w).sum().tanh()
+    loss = (1 - running) ** 2
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad.zero_()
+"""
+
+
+def certify(
+    folder: Path, broken: str, *changes: tuple[str, str], expected: str = "", limits: Limits = Limits(timeout=60)
+) -> Certificate:
+    """Prove *broken* with each (old, new) replaced."""
+    fixed = broken
+    for old, new in changes:
+        assert old in fixed
+        fixed = fixed.replace(old, new)
+    path = folder / "train.py"
+    path.write_text(broken)
+    certificate = prove(Script(path), Script(path, text=fixed), limits, expected_error=expected)
+    assert not certificate.before.mistakes and not certificate.after.mistakes
+    json.dumps([point.figures for point in certificate.points])
+    assert path.read_text() == broken
+    return certificate
+
+
+def verdicts(certificate: Certificate) -> dict[int, Verdict]:
+    return {point.number: point.verdict for point in certificate.points}
+
+
+def failed(certificate: Certificate) -> dict[int, str]:
+    return {point.number: point.detail for point in certificate.points if point.verdict is Verdict.FAILED}
+
+
+def show(certificate: Certificate) -> str:
+    return "\n".join(f"{p.number} {p.name}: {p.verdict} - {p.detail}" for p in certificate.points)
+
+
+RIGHT = {
+    "a stored tensor is detached": (STORED, STALE, [("append(h)", "append(h.detach())")]),
+    "a stored tensor is detached where it is used": (STORED, STALE, [("store[-2].mean()", "store[-2].detach().mean()")]),
+    "a carried state is detached": (
+        RECURRENT, INPLACE, [("hidden = after", "hidden = after.detach()"), ("retain_graph=True", "")],
+    ),
+    "the discriminator's output is detached": (
+        GAN, STALE, [("lossD.backward()", "lossD.backward(retain_graph=True)"), ("(g + d)", "(g + d.detach())")],
+    ),
+    "the discriminator is asked anew": (
+        GAN, STALE, [("d = D(g)", "d = D(g.detach())"), ("(g + d)", "(g + D(g))")],
+    ),
+    "untrained features are taken without graph": (
+        FEATURES, STALE,
+        [("    before = extractor(images[0])", "    with torch.no_grad():\n        before = extractor(images[0])")],
+    ),
+    "the losses are summed into one backward": (
+        FEATURES, STALE,
+        [("for i in", "total = 0\n    for i in"), ("loss.backward()", "total = total + loss"),
+         ("    optimizer.step()", "    total.backward()\n    optimizer.step()")],
+    ),
+    "weights that are updated by hand": (BY_HAND, STALE, [("0.9 * running +", "0.9 * running.detach() +")]),
+    "an old API and a stored tensor": (
+        STORED.replace("optimizer.step()", "optimizer.step()\n    print(loss.data[0])"), "0-dim tensor",
+        [("append(h)", "append(h.detach())"), ("loss.data[0]", "loss.item()")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_right_patch_is_proved(case: str, tmp_path: Path) -> None:
+    broken, expected, changes = RIGHT[case]
+    certificate = certify(tmp_path, broken, *changes, expected=expected)
+    assert certificate.proved, show(certificate)
+
+
+WRONG = {
+    "a graph that is retained for ever": (STORED, [("backward()", "backward(retain_graph=True)")], {6}),
+    "a retained graph dies at the step after": (GAN, [("lossD.backward()", "lossD.backward(retain_graph=True)")], {2}),
+    "a network that the detach freezes": (STORED, [("h = first(x)", "h = first(x).detach()")], {4}),
+    "an output without its graph": (STORED, [("second(h)", "second(h.data)"), ("append(h)", "append(h.data)")], {4}),
+    "no optimizer step": (STORED, [("append(h)", "append(h.detach())"), ("    optimizer.step()\n", "")], {2, 4}),
+    "no optimizer step after the first": (
+        STORED, [("append(h)", "append(h.detach())"), ("optimizer.step()", "i or optimizer.step()")], {4}),
+    "features of an extractor in training lose their graph": (
+        FEATURES.replace("Adam(model.parameters())", "Adam([*model.parameters(), *extractor.parameters()])"),
+        [("    before = extractor(images[0])", "    with torch.no_grad():\n        before = extractor(images[0])")],
+        {4},
+    ),
+    "an error that is caught": (
+        STORED, [("loss.backward()", "try:\n        loss.backward()\n    except RuntimeError:\n        pass")], {2}),
+    "a backward that is left out": (STORED, [("loss.backward()", "i or loss.backward()")], {4}),
+    "a script that ends before": (STORED, [("loss = nn", "if i: raise SystemExit\n    loss = nn")], {2}),
+    "another loss": (STORED, [("append(h)", "append(h.detach())"), ("mse_loss(", "l1_loss(")], {3}),
+    "a loss that is not finite": (
+        STORED, [("append(h)", "append(h.detach())"), ("    optimizer.zero", "    loss = loss / (i < 9)\n    optimizer.zero")],
+        {2},
+    ),
+    "a weight that is no longer updated by hand": (
+        BY_HAND, [("0.9 * running +", "0.9 * running.detach() +"), ("w -= 0.1 * w.grad", "w.clone()")], {3, 4}),
+    "a frozen part": (
+        STORED, [("append(h)", "append(h.detach())"), ("out = second(h)", "out = second(h if i < 4 else h.detach())")], {4}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_patch_is_refused(case: str, tmp_path: Path) -> None:
+    broken, changes, numbers = WRONG[case]
+    certificate = certify(tmp_path, broken, *changes)
+    assert certificate.verdict is Verdict.FAILED, show(certificate)
+    assert numbers <= set(failed(certificate)), show(certificate)
+
+
+def test_long_training_is_stopped(tmp_path: Path) -> None:
+    certificate = certify(tmp_path, STORED, ("append(h)", "append(h.detach())"), limits=Limits(steps=7, timeout=60))
+    assert certificate.after.outcome == "stopped"
+    assert certificate.after.steps == 1 + 7
+
+
+def test_caught_error_counts_as_failure(tmp_path: Path) -> None:
+    broken = STORED.replace("loss.backward()", "try:\n        loss.backward()\n    except RuntimeError:\n        pass")
+    certificate = certify(tmp_path, broken, ("append(h)", "append(h.detach())"), expected=STALE)
+    assert certificate.proved, show(certificate)
+
+
+def test_values_kept_by_the_script_are_named_and_do_not_refuse(tmp_path: Path) -> None:
+    broken = RECURRENT.replace("optimizer.zero_grad()", "optimizer.zero_grad()\n    keep = globals().setdefault('kept', [])")
+    broken = broken.replace("hidden = after", "hidden = after\n    keep.append(loss)").replace("retain_graph=True", "")
+    certificate = certify(tmp_path, broken, ("hidden = after", "hidden = after.detach()"))
+    assert certificate.proved, show(certificate)
+    assert "the script itself keeps" in certificate.points[-1].detail
+
+
+NOTHING = {
+    "a module is missing": "import no_such_module_anywhere",
+    "a file is missing": "open('data.csv')",
+    "the original raised no error": "import torch\ntorch.ones(1, requires_grad=True).backward()",
+    "there is no GPU": "import torch\ntorch.ones(1, device='cuda')",
+    "does not repeat itself": STORED.replace("torch.manual_seed(3)", "torch.seed()"),
+}
+
+
+@pytest.mark.parametrize("reason", NOTHING)
+def test_run_that_shows_nothing_is_not_proved(reason: str, tmp_path: Path) -> None:
+    certificate = certify(tmp_path, NOTHING[reason] + "\n")
+    if "append" in NOTHING[reason]:
+        certificate = certify(tmp_path, NOTHING[reason], ("append(h)", "append(h.detach())"))
+    assert certificate.verdict is Verdict.NOT_PROVED, show(certificate)
+    assert reason in show(certificate)
+
+
+def test_another_error_than_the_expected_one_fails(tmp_path: Path) -> None:
+    certificate = certify(tmp_path, STORED, ("append(h)", "append(h.detach())"), expected=INPLACE)
+    assert failed(certificate).keys() == {1}
+
+
+def test_time_out_is_not_proved(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(STORED)
+    before = run_original(Script(path), Limits(timeout=60))
+    slow = STORED.replace("append(h)", "append(h.detach())").replace("    h = ", "    __import__('time').sleep(1)\n    h = ")
+    certificate = prove(Script(path), Script(path, text=slow), Limits(timeout=5), before=before)
+    assert verdicts(certificate)[2] is Verdict.NOT_PROVED
+    assert "timed out" in certificate.points[1].detail
+    assert certificate.verdict is Verdict.NOT_PROVED
