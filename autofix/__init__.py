@@ -1,0 +1,3 @@
+"""The tool around the codemods: find, rewrite, run, prove."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,58 @@
+"""What a codemod is: a code, a name, the facts it answers, and candidate rewrites for each."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import libcst as cst
+from libcst.codemod import CodemodCommand
+
+from codemods.facts import Fact
+from codemods.proof import Keeps
+from codemods.rewrite import Tree
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One possible patch: the whole patched text, what it does in one sentence, and what it must keep."""
+
+    text: str
+    remedy: str
+    keeps: Keeps = Keeps.EDGES
+
+
+class Codemod(CodemodCommand, ABC):
+    """The base of every codemod.  A subclass's docstring is its user documentation: the first line, then sections.
+
+    Also a LibCST command: ``python -m libcst.tool codemod -x --no-format codemods.detach_stored.DetachStored FILE``.
+    """
+
+    code: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    answers: ClassVar[tuple[type[Fact], ...]] = ()
+    rank: ClassVar[int] = 50
+    """Where several codemods answer one fact, those of lower rank are asked first."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        cls.DESCRIPTION = cls.title()
+
+    @classmethod
+    def title(cls) -> str:
+        """The first line of the documentation."""
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    @abstractmethod
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        """Patches for *fact*, the preferred one first; lazily, since the first that stands is taken."""
+
+    def transform_module_impl(self, tree: cst.Module) -> cst.Module:
+        """Repair every fact that this codemod answers (the interface of LibCST's command line)."""
+        from codemods.mend import mend  # the search for patches knows codemods, not the other way round
+
+        mended = mend(tree.code, self.context.filename or "<unknown>", [type(self)])
+        return cst.parse_module(mended.patched)

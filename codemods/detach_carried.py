@@ -1,0 +1,145 @@
+"""Carried state: what one iteration hands to the next is handed over without its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods import retain
+from codemods.base import Candidate, Codemod
+from codemods.detach_stored import innermost
+from codemods.facts import Carrier, Fact, Form, Overwritten, StaleGraph
+from codemods.rewrite import Edit, Statement, Tree, detach, detached_code
+
+
+class DetachCarried(Codemod):
+    """A state is carried into the next iteration together with its graph.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time. With ``retain_graph=True``, once the optimizer
+        has stepped: one of the variables needed for gradient computation has been modified by an inplace operation,
+        though no line of the script looks like one: the step itself is the in-place operation.
+
+    Cause:
+        A recurrent state, or any value computed from its own last value, is passed on from iteration to iteration. The
+        first ``backward()`` frees the graph behind it; the second one follows the state back into that graph.
+
+    Fix:
+        Cut the state between iterations: ``h = h_next`` becomes ``h = h_next.detach()``, and a state that comes out of
+        ``out, hidden = rnn(x, hidden)`` is detached where the next iteration begins, or after the backward, so that the
+        gradient inside an iteration stays whole. A ``retain_graph=True`` that only hushed the error goes away.
+
+    When it is not what you want:
+        To back-propagate through more than one iteration on purpose, add the losses up and call ``backward()`` once per
+        chunk; then only the chunks' boundaries are detached.
+
+    Source:
+        PyTorch's word_language_model example (``repackage_hidden``); torch.nn.LSTM in the documentation.
+    """
+
+    code = "AF102"
+    name = "carried-state"
+    answers = (StaleGraph, Overwritten)
+    rank = 20
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        if fact.kept is None or (fact.loop is not None and not fact.inside):
+            return
+        carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
+        named = [carrier for carrier in carriers if carrier.name]
+        yield from self._detach_written(fact, tree, carriers)
+        if named:
+            yield from self._detach_by_statement(fact, tree, named[-1])
+        for carrier in reversed(fact.carriers):
+            if carrier.statement != fact.kept and carrier.name:
+                yield from self._detach_written(fact, tree, [carrier])
+                yield from self._detach_by_statement(fact, tree, carrier)
+
+    def _detach_written(
+        self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]
+    ) -> Iterator[Candidate]:
+        """``h = h_next`` becomes ``h = h_next.detach()``."""
+        for carrier in innermost(carriers):
+            assert carrier.expression is not None
+            expression = tree.expression(carrier.expression)
+            if expression is None:
+                continue
+
+            def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
+                if form is Form.TENSOR:
+                    edit.change(node, detach)
+                else:
+                    code = detached_code(tree.code(node), form, tree.fresh_name("state", "layer", "tensor"))
+                    edit.change(node, lambda _: cst.parse_expression(code))
+
+            for text, more in retain.variants(fact, tree, build):
+                yield Candidate(text, f"hand `{carrier.name or fact.name}` on without the graph{more}")
+
+    def _detach_by_statement(
+        self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier
+    ) -> Iterator[Candidate]:
+        """A statement of its own that detaches, at each place where that may be right."""
+        name, form = carrier.name, carrier.form
+        code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'))}"
+        guarded = f"if {name} is not None:\n{tree.module.default_indent}{code}"
+        for statement, after, when in self._places(fact, tree, carrier):
+            for written in (code, guarded) if not after else (code,):
+
+                def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
+                    (edit.insert_after if behind else edit.insert_before)(at, new)
+
+                for text, more in retain.variants(fact, tree, build):
+                    yield Candidate(text, f"detach `{name}` {when}{more}")
+
+    def _places(
+        self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier
+    ) -> Iterator[tuple[Statement, bool, str]]:
+        """Statements to insert before or (true) after, and when that is."""
+        kept = tree.statement(carrier.statement)
+        loop = tree.statement(fact.loop) if fact.loop is not None else None
+        used_at = fact.outer.used if fact.outer is not None else fact.used
+        used = tree.statement_of(tree.expression(used_at)) if used_at is not None else None
+        if kept is None:
+            return
+        home = tree.function_of(kept)
+        plain = carrier.name.isidentifier()
+        inner = tree.statement_of(tree.expression(fact.used)) if fact.used is not None else None
+        for reader in (used, inner):
+            # Where a value has an attribute's name it can be detached in another function as well.
+            if reader is None or not tree.block_of(reader):
+                continue
+            if (plain or carrier.name.startswith("self.")) and tree.function_of(reader) is not home:
+                continue
+            yield reader, False, "before it is used again"
+        if loop is not None and (tree.function_of(loop) is home or not plain):
+            body = tree.body_of(loop)
+            if body:
+                yield body[0], False, "at the start of each iteration"
+        if tree.block_of(kept):
+            yield kept, True, "as soon as it is computed"
+        for span in dict.fromkeys((fact.freed if isinstance(fact, StaleGraph) else fact.failed, fact.failed)):
+            statement = tree.statement_of(tree.expression(span))
+            if statement is not None and (not plain or tree.function_of(statement) is home):
+                last = _end_of_step(statement, tree)
+                if last is not None:
+                    yield last, True, "after the backward"
+        if loop is not None and (tree.function_of(loop) is home or not plain):
+            body = tree.body_of(loop)
+            if body:
+                yield body[-1], True, "at the end of each iteration"
+
+
+def _end_of_step(statement: Statement, tree: Tree) -> Statement | None:
+    """The last of the statements that follow a backward and belong to it: clipping, the optimizer's and scheduler's step."""
+    block = tree.block_of(statement)
+    if not block:
+        return None
+    last = statement
+    for following in block[block.index(statement) + 1 :]:
+        code = tree.code(following).strip()
+        if not (code.endswith(".step()") or "clip_grad" in code or code.endswith((".zero_grad()", ".update()"))):
+            break
+        last = following
+    return last

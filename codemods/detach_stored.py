@@ -1,0 +1,136 @@
+"""Stored tensor: what is put away for a later iteration is put away without its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods import retain
+from codemods.base import Candidate, Codemod
+from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
+from codemods.rewrite import Edit, Tree, detach, detached_code
+
+
+def is_store(statement: cst.CSTNode | None) -> bool:
+    """Whether a statement puts a value into a container, an attribute or an item (not merely under a name)."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    for part in statement.body:
+        if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call):
+            return isinstance(part.value.func, cst.Attribute)
+        if isinstance(part, cst.Assign):
+            return any(isinstance(target.target, (cst.Attribute, cst.Subscript)) for target in part.targets)
+        if isinstance(part, cst.AnnAssign):
+            return isinstance(part.target, (cst.Attribute, cst.Subscript))
+        if isinstance(part, cst.AugAssign):
+            return True
+    return False
+
+
+def innermost(carriers: list[Carrier]) -> list[Carrier]:
+    """Those with an expression of their own, the smallest expression first."""
+    written = [carrier for carrier in carriers if carrier.expression is not None]
+    return sorted(written, key=lambda carrier: _size(carrier.expression))
+
+
+def _size(span: Span | None) -> tuple[int, int]:
+    assert span is not None
+    return span.end_line - span.line, span.end_column - span.column
+
+
+class DetachStored(Codemod):
+    """A tensor is stored with its graph and a later backward reaches it.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they
+        have already been freed). With ``retain_graph=True`` from the second step on: one of the variables needed for
+        gradient computation has been modified by an inplace operation.
+
+    Cause:
+        A list, deque, dict, attribute or item that outlives the iteration receives a tensor that still carries the
+        graph it was computed with. That iteration's ``backward()`` frees the graph. When a later iteration computes
+        with the stored tensor, its own ``backward()`` walks into the freed graph.
+
+    Fix:
+        Store the value without the graph: ``history.append(h)`` becomes ``history.append(h.detach())``. Earlier
+        iterations then enter as numbers, which is what a history, a queue of features or a running centre means.
+
+    When it is not what you want:
+        Where the gradient is meant to flow through several iterations (truncated back-propagation through time), add
+        up the losses of those iterations and call ``backward()`` once. Lists that one iteration fills and the same
+        iteration's ``backward()`` consumes are left alone.
+
+    Source:
+        torch.Tensor.detach in the PyTorch documentation; the FAQ there, "My model reports cuda runtime error(2)",
+        for the memory that a stored graph holds.
+    """
+
+    code = "AF101"
+    name = "stored-tensor"
+    answers = (StaleGraph, Overwritten)
+    rank = 10
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        if fact.kept is None:
+            return
+        by_statement: dict[Span, list[Carrier]] = {}
+        for carrier in fact.carriers:
+            by_statement.setdefault(carrier.statement, []).append(carrier)
+        others = [span for span in reversed(by_statement) if span != fact.kept]
+        for span in (fact.kept, *others):
+            statement = tree.statement(span)
+            if is_store(statement):
+                yield from self._detach_at(fact, tree, by_statement.get(span, []))
+                yield from self._detach_after_pass(fact, tree, statement, by_statement.get(span, []))
+
+    def _detach_at(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
+        """Detach the expression that the statement stores."""
+        for carrier in innermost(carriers):
+            assert carrier.expression is not None
+            expression = tree.expression(carrier.expression)
+            if expression is None:
+                continue
+            place = carrier.name or fact.name
+
+            def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
+                if form is Form.TENSOR:
+                    edit.change(node, detach)
+                else:
+                    code = detached_code(tree.code(node), form, tree.fresh_name("item", "tensor", "value"))
+                    edit.change(node, lambda _: cst.parse_expression(code))
+
+            for text, more in retain.variants(fact, tree, build):
+                yield Candidate(text, f"store in `{place}` without the graph{more}")
+
+    def _detach_after_pass(
+        self, fact: StaleGraph | Overwritten, tree: Tree, statement: cst.CSTNode | None, carriers: list[Carrier]
+    ) -> Iterator[Candidate]:
+        """Detach what was stored once this iteration's backward has used it: where the iteration itself reads it."""
+        freed = fact.freed if isinstance(fact, StaleGraph) else fact.failed
+        call = tree.expression(freed)
+        after = tree.statement_of(call)
+        place = _place(statement, carriers, tree)
+        if after is None or not tree.block_of(after) or not place:
+            return
+        form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
+        code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
+        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code) and None):
+            yield Candidate(text, f"detach `{place}` after the backward that uses it{more}")
+
+
+def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -> str:
+    """Source text under which the stored value can be read and replaced."""
+    names = [carrier.name for carrier in carriers if carrier.name]
+    if not names or not isinstance(statement, cst.SimpleStatementLine):
+        return ""
+    part = statement.body[0]
+    if isinstance(part, (cst.Assign, cst.AnnAssign)):
+        return names[-1]
+    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and isinstance(part.value.func, cst.Attribute):
+        if part.value.func.attr.value == "append":
+            return f"{names[-1]}[-1]"
+        if part.value.func.attr.value == "appendleft":
+            return f"{names[-1]}[0]"
+    return ""

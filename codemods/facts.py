@@ -1,0 +1,223 @@
+"""What can go wrong on autograd's tape, as plain data.
+
+A fact names its kind and a source span for every role in it.  Both witnesses, the one that reads the source and the one
+that watches a run, speak in these terms, and a codemod never learns which of them spoke.
+
+Positions follow LibCST: lines count from 1, columns count code points from 0, and the end is exclusive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import ClassVar
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Span:
+    """A piece of source text: ``path``, then start and exclusive end."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def start(self) -> tuple[int, int]:
+        return self.line, self.column
+
+    @property
+    def end(self) -> tuple[int, int]:
+        return self.end_line, self.end_column
+
+    def contains(self, other: Span) -> bool:
+        """Whether *other* lies inside this span (or equals it)."""
+        return self.path == other.path and self.start <= other.start and other.end <= self.end
+
+
+class Certainty(StrEnum):
+    """How sure a witness is.  ``LIKELY`` means that the fact rests on a call whose source was not read."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+
+
+class Form(StrEnum):
+    """The shape of a value that a statement carries on, as far as a rewrite must know it."""
+
+    TENSOR = "tensor"
+    TUPLE = "tuple"  # of tensors: an LSTM's state
+    LIST = "list"  # of tensors: a state per layer
+    DICT = "dict"  # of tensors
+    NESTED = "nested"  # containers of containers
+    OPTIONAL = "optional"  # a tensor, or None before the first iteration
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One place in the story of a fact: what happened there, in one word and in one phrase."""
+
+    name: str
+    span: Span
+    phrase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A statement through which a value went on its way from where it was made to where it was used."""
+
+    statement: Span
+    expression: Span | None
+    """What was written for the value, where that is an expression of its own: the argument of an ``append``."""
+    name: str
+    """Source text of the place: ``temp``, ``self.hidden``, ``cache[key]``."""
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The same roles as the function sees them in which the failing backward stands: there ``D(fake)`` is one expression."""
+
+    made: Span
+    used: Span
+    walked: Span | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """The base of every fact.  Fields that hold a :class:`Span` are its roles, in the order of the story."""
+
+    code: ClassVar[str]
+    kind: ClassVar[str]
+    error: ClassVar[str]
+    """A piece of the message that PyTorch raises; empty where it raises nothing."""
+    phrases: ClassVar[dict[str, str]]
+
+    certainty: Certainty = Certainty.CERTAIN
+
+    @property
+    def cause(self) -> Span:
+        """The span that a repair most likely changes: what a report names first."""
+        raise NotImplementedError
+
+    @property
+    def message(self) -> str:
+        """One sentence that says what goes wrong at the cause."""
+        raise NotImplementedError
+
+    def roles(self) -> Iterator[Role]:
+        for field in fields(self):
+            span = getattr(self, field.name)
+            if isinstance(span, Span):
+                yield Role(field.name, span, self.phrases[field.name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleGraph(Fact):
+    """A value whose graph an earlier backward freed is reached by a later one."""
+
+    code = "AF100"
+    kind = "stale graph"
+    error = "Trying to backward through the graph a second time"
+    phrases = {
+        "made": "its graph is made here",
+        "kept": "kept here",
+        "used": "used here",
+        "walked": "the freeing backward comes through here",
+        "freed": "this backward frees the graph",
+        "failed": "this backward reaches it again",
+        "loop": "the loop that it crosses",
+    }
+
+    made: Span
+    kept: Span | None = None
+    used: Span
+    walked: Span | None = None
+    freed: Span
+    failed: Span
+    loop: Span | None = None
+    inside: bool = True
+    """Whether an earlier iteration of the loop made it; false where it was made before the loop."""
+    carriers: tuple[Carrier, ...] = ()
+    """All the statements that carried it, in order."""
+    outer: Outer | None = None
+    name: str = ""
+    """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
+
+    @property
+    def cause(self) -> Span:
+        return self.kept or self.used
+
+    @property
+    def message(self) -> str:
+        what = f"`{self.name}`" if self.name else "a value"
+        if self.loop is not None and self.inside:
+            return f"{what} carries the graph of an earlier iteration into a later backward"
+        if self.loop is not None:
+            return f"{what} carries a graph from before the loop into the backward of every iteration"
+        return f"{what} carries a graph that an earlier backward has freed into a later one"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwritten(Fact):
+    """A tensor that a node saved was changed in place before the node's backward."""
+
+    code = "AF200"
+    kind = "overwritten"
+    error = "modified by an inplace operation"
+    phrases = {
+        "saved": "saved for the backward pass here",
+        "kept": "kept here",
+        "used": "used here",
+        "changed": "changed in place here",
+        "failed": "this backward needs the old value",
+        "loop": "the loop that it crosses",
+    }
+
+    saved: Span
+    kept: Span | None = None
+    used: Span | None = None
+    changed: Span
+    failed: Span
+    loop: Span | None = None
+    inside: bool = True
+    carriers: tuple[Carrier, ...] = ()
+    outer: Outer | None = None
+    name: str = ""
+    by_step: bool = False
+    """Whether an optimizer's step made the change."""
+
+    @property
+    def cause(self) -> Span:
+        return self.kept or self.changed
+
+    @property
+    def message(self) -> str:
+        what = f"`{self.name}`" if self.name else "a value"
+        if self.by_step:
+            return f"{what} carries a graph over an optimizer step that changes the parameters saved in it"
+        return f"{what} is changed in place while a graph still needs its old value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegacyApi(Fact):
+    """A call that PyTorch 2 no longer knows."""
+
+    code = "AF700"
+    kind = "legacy API"
+    error = "invalid index of a 0-dim tensor"
+    phrases = {"call": "gone from PyTorch 2"}
+
+    call: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.call
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` no longer works in PyTorch 2"

@@ -1,0 +1,186 @@
+"""Unguarded features: a value computed once before a loop whose every iteration runs a backward through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree, detach
+
+
+class GuardFeatures(Codemod):
+    """A graph is built once before a loop and every iteration's backward runs through it.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, in the loop's second iteration.
+
+    Cause:
+        Features, an embedding table, a penalty term or another value that depends on parameters is computed before the
+        loop. The first iteration's ``backward()`` frees its graph; the second iteration needs it again.
+
+    Fix:
+        Where the parameters behind it are not being trained, the computation needs no graph: it is wrapped in
+        ``with torch.no_grad():``. Where an optimizer holds them, ``no_grad`` would stop their training, so the
+        computation moves into the loop and is made anew for each backward.
+
+    When it is not what you want:
+        Recomputing costs time. If all iterations may share one value, add up their losses and call ``backward()`` once
+        after the loop: the gradient is the same as long as no step lies between.
+
+    Source:
+        torch.no_grad in the PyTorch documentation.
+    """
+
+    code = "AF103"
+    name = "unguarded-features"
+    answers = (StaleGraph,)
+    rank = 8
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, StaleGraph)
+        if fact.loop is None or fact.inside or fact.kept is None:
+            return
+        kept = tree.statement(fact.kept)
+        loop = tree.statement(fact.loop)
+        if kept is None or loop is None:
+            return
+        block = tree.block_of(kept)
+        if kept not in block:
+            return
+        run = _computation(kept, block, tree)
+        name = fact.name or "it"
+        if _guardable(run):
+            yield from self._guard(run, block, tree, name)
+        yield from self._detach(fact, tree, name)
+        yield from self._move(run, loop, tree, name)
+
+    def _guard(self, run: list[Statement], block: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
+        """``with torch.no_grad():`` around the statements, or into one that already stands before them."""
+        first = block.index(run[0])
+        header = f"with {tree.torch_name}.no_grad():\n{tree.module.default_indent}pass\n"
+        guard = cst.parse_statement(header, config=tree.module.config_for_parsing)
+        assert isinstance(guard, cst.With)
+        previous = block[first - 1] if first else None
+        edit = Edit(tree)
+        if isinstance(previous, cst.With) and _is_no_grad(previous, tree) and isinstance(previous.body, cst.IndentedBlock):
+            edit.change(previous, lambda node: _with_body(node, [*node.body.body, *run]))  # type: ignore[attr-defined]
+            for statement in run:
+                edit.remove(statement)
+        else:
+            for statement in run[1:]:
+                edit.remove(statement)
+            lead = run[0].leading_lines
+            comments = [line for line in lead if line.comment is not None]
+            bare = list(lead)[: len(lead) - len(comments)] if comments == list(lead)[len(lead) - len(comments) :] else list(lead)
+            inside = run[0].with_changes(leading_lines=list(lead)[len(bare) :])
+            edit.change(
+                run[0],
+                lambda _: _with_body(guard.with_changes(leading_lines=bare), [inside, *run[1:]]),
+            )
+        text = edit.text()
+        if not tree.imports_torch:
+            text = _with_import(text)
+        yield Candidate(text, f"compute `{name}` under no_grad: nothing behind it is trained")
+
+    def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
+        """Where the statement does more than compute, detach its value."""
+        for carrier in reversed(fact.carriers):
+            if carrier.statement == fact.kept and carrier.expression is not None:
+                expression = tree.expression(carrier.expression)
+                if expression is not None:
+                    yield Candidate(Edit(tree).change(expression, detach).text(), f"detach `{name}`: nothing behind it is trained")
+
+    def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
+        """The statements at the start of the loop's body, one by one more of those they build on."""
+        body = tree.body_of(loop)
+        if not body or tree.function_of(loop) is not tree.function_of(run[0]):
+            return
+        for count in range(1, len(run) + 1):
+            moved = run[-count:]
+            edit = Edit(tree)
+            for statement in moved:
+                edit.remove(statement)
+            codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
+            edit.insert_before(body[0], *(_dedented(code) for code in codes))
+            yield Candidate(edit.text(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+
+
+def _comments(statement: Statement) -> list[cst.EmptyLine]:
+    return [line for line in statement.leading_lines if line.comment is not None]
+
+
+def _dedented(code: str) -> str:
+    lines = code.split("\n")
+    margin = len(lines[0]) - len(lines[0].lstrip())
+    return "\n".join(line[margin:] if line[:margin].isspace() else line for line in lines)
+
+
+def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
+    assert isinstance(node, cst.With) and isinstance(node.body, cst.IndentedBlock)
+    return node.with_changes(body=node.body.with_changes(body=body))
+
+
+def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
+    return len(statement.items) == 1 and tree.code(statement.items[0].item).strip().endswith("no_grad()")
+
+
+def _guardable(run: list[Statement]) -> bool:
+    """Whether the statements only compute and name values."""
+    return all(
+        isinstance(statement, cst.SimpleStatementLine)
+        and all(isinstance(part, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr)) for part in statement.body)
+        for statement in run
+    )
+
+
+def _targets(statement: Statement, tree: Tree) -> set[str]:
+    """Names that a plain assignment binds; empty for any other statement."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return set()
+    part = statement.body[0]
+    if isinstance(part, cst.Assign) and all(isinstance(target.target, (cst.Name, cst.Tuple)) for target in part.targets):
+        return {name.value for target in part.targets for name in tree.names_in(target.target)}
+    return set()
+
+
+def _computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:
+    """The statements up to *kept* that only serve it: calls whose results nobody reads outside of them."""
+    run = [kept]
+    needed = {name.value for name in tree.names_in(kept)}
+    for statement in reversed(block[: block.index(kept)]):
+        targets = _targets(statement, tree)
+        if not targets or not targets & needed or not _calls(statement):
+            break
+        inside = [id(name) for part in (*run, statement) for name in tree.names_in(part)]
+        outside = [
+            name
+            for name in tree.names_in(tree.function_of(kept))
+            if name.value in targets and id(name) not in inside
+        ]
+        if outside:
+            break
+        run.insert(0, statement)
+        needed |= {name.value for name in tree.names_in(statement)}
+    return run
+
+
+def _calls(statement: Statement) -> bool:
+    """Whether a statement's value is a call on something: not a constant, not the making of a module."""
+    assert isinstance(statement, cst.SimpleStatementLine)
+    part = statement.body[0]
+    value = part.value if isinstance(part, cst.Assign) else None
+    return isinstance(value, (cst.Call, cst.BinaryOperation, cst.Subscript))
+
+
+def _with_import(text: str) -> str:
+    """``import torch`` before the first other import of it."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line.startswith("from torch"):
+            ending = "\r" if line.endswith("\r") else ""
+            return "\n".join([*lines[:number], "import torch" + ending, *lines[number:]])
+    return text

@@ -1,0 +1,138 @@
+"""From facts to a patch: ask the codemods for candidates and take the first that stands the symbolic proof."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, LegacyApi
+from codemods.proof import Keeps, LineMap, judge, key_of
+from codemods.rewrite import Tree
+from codemods.tape.source import Source
+from codemods.tape.witness import Observation, observe
+
+_ROUNDS = 24
+"""Facts repaired in one text, one after the other."""
+_TRIALS = 120
+"""Candidates read in one text."""
+_DEPTH = 3
+"""Mistakes that may come to light behind one another before a candidate is given up."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A fact that was repaired, in the coordinates of the original text where it has any there."""
+
+    fact: Fact
+    codemod: type[Codemod]
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Mended:
+    """The outcome for one text: all facts seen in the original, those repaired, the patched text, and why not more."""
+
+    observation: Observation
+    patched: str
+    repairs: tuple[Repair, ...]
+    left: tuple[Fact, ...]
+    refused: tuple[str, ...]
+    """Candidates that did not stand, each with the reason."""
+
+
+@dataclass
+class _Search:
+    path: str
+    codemods: list[type[Codemod]]
+    trials: int = 0
+    refused: dict[str, None] = field(default_factory=dict)
+
+    def observe(self, text: str) -> Observation | None:
+        self.trials += 1
+        try:
+            return observe(Source(text, self.path))
+        except SyntaxError:
+            return None
+
+    def repair(
+        self, fact: Fact, text: str, seen: Observation, origin: str, start: Observation, depth: int
+    ) -> tuple[str, Observation, list[Repair]] | None:
+        """A text in which *fact* is repaired; *origin* and *start* are what nothing may be lost of."""
+        tree = Tree(text)
+        for kind in self.codemods:
+            if not isinstance(fact, kind.answers):
+                continue
+            for candidate in _distinct(kind(_context(self.path)).candidates(fact, tree), text):
+                if self.trials >= _TRIALS:
+                    return None
+                after = self.observe(candidate.text)
+                if after is None:
+                    self._refuse(kind, candidate, "the patched text does not parse")
+                    continue
+                verdict = judge(text, seen, candidate.text, after, fact, candidate.keeps)
+                done = Repair(fact, kind, candidate.remedy)
+                if verdict.stands:
+                    return candidate.text, after, [done]
+                self._refuse(kind, candidate, verdict.reason)
+                if verdict.revealed and depth < _DEPTH:
+                    deeper = self.repair(verdict.revealed[0], candidate.text, after, origin, start, depth + 1)
+                    if deeper is not None and self._holds(fact, origin, start, deeper, candidate.keeps):
+                        return deeper[0], deeper[1], [done, *deeper[2]]
+        return None
+
+    def _holds(
+        self,
+        fact: Fact,
+        origin: str,
+        start: Observation,
+        deeper: tuple[str, Observation, list[Repair]],
+        keeps: Keeps,
+    ) -> bool:
+        """Whether a patch of several steps still keeps what the text before the first step had."""
+        weakest = Keeps.PARAMETERS if len(deeper[2]) else keeps
+        lines = LineMap(origin, deeper[0])
+        if key_of(fact) in {key_of(one, lines) for one in deeper[1].facts}:
+            return False
+        return not judge(origin, start, deeper[0], deeper[1], fact, weakest).reason
+
+    def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
+        self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+
+
+def _context(path: str) -> object:
+    from libcst.codemod import CodemodContext
+
+    return CodemodContext(filename=path)
+
+
+def _distinct(candidates: Iterable[Candidate], text: str) -> Iterable[Candidate]:
+    seen = {text}
+    for candidate in candidates:
+        if candidate.text not in seen:
+            seen.add(candidate.text)
+            yield candidate
+
+
+def mend(text: str, path: str, codemods: Iterable[type[Codemod]]) -> Mended:
+    """Repair what can be repaired in *text*.  Raises :class:`SyntaxError` where it does not parse."""
+    search = _Search(path, sorted(codemods, key=lambda kind: (kind.rank, kind.code)))
+    start = observe(Source(text, path))
+    current, seen = text, start
+    repairs: list[Repair] = []
+    given_up: set[Hashable] = set()
+    for _ in range(_ROUNDS):
+        open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
+        if not open_facts:
+            break
+        fact = min(open_facts, key=lambda fact: not isinstance(fact, LegacyApi))
+        outcome = search.repair(fact, current, seen, current, seen, 0)
+        if outcome is None:
+            given_up.add(key_of(fact))
+            continue
+        before = current
+        current, seen, done = outcome
+        repairs.extend(done)
+        lines = LineMap(before, current)
+        given_up = {key_of(one) for one in seen.facts if key_of(one, lines) in given_up}
+    return Mended(start, current, tuple(repairs), seen.facts, tuple(search.refused))

@@ -1,0 +1,52 @@
+"""Old API: calls from before PyTorch 0.4 that stand in the way of running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, LegacyApi
+from codemods.rewrite import Edit, Tree, method_call, without_keyword
+
+
+class ModernizeLegacy(Codemod):
+    """A call from before PyTorch 0.4 that fails, or no longer does anything, today.
+
+    Error:
+        IndexError: invalid index of a 0-dim tensor. Use ``tensor.item()`` to convert a 0-dim tensor to a number. And the
+        warning: volatile was removed and now has no effect.
+
+    Cause:
+        Until PyTorch 0.3 a loss had one element and ``loss.data[0]`` read it; since 0.4 it has no dimensions. The flag
+        ``volatile=True`` is ignored.
+
+    Fix:
+        ``loss.data[0]`` becomes ``loss.item()``. ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone
+        still works and is left as it is.
+
+    When it is not what you want:
+        Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
+
+    Source:
+        PyTorch 0.4.0 migration guide.
+    """
+
+    code = "AF701"
+    name = "legacy-api"
+    answers = (LegacyApi,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, LegacyApi)
+        call = tree.expression(fact.call)
+        if isinstance(call, cst.Subscript):
+            value: cst.BaseExpression = call.value
+            if isinstance(value, cst.Attribute) and value.attr.value == "data":
+                value = value.value
+            kept = value
+            edit = Edit(tree).change(call, lambda _: method_call(kept, "item"))
+            yield Candidate(edit.text(), f"read the number with `{tree.code(kept)}.item()`")
+        elif isinstance(call, cst.Call):
+            edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
+            yield Candidate(edit.text(), "volatile no longer does anything")

@@ -1,0 +1,128 @@
+"""The symbolic half of the proof: what a patch must keep on the symbolic tape.
+
+A patch stands when the fact is gone, no new fact, error or root without a graph appears, every parameter that a pass
+gave a gradient which a step used still gets one from that pass, and, for a patch that only cuts, every edge of useful
+gradient flow that was not stale is still walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+
+from codemods.facts import Fact
+from codemods.tape.witness import Edge, Observation
+
+
+class Keeps(StrEnum):
+    """What a candidate promises to leave as it was."""
+
+    EDGES = "edges"
+    """Every fresh edge: nothing of the gradient inside an iteration is lost."""
+    PARAMETERS = "parameters"
+    """Every parameter still gets its gradient from the same pass, along recomputed edges."""
+    STEPS = "steps"
+    """Every parameter still gets a gradient, though passes were merged or moved."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a patch stands, the facts that it laid open, and why it does not stand."""
+
+    stands: bool
+    revealed: tuple[Fact, ...] = ()
+    reason: str = ""
+
+
+class LineMap:
+    """Lines of the patched text in the lines of the original.  An inserted line has none: it maps to a negative number."""
+
+    def __init__(self, original: str, patched: str) -> None:
+        before = [line.strip() for line in original.split("\n")]
+        after = [line.strip() for line in patched.split("\n")]
+        self._to_original: dict[int, int] = {}
+        taken: set[int] = set()
+        for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if tag in ("equal", "replace"):
+                for offset in range(min(b - a, d - c)):
+                    self._to_original[c + offset + 1] = a + offset + 1
+                    taken.add(a + offset + 1)
+        # A statement that was moved is the same statement.
+        free = {line: number for number, line in enumerate(before, 1) if number not in taken and line}
+        for number, line in enumerate(after, 1):
+            if number not in self._to_original and line in free:
+                self._to_original[number] = free[line]
+
+    def original(self, line: int) -> int:
+        return self._to_original.get(line, -line)
+
+
+def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:
+    """What makes two facts the same story, in the lines of the original text."""
+    where = lines.original if lines is not None else lambda line: line
+    return (type(fact), *((role.name, where(role.span.line)) for role in fact.roles() if role.name != "walked"))
+
+
+def judge(
+    original: str,
+    before: Observation,
+    patched: str,
+    after: Observation,
+    fact: Fact,
+    keeps: Keeps,
+    base: Observation | None = None,
+) -> Verdict:
+    """Whether *patched* repairs *fact* of *original* and loses nothing."""
+    if not after.complete:
+        return Verdict(False, reason="the patched program is too large to be read in full")
+    lines = LineMap(original, patched)
+    known = {key_of(one) for one in before.facts}
+    mapped = {key_of(one, lines): one for one in after.facts}
+    if key_of(fact) in mapped:
+        return Verdict(False, reason="the mistake is still there")
+    if after.crashes - before.crashes:
+        return Verdict(False, reason="; ".join(sorted(after.crashes - before.crashes)))
+    if {lines.original(line) for line in after.rootless} - before.rootless:
+        return Verdict(False, reason="a backward is left without a graph")
+    lost = _lost(before, after, lines, keeps)
+    if lost:
+        return Verdict(False, reason=lost)
+    revealed = tuple(one for key, one in mapped.items() if key not in known)
+    return Verdict(not revealed, revealed, "another mistake comes to light" if revealed else "")
+
+
+def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps) -> str:
+    if keeps is Keeps.STEPS:
+        missing = {name for _, name in before.trained} - {name for _, name in after.trained}
+        return f"{_names(missing)} would no longer be trained" if missing else ""
+    if {lines.original(line) for line in after.passes} != before.passes:
+        return "a backward pass is gone"
+    trained = {(lines.original(line), name) for line, name in after.trained}
+    missing = {name for _, name in before.trained - trained}
+    if missing:
+        return f"{_names(missing)} would no longer be trained"
+    if keeps is Keeps.EDGES:
+        edges = {_mapped(edge, lines) for edge in after.edges}
+        gone = before.edges - edges
+        if gone:
+            line = min(edge[4] for edge in gone)
+            return f"gradient that reaches line {line} would be cut"
+    return ""
+
+
+def _mapped(edge: Edge, lines: LineMap) -> Edge:
+    line, consumer, consumer_line, producer, producer_line, gap = edge
+    return (
+        lines.original(line),
+        consumer,
+        lines.original(consumer_line),
+        producer,
+        lines.original(producer_line),
+        gap,
+    )
+
+
+def _names(leaves: set[str]) -> str:
+    return ", ".join(sorted(leaf.partition(":")[0] for leaf in leaves))

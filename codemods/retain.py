@@ -1,0 +1,37 @@
+"""``retain_graph=True`` on the passes of a fact: taken away where it was only there to hush the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from codemods.facts import Overwritten, StaleGraph
+from codemods.rewrite import Edit, Tree, without_keyword
+
+
+def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Call]:
+    spans = [fact.failed] if isinstance(fact, Overwritten) else [fact.failed, fact.freed]
+    found: list[cst.Call] = []
+    for span in spans:
+        call = tree.expression(span)
+        if isinstance(call, cst.Call) and call not in found:
+            if any(arg.keyword is not None and arg.keyword.value == "retain_graph" for arg in call.args):
+                found.append(call)
+    return found
+
+
+def variants(fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], bool | None]) -> Iterator[tuple[str, str]]:
+    """The text that *build* makes, first without the passes' ``retain_graph``, then with; and what that adds to the remedy.
+
+    *build* fills an edit and returns false where it cannot.
+    """
+    calls = _retaining_calls(fact, tree)
+    for drop in (True, False) if calls else (False,):
+        edit = Edit(tree)
+        if build(edit) is False:
+            return
+        if drop:
+            for call in calls:
+                edit.change(call, lambda node: without_keyword(node, "retain_graph"))
+        yield edit.text(), "; retain_graph=True is no longer needed" if drop else ""

@@ -1,0 +1,250 @@
+"""Edits of one module's concrete syntax tree: nodes found by span, everything else kept byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from codemods.facts import Form, Span
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+_COMPOUND = (cst.For, cst.While, cst.With, cst.If, cst.Try, cst.FunctionDef)
+_ATOMS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Tuple, cst.List, cst.Dict, cst.ListComp, cst.DictComp)
+
+
+class Tree:
+    """A parsed module and the way from a span to its node."""
+
+    def __init__(self, text: str) -> None:
+        self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = self._wrapper.module
+
+    @cached_property
+    def _positions(self) -> dict[cst.CSTNode, CodeRange]:
+        return {
+            node: position
+            for node, position in self._wrapper.resolve(PositionProvider).items()
+            if isinstance(position, CodeRange)
+        }
+
+    @cached_property
+    def _by_span(self) -> dict[tuple[int, int, int, int], list[cst.CSTNode]]:
+        found: dict[tuple[int, int, int, int], list[cst.CSTNode]] = {}
+        for node, position in self._positions.items():
+            key = (position.start.line, position.start.column, position.end.line, position.end.column)
+            found.setdefault(key, []).append(node)
+        return found
+
+    @cached_property
+    def _parents(self) -> dict[cst.CSTNode, cst.CSTNode]:
+        found: dict[cst.CSTNode, cst.CSTNode] = {}
+        stack: list[cst.CSTNode] = [self.module]
+        while stack:
+            node = stack.pop()
+            for child in node.children:
+                found[child] = node
+                stack.append(child)
+        return found
+
+    def expression(self, span: Span) -> cst.BaseExpression | None:
+        """The expression with exactly this span."""
+        for node in self._by_span.get((span.line, span.column, span.end_line, span.end_column), ()):
+            if isinstance(node, cst.BaseExpression):
+                return node
+        return None
+
+    def statement(self, span: Span) -> Statement | None:
+        """The statement that is, or holds, what has this span; a compound statement where the span is all of it."""
+        for node, position in self._compound.items():
+            if (position.start.line, position.start.column) == span.start and position.end.line >= span.end_line:
+                return node
+        for node in self._by_span.get((span.line, span.column, span.end_line, span.end_column), ()):
+            return self.statement_of(node)
+        return None
+
+    @cached_property
+    def _compound(self) -> dict[Statement, CodeRange]:
+        return {node: position for node, position in self._positions.items() if isinstance(node, _COMPOUND)}
+
+    def statement_of(self, node: cst.CSTNode | None) -> Statement | None:
+        """The innermost statement that holds *node*."""
+        while node is not None and not isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            node = self._parents.get(node)
+        return node
+
+    def block_of(self, statement: Statement) -> list[Statement]:
+        """The statements of the block in which *statement* stands; empty where a block has only one line (``if x: y``)."""
+        parent = self._parents.get(statement)
+        if isinstance(parent, (cst.IndentedBlock, cst.Module)):
+            return list(parent.body)  # type: ignore[arg-type]
+        return []
+
+    def function_of(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The function, or the module, in whose own code *node* stands."""
+        parent = self._parents.get(node)
+        while parent is not None and not isinstance(parent, (cst.FunctionDef, cst.Module, cst.Lambda)):
+            parent = self._parents.get(parent)
+        return parent or self.module
+
+    def body_of(self, statement: cst.CSTNode) -> list[Statement]:
+        """The statements of a compound statement's own block."""
+        body = getattr(statement, "body", None)
+        return list(body.body) if isinstance(body, cst.IndentedBlock) else []  # type: ignore[arg-type]
+
+    def start_of(self, node: cst.CSTNode) -> tuple[int, int]:
+        position = self._positions[node].start
+        return position.line, position.column
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.module.code_for_node(node)
+
+    def enclosing(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around *node*, innermost first."""
+        parent = self._parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self._parents.get(parent)
+
+    @cached_property
+    def torch_name(self) -> str:
+        """The name under which the module knows torch; ``torch`` where it was not imported by itself."""
+        for statement in self.module.body:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for part in statement.body:
+                    if isinstance(part, cst.Import):
+                        for alias in part.names:
+                            if self.code(alias.name) == "torch":
+                                return alias.evaluated_alias or "torch"
+        return "torch"
+
+    @cached_property
+    def imports_torch(self) -> bool:
+        return any(
+            isinstance(part, cst.Import) and any(self.code(alias.name).partition(".")[0] == "torch" for alias in part.names)
+            for statement in self.module.body
+            if isinstance(statement, cst.SimpleStatementLine)
+            for part in statement.body
+        )
+
+    def names_in(self, node: cst.CSTNode) -> list[cst.Name]:
+        """Every plain name in *node*, attributes' and keywords' own names left out."""
+        found: list[cst.Name] = []
+        stack: list[cst.CSTNode] = [node]
+        while stack:
+            part = stack.pop()
+            if isinstance(part, cst.Name):
+                found.append(part)
+            elif isinstance(part, cst.Attribute):
+                stack.append(part.value)
+            elif isinstance(part, cst.Arg):
+                stack.append(part.value)
+            else:
+                stack.extend(part.children)
+        return found
+
+    def fresh_name(self, *wishes: str) -> str:
+        """The first of *wishes* that the module does not use as a name."""
+        used = {name.value for name in self.names_in(self.module)}
+        return next((wish for wish in wishes if wish not in used), wishes[-1] + "_")
+
+
+class Edit(cst.CSTTransformer):
+    """A set of changes to one tree, applied together.  A change sees the node as inner changes left it."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__()
+        self._tree = tree
+        self._changes: dict[cst.CSTNode, list[Callable[[cst.CSTNode], cst.CSTNode]]] = {}
+        self._before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        self._after: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        self._removed: set[cst.CSTNode] = set()
+
+    def change(self, node: cst.CSTNode, how: Callable[[cst.CSTNode], cst.CSTNode]) -> Edit:
+        self._changes.setdefault(node, []).append(how)
+        return self
+
+    def insert_before(self, statement: Statement, *codes: str) -> Edit:
+        self._before.setdefault(statement, []).extend(self._parsed(code) for code in codes)
+        return self
+
+    def insert_after(self, statement: Statement, *codes: str) -> Edit:
+        self._after.setdefault(statement, []).extend(self._parsed(code) for code in codes)
+        return self
+
+    def remove(self, statement: Statement) -> Edit:
+        self._removed.add(statement)
+        return self
+
+    def _parsed(self, code: str) -> cst.BaseStatement:
+        return cst.parse_statement(code, config=self._tree.module.config_for_parsing)
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> object:  # type: ignore[override]
+        node = updated_node
+        for how in self._changes.get(original_node, ()):
+            node = how(node)
+        if original_node in self._removed:
+            return cst.RemovalSentinel.REMOVE
+        before, after = self._before.get(original_node), self._after.get(original_node)
+        if before or after:
+            return cst.FlattenSentinel([*(before or ()), node, *(after or ())])
+        return node
+
+    def text(self) -> str:
+        """The module's text with all changes made."""
+        return self._tree.module.visit(self).code
+
+
+def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
+    """*node* as something that a ``.method()`` can follow."""
+    if node.lpar or isinstance(node, _ATOMS):
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def method_call(node: cst.CSTNode, name: str) -> cst.CSTNode:
+    """``node.name()``."""
+    assert isinstance(node, cst.BaseExpression)
+    return cst.Call(cst.Attribute(parenthesised(node), cst.Name(name)))
+
+
+def detach(node: cst.CSTNode) -> cst.CSTNode:
+    return method_call(node, "detach")
+
+
+def detached_code(code: str, form: Form, item: str) -> str:
+    """Source text that detaches the value of *code*, which has this form; *item* is a name that is free to use."""
+    match form:
+        case Form.TUPLE:
+            return f"tuple({item}.detach() for {item} in {code})"
+        case Form.LIST:
+            return f"[{item}.detach() for {item} in {code}]"
+        case Form.DICT:
+            return f"{{key: {item}.detach() for key, {item} in {code}.items()}}"
+        case Form.NESTED:
+            return f"[tuple({item}.detach() for {item} in layer) for layer in {code}]"
+    return f"{code}.detach()"
+
+
+def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
+    """A call without one of its keyword arguments."""
+    assert isinstance(call, cst.Call)
+    rest = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != keyword]
+    if rest and len(rest) < len(call.args):
+        rest[-1] = rest[-1].with_changes(comma=call.args[-1].comma)
+    return call.with_changes(args=rest)
+
+
+def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
+    """A call with a keyword argument set."""
+    assert isinstance(call, cst.Call)
+    stripped = without_keyword(call, keyword)
+    assert isinstance(stripped, cst.Call)
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    added = cst.Arg(cst.parse_expression(value), cst.Name(keyword), equal=equal)
+    args = list(stripped.args)
+    if args and isinstance(args[-1].comma, cst.MaybeSentinel):
+        args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+    return stripped.with_changes(args=[*args, added])

@@ -1,0 +1,108 @@
+"""Two networks, one graph: the step of one between a forward and the other's backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, Overwritten, Span, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree, detach, with_keyword
+
+
+class SeparateNetworks(Codemod):
+    """Two networks share one graph, and the first one's backward or step spoils it for the second.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time; after the folk fix ``retain_graph=True``: one
+        of the variables needed for gradient computation has been modified by an inplace operation.
+
+    Cause:
+        In a GAN the discriminator's output ``d = D(g)`` is used for both losses. The discriminator's ``backward()``
+        frees the graph through ``D`` and ``G``, and its ``step()`` changes the weights saved in it.
+
+    Fix:
+        The discriminator's loss takes ``D(g.detach())`` and the generator's loss a fresh ``D(g)`` after the
+        discriminator's step. Where the output only enters a loss that already carries the generator's own graph
+        (``(g + d).sum()``), it is detached there, and the first backward keeps what the second still needs.
+
+    When it is not what you want:
+        To train both networks at once on one loss, call ``backward()`` on the sum and step both optimizers afterwards.
+
+    Source:
+        PyTorch's DCGAN tutorial, which detaches the fake batch for the discriminator's loss.
+    """
+
+    code = "AF104"
+    name = "shared-networks"
+    answers = (StaleGraph, Overwritten)
+    rank = 5
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        if fact.loop is not None or fact.outer is None:
+            return
+        used = tree.expression(fact.outer.used)
+        if used is not None:
+            yield from self._mixed(fact, tree, used)
+        yield from self._fresh(fact, tree)
+        if isinstance(fact, StaleGraph):
+            yield from self._cut_first_use(fact, tree)
+
+    def _mixed(
+        self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression
+    ) -> Iterator[Candidate]:
+        """``(g + d).sum()``: detach the operand that was made before the step, keep the graph of the other."""
+        if not isinstance(used, cst.BinaryOperation):
+            return
+        for operand, other in ((used.left, used.right), (used.right, used.left)):
+            if tree.code(operand) != fact.name or not isinstance(other, cst.Name):
+                continue
+            edit = Edit(tree).change(operand, detach)
+            freed = tree.expression(fact.freed) if isinstance(fact, StaleGraph) else None
+            if isinstance(freed, cst.Call):
+                edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
+            yield Candidate(edit.text(), f"detach `{fact.name}` in the second loss, which `{other.value}` still trains", Keeps.PARAMETERS)
+
+    def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
+        assert fact.outer is not None
+        kept = tree.statement(fact.kept) if fact.kept is not None else None
+        reader = tree.statement_of(tree.expression(fact.outer.used))
+        made = tree.expression(fact.outer.made)
+        if not isinstance(kept, cst.SimpleStatementLine) or reader is None or not isinstance(made, cst.Call):
+            return
+        if tree.statement_of(made) is not kept or not tree.block_of(reader) or reader is kept:
+            return
+        again = tree.code(kept.with_changes(leading_lines=[])).strip()
+        for argument in made.args:
+            if argument.keyword is None and isinstance(argument.value, (cst.Name, cst.Attribute, cst.Subscript)):
+                for place in self._places(fact, reader, tree):
+                    edit = Edit(tree).change(argument.value, detach).insert_before(place, again)
+                    yield Candidate(
+                        edit.text(),
+                        f"the first loss takes `{tree.code(argument.value)}` detached, the second a fresh `{fact.name}`",
+                        Keeps.PARAMETERS,
+                    )
+
+    def _places(self, fact: StaleGraph | Overwritten, reader: Statement, tree: Tree) -> Iterator[Statement]:
+        """Where the fresh value may be computed: before it is used, but after the pass and step that spoil it."""
+        yield reader
+        spoiler: Span = fact.freed if isinstance(fact, StaleGraph) else fact.changed
+        statement = tree.statement_of(tree.expression(spoiler))
+        block = tree.block_of(reader)
+        if statement in block and block.index(statement) > block.index(reader):
+            return
+
+    def _cut_first_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """The first loss takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
+        assert fact.outer is not None
+        walked = tree.expression(fact.outer.walked) if fact.outer.walked is not None else None
+        if not isinstance(walked, cst.Call):
+            return
+        for argument in walked.args:
+            if tree.code(argument.value).strip() == fact.name:
+                edit = Edit(tree).change(argument.value, detach)
+                yield Candidate(edit.text(), f"the first loss takes `{fact.name}` detached", Keeps.PARAMETERS)

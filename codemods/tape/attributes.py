@@ -1,0 +1,466 @@
+"""Reading and writing attributes and items, and what an in-place change does to a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape.graph import Kept
+from codemods.tape.values import (
+    Bound,
+    Cell,
+    Class,
+    Function,
+    Instance,
+    Mapping,
+    Method,
+    Name,
+    Optimizer,
+    Sequence,
+    Slot,
+    Super,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_NOT_TENSORS = frozenset(
+    "shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version output_nr".split()
+)
+_ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
+_VIEWS = frozenset("T mT H mH real imag".split())
+
+
+def mapping_key(machine: Machine, value: Value) -> Hashable:
+    """The key under which a mapping of the program holds what it stores for *value*."""
+    if isinstance(value, (str, int, float, bool, bytes, type(None))):
+        return value
+    return ("?", machine.key(value))
+
+
+# Classes
+
+
+def lineage(cls: Class) -> list[Value]:
+    """The class and its bases, depth first."""
+    found: list[Value] = [cls]
+    for base in cls.bases:
+        for ancestor in lineage(base) if isinstance(base, Class) else [base]:
+            if ancestor not in found:
+                found.append(ancestor)
+    return found
+
+
+def is_module(instance: Instance) -> bool:
+    """Whether it is a torch module (or a trainer's, which is one too)."""
+    return any(isinstance(base, Name) and base.path.endswith("Module") for base in lineage(instance.cls))
+
+
+def find(instance: Instance, name: str, after: Class | None = None) -> Value | None:
+    """A class attribute of *instance*, looked up behind class *after* where that is given."""
+    classes = lineage(instance.cls)
+    if after is not None and after in classes:
+        classes = classes[classes.index(after) + 1 :]
+    for cls in classes:
+        if isinstance(cls, Class) and name in cls.names:
+            return cls.names[name].value
+    return None
+
+
+def bind(machine: Machine, function: Value, receiver: Value) -> Value:
+    if isinstance(function, Function):
+        if function.flavour == "staticmethod":
+            return function
+        if function.flavour == "classmethod":
+            return Bound(function, receiver.cls if isinstance(receiver, Instance) else receiver)
+        return Bound(function, receiver)
+    return function
+
+
+# Attributes
+
+
+def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
+    """The attribute *name* of *value*."""
+    match value:
+        case Instance():
+            return _of_instance(machine, value, name, node)
+        case Tensor():
+            return _of_tensor(machine, value, name, node)
+        case Name():
+            return Name(f"{value.path}.{name}")
+        case Super():
+            found = find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
+            return bind(machine, found, value.instance) if found is not None else Method(value, name, node)
+        case Class():
+            return _of_class(machine, value, name)
+        case TorchModule():
+            return _of_module(machine, value, name, node)
+        case Sequence() | Mapping() | str() | bytes() | Optimizer():
+            if isinstance(value, Mapping) and name in value.items:
+                return machine.read(value.items[name], value)
+            if name in _ONLY_TENSORS:
+                machine.crash(f"a container has no attribute {name!r}")
+            return Method(value, name, node)
+        case Unknown():
+            slot = machine.loose.get((value.key, name))
+            return machine.read(slot) if slot is not None else Method(value, name, node)
+        case Function() | Bound() | Method():
+            slot = machine.loose.get((_identity(value), name))
+            if slot is not None:
+                return machine.read(slot)
+            if isinstance(value, Method) and isinstance(value.receiver, Unknown):
+                return Method(machine.unknown(("attr", value.receiver.key, value.name)), name, node)
+        case None:
+            machine.crash(f"None has no attribute {name!r}")
+        case int() | float() if name in _ONLY_TENSORS:
+            machine.crash(f"a number has no attribute {name!r}")
+    return machine.fresh("attr", name)
+
+
+def _identity(value: Value) -> Hashable:
+    match value:
+        case Bound():
+            return ("function", id(value.function))
+        case Method():
+            return ("method", machine_key(value.receiver), value.name)
+    return ("function", id(value))
+
+
+def machine_key(value: Value) -> Hashable:
+    return value.key if isinstance(value, Unknown) else id(value)
+
+
+def plain(machine: Machine, value: Value) -> Value:
+    """An attribute that is not in the program and was not called is an unknown value, the same each time."""
+    if isinstance(value, Method):
+        if isinstance(value.receiver, Unknown):
+            return machine.unknown(("attr", value.receiver.key, value.name))
+        if isinstance(value.receiver, (Instance, TorchModule)):
+            return machine.unknown(("attr", id(value.receiver), value.name))
+    return value
+
+
+def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -> Value:
+    slot = value.names.get(name)
+    if slot is not None:
+        return machine.read(slot)
+    found = find(value, name)
+    if isinstance(found, Function) and found.flavour == "property":
+        return machine.call(Bound(found, value), [], {}, node)
+    if found is not None:
+        return bind(machine, found, value)
+    if name == "__class__":
+        return value.cls
+    if is_module(value) and name == "training":
+        return machine.unknown(("training", id(value)))
+    return Method(value, name, node)
+
+
+def _of_class(machine: Machine, value: Class, name: str) -> Value:
+    for cls in lineage(value):
+        if isinstance(cls, Class) and name in cls.names:
+            slot = cls.names[name]
+            if isinstance(slot.value, Function) and slot.value.flavour == "classmethod":
+                return Bound(slot.value, value)
+            return machine.read(slot)
+        if isinstance(cls, Name):
+            return Name(f"{cls.path}.{name}")
+    return value.name if name in ("__name__", "__qualname__") else machine.fresh("attr", name)
+
+
+def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Value:
+    if name == "data":
+        return machine.detached(value, own_version=True)
+    if name == "grad":
+        return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
+    if name in _NOT_TENSORS:
+        return machine.unknown(("attr", id(value.cell), name))
+    if name in _VIEWS:
+        return machine.operation("transpose", [value], node, view=value)
+    slot = machine.loose.get((("tensor", id(value.cell)), name))
+    return machine.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) -> Value:
+    slot = value.children.get(name)
+    if slot is not None:
+        return machine.read(slot)
+    if value.leaf is not None and (name in ("weight", "bias") or name.startswith(("weight_", "bias_"))):
+        cell = Cell(node=value.leaf.node, storage=value.leaf.storage, leaf=value.leaf)
+        tensor = Tensor(cell)
+        value.children[name] = Slot(tensor)
+        return tensor
+    if name in value.options:
+        return value.options[name]
+    return Method(value, name, node)
+
+
+def set_attribute(
+    machine: Machine, receiver: Value, name: str, value: Value, target: ast.Attribute, expression: ast.expr | None
+) -> None:
+    """``receiver.name = value``."""
+    receiver = plain(machine, receiver)
+    slot = machine.slot(value, ast.unparse(target), expression)
+    match receiver:
+        case Instance():
+            receiver.names[name] = slot
+        case TorchModule():
+            if name == "inplace":
+                receiver.options[name] = value
+            else:
+                receiver.children[name] = slot
+        case Class():
+            receiver.names[name] = slot
+        case Tensor():
+            _set_on_tensor(machine, receiver, name, value, slot, target)
+        case Unknown():
+            machine.loose[receiver.key, name] = slot
+        case Function() | Bound():
+            machine.loose[_identity(receiver), name] = slot
+        case Mapping():
+            receiver.items[name] = slot
+
+
+def _set_on_tensor(machine: Machine, tensor: Tensor, name: str, value: Value, slot: Slot, target: ast.expr) -> None:
+    cell = tensor.cell
+    if name == "requires_grad":
+        require_grad(machine, tensor, value, target)
+    elif name == "grad":
+        if value is None and cell.leaf is not None:
+            cell.leaf.grads.clear()
+    elif name == "data":
+        machine.change_by_hand(tensor)
+    else:
+        machine.loose[("tensor", id(cell)), name] = slot
+
+
+def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr) -> None:
+    """``requires_grad_(wanted)``."""
+    cell = tensor.cell
+    if cell.node is None:
+        if wanted is True:
+            machine.parameter("tensor", node, cell=cell)
+    elif cell.node.leaf is not None:
+        cell.node.leaf.frozen = wanted is False
+
+
+# Items
+
+
+def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
+    """``value[index]``."""
+    match value:
+        case Sequence():
+            return _of_sequence(machine, value, index, node)
+        case Mapping():
+            return _of_mapping(machine, value, index, node)
+        case Tensor():
+            if value.cell.scalar is True and isinstance(index, int) and isinstance(node, ast.Subscript):
+                machine.legacy[ast.unparse(node), node.lineno] = machine.site(node)
+                return machine.fresh("number")
+            if isinstance(index, (int, slice)) or index is None or _basic(index):
+                return machine.operation("select", [value], node, view=value)
+            if isinstance(index, Tensor) or (isinstance(index, Sequence) and any(True for _ in machine.tensors(index))):
+                return machine.operation("index", [value, index], node, names=("self", "indices"))
+            return machine.operation("select", [value], node, view=value if isinstance(index, Unknown) else None)
+        case TorchModule():
+            return _of_container_module(machine, value, index)
+        case str() | bytes() | range() if isinstance(index, (int, slice)):
+            try:
+                return value[index]
+            except IndexError:
+                return machine.fresh("item")
+        case Instance():
+            found = find(value, "__getitem__")
+            if found is not None:
+                return machine.call(bind(machine, found, value), [index], {}, node)
+        case Name():
+            return value  # Optional[int], nn.Module[...]
+        case Unknown() | Method():
+            owner = plain(machine, value)
+            if isinstance(owner, Unknown):
+                slot = machine.loose.get((owner.key, f"[{machine.key(index)!r}]"))
+                if slot is not None:
+                    return machine.read(slot)
+                return machine.unknown(("item", owner.key, machine.key(index)))
+    return machine.fresh("item")
+
+
+def _basic(index: Value) -> bool:
+    """Whether an index is made of numbers and slices only, so that the result is a view."""
+    return (
+        isinstance(index, Sequence)
+        and index.kind == "tuple"
+        and all(isinstance(slot.value, (int, slice, type(None), type(Ellipsis))) for slot in index.items)
+    )
+
+
+def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr) -> Value:
+    if isinstance(index, slice):
+        picked = Sequence(value.kind, more=value.more)
+        for slot in value.items[index]:
+            picked.items.append(Slot(machine.read(slot, value), None))
+        return picked
+    if isinstance(index, int):
+        if -len(value.items) <= index < len(value.items):
+            return machine.read(value.items[index], value)
+        return machine.fresh("item")
+    # Which one is not known: the oldest tensor with a graph stands for it, as the one most likely to be stale.
+    for slot in value.items:
+        if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
+            return machine.read(slot, value)
+    return machine.read(value.items[0], value) if value.items else machine.fresh("item")
+
+
+def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) -> Value:
+    key = mapping_key(machine, index)
+    slot = value.items.get(key)
+    if slot is not None:
+        return machine.read(slot, value)
+    if value.default is not None:
+        made = machine.call(value.default, [], {}, node)
+        value.items[key] = Slot(made)
+        return made
+    if isinstance(index, Unknown):
+        for slot in value.items.values():
+            if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
+                return machine.read(slot, value)
+    return machine.unknown(("item", id(value), key))
+
+
+def _of_container_module(machine: Machine, value: TorchModule, index: Value) -> Value:
+    slots = list(value.children.values())
+    if isinstance(index, slice):
+        picked = dict(list(value.children.items())[index])
+        return TorchModule(value.kind, children=picked)
+    if isinstance(index, (int, str)):
+        slot = value.children.get(index)
+        if slot is None and isinstance(index, int) and -len(slots) <= index < len(slots):
+            slot = slots[index]
+        if slot is not None:
+            return slot.value
+    return slots[0].value if slots else machine.fresh("module")
+
+
+def set_item(
+    machine: Machine, receiver: Value, index: Value, value: Value, target: ast.Subscript, expression: ast.expr | None
+) -> None:
+    """``receiver[index] = value``."""
+    receiver = plain(machine, receiver)
+    name = ast.unparse(target)
+    match receiver:
+        case Tensor():
+            write_into(machine, receiver, [value], target)
+        case Mapping():
+            receiver.items[mapping_key(machine, index)] = machine.slot(value, name, expression)
+        case Sequence():
+            slot = machine.slot(value, name, expression)
+            if isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items):
+                receiver.items[index] = slot
+            elif isinstance(index, slice):
+                if isinstance(value, Sequence):
+                    try:
+                        receiver.items[index] = [Slot(machine.read(part, value), part.kept) for part in value.items]
+                    except ValueError:
+                        receiver.more = True
+                else:
+                    receiver.more = True
+            else:
+                _set_somewhere(receiver, slot)
+        case TorchModule():
+            if isinstance(index, (int, str)):
+                receiver.children[index] = Slot(value)
+        case Instance():
+            found = find(receiver, "__setitem__")
+            if found is not None:
+                machine.call(bind(machine, found, receiver), [index, value], {}, target)
+        case Unknown():
+            machine.loose[receiver.key, f"[{machine.key(index)!r}]"] = machine.slot(value, name, expression)
+
+
+def _set_somewhere(receiver: Sequence, slot: Slot) -> None:
+    """An item whose position is not known: what the program reads back may be any of them, so the last is replaced."""
+    if receiver.items:
+        receiver.items[-1] = slot
+    else:
+        receiver.items.append(slot)
+    receiver.more = True
+
+
+def append(
+    machine: Machine, receiver: Sequence, value: Value, name: str, expression: ast.expr | None, at: int | None = None
+) -> None:
+    """Add one item to a sequence; a ``deque`` with a limit drops its oldest."""
+    kept: Kept | None = machine.kept(value, name, expression)
+    if isinstance(value, (Sequence, Mapping)) and kept is not None:
+        value.kept = kept
+        slot = Slot(value)
+    else:
+        slot = Slot(value, kept)
+    if at is None or at >= len(receiver.items):
+        receiver.items.append(slot)
+    else:
+        receiver.items.insert(at, slot)
+    if machine.cut_short:
+        receiver.more = True
+    if receiver.limit is not None and len(receiver.items) > receiver.limit:
+        del receiver.items[0 if at is None else -1]
+
+
+# In-place changes
+
+
+def write_into(machine: Machine, tensor: Tensor, values: list[Value], node: ast.expr | ast.stmt) -> None:
+    """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
+    cell = tensor.cell
+    machine.change(tensor, node)
+    for owner in (cell, cell.base):
+        if owner is None:
+            continue
+        operands = [Tensor(owner, tensor.via if owner is cell else ()), *values]
+        if machine.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
+            result = machine.operation("copy_slices", operands, node, opaque=True)  # type: ignore[arg-type]
+            if result.cell.node is not None:
+                result.cell.node.opaque = False
+                result.cell.node.saves = False
+                owner.node = result.cell.node
+
+
+def change_in_place(
+    machine: Machine, tensor: Tensor, kind: type[ast.operator], value: Value, node: ast.AugAssign
+) -> None:
+    """``tensor += value`` and its kin."""
+    name = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}.get(kind, "bitwise_and")
+    in_place(machine, tensor, name, [value], node)
+
+
+def in_place(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr | ast.stmt) -> None:
+    """An in-place operation *name* (without its underscore) on *tensor*.
+
+    What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
+    """
+    cell = tensor.cell
+    is_leaf = cell.leaf is not None and cell.node is cell.leaf.node
+    result = None
+    if not (is_leaf and machine.grad):
+        names = ("self", "other") if len(args) == 1 else ()
+        result = machine.operation(name, [tensor, *args], node, names=names)  # type: ignore[arg-type]
+    machine.change(tensor, node)
+    if result is None or result.cell.node is None:
+        return
+    made = result.cell.node
+    version = cell.storage.version
+    made.saved = tuple(
+        saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
+        for saved in made.saved
+        if saved.storage is not cell.storage
+    )
+    cell.node = made
+    if cell.base is not None:
+        cell.base.node = made

@@ -1,0 +1,205 @@
+"""Calls: into the program's own functions, methods, classes and ``forward``s, and out of it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.tape import attributes, python_calls, tensor_calls, torch_calls
+from codemods.tape.values import (
+    Bound,
+    Class,
+    Function,
+    GradMode,
+    Instance,
+    Mapping,
+    Method,
+    Name,
+    Optimizer,
+    Partial,
+    Scope,
+    Sequence,
+    Slot,
+    Super,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_RECURSION = 3
+"""How often a function may stand on the stack of calls."""
+
+
+def call(
+    machine: Machine, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """The result of ``function(*args, **keywords)`` written at *node*."""
+    match function:
+        case Function():
+            return call_function(machine, function, args, keywords, node)
+        case Bound():
+            return call_function(machine, function.function, [function.receiver, *args], keywords, node)
+        case Class():
+            return instantiate(machine, function, args, keywords, node)
+        case Instance():
+            return call_instance(machine, function, args, keywords, node)
+        case TorchModule():
+            return torch_calls.call_module(machine, function, args, keywords, node)
+        case Name():
+            return torch_calls.call_name(machine, function.path, args, keywords, node)
+        case Method():
+            return call_method(machine, function, args, keywords, node)
+        case Partial():
+            return call(machine, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
+        case GradMode():
+            if args and isinstance(args[0], Function):
+                args[0].grad_mode = function.enabled
+                return args[0]
+            return None
+        case Unknown():
+            return torch_calls.call_unknown(machine, function, "", args, keywords, node)
+        case Tensor():
+            return machine.opaque("call", [function, *args, *keywords.values()], node)
+    return machine.opaque("call", [*args, *keywords.values()], node)
+
+
+def call_function(
+    machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """Enter a function of the program."""
+    from codemods.tape.machine import DEPTH, Frame
+
+    standing = sum(1 for frame in machine.frames if frame.function and frame.function.node is function.node)
+    if standing >= _RECURSION or len(machine.frames) >= DEPTH:
+        return machine.opaque("recursion", [*args, *keywords.values()], node)
+    machine.called.add(function.node)
+    scope = Scope(_bound_names(machine, function, args, keywords), parent=function.scope, globals=machine.globals)
+    frame = Frame(function, yields=[] if function.generator else None)
+    outer, statement, source, stack = machine.scope, machine.statement, machine.source, machine.stack
+    machine.stack = (*stack, machine.site(node))
+    machine.scope, machine.source = scope, function.source
+    machine.frames.append(frame)
+    try:
+        with machine.grad_mode(function.grad_mode):
+            if isinstance(function.node, ast.Lambda):
+                frame.result = machine.eval(function.node.body)
+            else:
+                machine.run(function.node.body)
+    finally:
+        machine.frames.pop()
+        machine.scope, machine.statement, machine.source, machine.stack = outer, statement, source, stack
+    if frame.yields is not None:
+        return Sequence("list", frame.yields, more=True)
+    return frame.result
+
+
+def _bound_names(
+    machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value]
+) -> dict[str, Slot]:
+    """The parameters of a call, bound as Python binds them; what was not given and has no default is unknown."""
+    spec = function.node.args
+    names: dict[str, Slot] = {}
+    positional = [*spec.posonlyargs, *spec.args]
+    rest = dict(keywords)
+    for parameter, value in zip(positional, args, strict=False):
+        names[parameter.arg] = Slot(value)
+    first_default = len(positional) - len(function.defaults)
+    for at, parameter in enumerate(positional):
+        if parameter.arg in names:
+            continue
+        if parameter.arg in rest:
+            names[parameter.arg] = Slot(rest.pop(parameter.arg))
+        elif at >= first_default:
+            names[parameter.arg] = Slot(function.defaults[at - first_default])
+        else:
+            names[parameter.arg] = Slot(machine.unknown(("parameter", id(function.node), parameter.arg)))
+    for parameter in spec.kwonlyargs:
+        if parameter.arg in rest:
+            names[parameter.arg] = Slot(rest.pop(parameter.arg))
+        else:
+            default = function.keyword_defaults.get(parameter.arg, machine.fresh("parameter", parameter.arg))
+            names[parameter.arg] = Slot(default)
+    if spec.vararg is not None:
+        names[spec.vararg.arg] = Slot(Sequence("tuple", [Slot(value) for value in args[len(positional) :]]))
+    if spec.kwarg is not None:
+        names[spec.kwarg.arg] = Slot(Mapping({name: Slot(value) for name, value in rest.items()}))
+    return names
+
+
+def instantiate(
+    machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A new object of a class of the program."""
+    instance = Instance(cls)
+    init = attributes.find(instance, "__init__")
+    if isinstance(init, Function):
+        call_function(machine, init, [instance, *args], keywords, node)
+        return instance
+    fields = [
+        (part.target.id, part.value)
+        for ancestor in reversed(attributes.lineage(cls))
+        if isinstance(ancestor, Class)
+        for part in ancestor.node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+    for (name, default), value in zip(fields, args, strict=False):
+        instance.names[name] = machine.slot(value, name, None)
+    for name, value in keywords.items():
+        instance.names[name] = machine.slot(value, name, None)
+    for name, default in fields:
+        if name not in instance.names and default is not None:
+            instance.names[name] = Slot(_default_of_field(machine, default, node))
+    if isinstance(attributes.find(instance, "__post_init__"), Function):
+        call_method_of(machine, instance, "__post_init__", [], node)
+    return instance
+
+
+def _default_of_field(machine: Machine, default: ast.expr, node: ast.expr) -> Value:
+    """A dataclass's default; ``field(default_factory=list)`` makes a new one each time."""
+    if isinstance(default, ast.Call):
+        for keyword in default.keywords:
+            if keyword.arg == "default_factory":
+                return machine.call(machine.eval(keyword.value), [], {}, node)
+            if keyword.arg == "default":
+                return machine.eval(keyword.value)
+    return machine.eval(default)
+
+
+def call_method_of(machine: Machine, instance: Instance, name: str, args: list[Value], node: ast.expr) -> Value:
+    found = attributes.find(instance, name)
+    return machine.call(attributes.bind(machine, found, instance), args, {}, node)
+
+
+def call_instance(
+    machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``model(x)``: its ``__call__``, or its ``forward`` where it is a module."""
+    for name in ("__call__", "forward"):
+        found = attributes.find(instance, name)
+        if found is not None:
+            return machine.call(attributes.bind(machine, found, instance), args, keywords, node)
+    return machine.opaque("call", [instance, *args, *keywords.values()], node)
+
+
+def call_method(
+    machine: Machine, method: Method, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    receiver, name = method.receiver, method.name
+    match receiver:
+        case Tensor():
+            return tensor_calls.call_tensor_method(machine, receiver, name, args, keywords, node)
+        case Sequence() | Mapping() | str() | bytes():
+            return python_calls.call_container_method(machine, receiver, name, args, keywords, node)
+        case Optimizer():
+            return torch_calls.call_optimizer(machine, receiver, name, args, keywords, node)
+        case TorchModule() | Instance():
+            return torch_calls.call_module_method(machine, receiver, name, args, keywords, node)
+        case Super():
+            return torch_calls.call_super(machine, receiver, name, args, keywords, node)
+        case Unknown():
+            return torch_calls.call_unknown(machine, receiver, name, args, keywords, node)
+    return machine.opaque(name, [receiver, *args, *keywords.values()], node)

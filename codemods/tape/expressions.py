@@ -1,0 +1,433 @@
+"""How each kind of expression is evaluated."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape import attributes, loops
+from codemods.tape.values import (
+    Function,
+    Mapping,
+    Name,
+    Scope,
+    Sequence,
+    Slot,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+_BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("floor_divide", operator.floordiv),
+    ast.Mod: ("remainder", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("bitwise_and", operator.and_),
+    ast.BitOr: ("bitwise_or", operator.or_),
+    ast.BitXor: ("bitwise_xor", operator.xor),
+    ast.LShift: ("lshift", operator.lshift),
+    ast.RShift: ("rshift", operator.rshift),
+}
+_WITHOUT_GRADIENT = {"floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "lshift", "rshift"}
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+def is_constant(value: Value) -> bool:
+    return isinstance(value, _CONSTANTS)
+
+
+def _constant(machine: Machine, node: ast.Constant) -> Value:
+    return node.value
+
+
+def lookup(machine: Machine, name: str) -> Slot | None:
+    scope: Scope | None = machine.scope
+    while scope is not None:
+        if name in scope.declared:
+            return scope.declared[name].names.get(name)
+        found = scope.names.get(name)
+        if found is not None:
+            return found
+        scope = scope.parent
+    return None
+
+
+def _name(machine: Machine, node: ast.Name) -> Value:
+    slot = lookup(machine, node.id)
+    if slot is not None:
+        return machine.read(slot)
+    if hasattr(builtins, node.id):
+        return Name(f"builtins.{node.id}")
+    if node.id not in ("__file__", "__doc__", "__name__") and not machine.star_imports:
+        machine.crash(f"name {node.id!r} is not defined")
+    return machine.unknown(("name", node.id))
+
+
+def _attribute(machine: Machine, node: ast.Attribute) -> Value:
+    return attributes.plain(machine, attributes.get(machine, machine.eval(node.value), node.attr, node))
+
+
+def _subscript(machine: Machine, node: ast.Subscript) -> Value:
+    return attributes.item(machine, machine.eval(node.value), machine.eval(node.slice), node)
+
+
+def _slice(machine: Machine, node: ast.Slice) -> Value:
+    parts = [machine.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)]
+    if all(part is None or isinstance(part, int) for part in parts):
+        return slice(*parts)
+    return machine.fresh("slice")
+
+
+def _binary(machine: Machine, node: ast.BinOp) -> Value:
+    left, right = machine.eval(node.left), machine.eval(node.right)
+    return binary(machine, type(node.op), left, right, node)
+
+
+def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
+    """*left* operator *right*; a new tensor where one of them is one."""
+    name, compute = _BINARY[kind]
+    if is_constant(left) and is_constant(right):
+        if isinstance(left, str) and kind is ast.Mod:
+            return machine.unknown(("format", left, machine.key(right)))
+        try:
+            if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
+                return machine.unknown((name, left, right))
+            return compute(left, right)
+        except Exception:  # the program's own arithmetic may fail in any way; then nothing is known of the result
+            return machine.fresh(name)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        scalar: bool | None = True
+        for value in (left, right):
+            if isinstance(value, Tensor):
+                scalar = scalar and value.cell.scalar
+            elif not isinstance(value, (int, float)):
+                scalar = None
+        if name in _WITHOUT_GRADIENT:
+            return machine.data(scalar=scalar)
+        return machine.operation(name, [left, right], node, names=("self", "other"), scalar=scalar)
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
+        slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]
+        slots += [Slot(machine.read(slot, right), slot.kept) for slot in right.items]
+        return Sequence(left.kind, slots, more=left.more or right.more)
+    if isinstance(left, Sequence) and kind is ast.Mult:
+        times = right if isinstance(right, int) else 1
+        return Sequence(left.kind, left.items * min(times, 4), more=times > 4 or not isinstance(right, int))
+    if isinstance(left, Sequence) or isinstance(right, Sequence):
+        return machine.opaque(name, [left, right], node)
+    low, high = _bounds(kind, left, right)
+    found = machine.unknown((name, machine.key(left), machine.key(right)))
+    if low is not None or high is not None:
+        found = Unknown(found.key, low, high)
+    return found
+
+
+def _magnitude(value: Any) -> float:
+    return float(len(value)) if isinstance(value, (str, bytes)) else abs(float(value or 0))
+
+
+def _bounds(kind: type[ast.operator], left: Value, right: Value) -> tuple[float | None, float | None]:
+    """Bounds of a sum or difference of a bounded unknown and a number."""
+    sign = {ast.Add: 1, ast.Sub: -1}.get(kind)
+    if sign and isinstance(left, Unknown) and isinstance(right, (int, float)):
+        low = None if left.low is None else left.low + sign * right
+        return low, None if left.high is None else left.high + sign * right
+    if kind is ast.Add and isinstance(right, Unknown) and isinstance(left, (int, float)):
+        return _bounds(kind, right, left)
+    return None, None
+
+
+def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
+    value = machine.eval(node.operand)
+    if isinstance(node.op, ast.Not):
+        if isinstance(value, Unknown) and value.low is None:
+            return negated(machine, value)
+        return not machine.truth(value)
+    if isinstance(value, (int, float)) and not isinstance(node.op, ast.Invert):
+        return -value if isinstance(node.op, ast.USub) else +value
+    if isinstance(value, Tensor):
+        if isinstance(node.op, ast.USub):
+            return machine.operation("neg", [value], node, scalar=value.cell.scalar)
+        return value if isinstance(node.op, ast.UAdd) else machine.data(scalar=value.cell.scalar)
+    return machine.unknown((type(node.op).__name__, machine.key(value)))
+
+
+def negated(machine: Machine, value: Unknown) -> Unknown:
+    key = value.key
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+        return machine.unknown(key[1])
+    return machine.unknown(("not", key))
+
+
+def _bool_op(machine: Machine, node: ast.BoolOp) -> Value:
+    wanted = isinstance(node.op, ast.Or)
+    value: Value = None
+    for part in node.values:
+        value = machine.eval(part)
+        if part is node.values[-1] or machine.truth(value) == wanted:
+            return value
+    return value
+
+
+def _compare(machine: Machine, node: ast.Compare) -> Value:
+    left = machine.eval(node.left)
+    result: Value = True
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
+        right = machine.eval(comparator)
+        result = _compare_two(machine, op, left, right)
+        if result is False:
+            return False
+        left = right
+    return result
+
+
+def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
+    if isinstance(op, (ast.In, ast.NotIn)):
+        found = _contains(machine, left, right)
+        if isinstance(found, Unknown):
+            return negated(machine, found) if isinstance(op, ast.NotIn) else found
+        return found != isinstance(op, ast.NotIn)
+    if is_constant(left) and is_constant(right):
+        try:
+            return bool(_COMPARE[type(op)](left, right))
+        except TypeError:
+            return machine.fresh("compare")
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        same = _identity(left, right)
+        if same is not None:
+            return same == isinstance(op, ast.Is)
+        asked = machine.unknown(("is", machine.key(left), machine.key(right)))
+        return negated(machine, asked) if isinstance(op, ast.IsNot) else asked
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return machine.data()
+    decided = _by_bounds(op, left, right)
+    if decided is not None:
+        return decided
+    kind: type[ast.cmpop] = type(op)
+    if kind is ast.NotEq:
+        return negated(machine, machine.unknown(("Eq", machine.key(left), machine.key(right))))
+    if kind is ast.GtE:
+        return negated(machine, machine.unknown(("Lt", machine.key(left), machine.key(right))))
+    if kind is ast.LtE:
+        return negated(machine, machine.unknown(("Gt", machine.key(left), machine.key(right))))
+    return machine.unknown((kind.__name__, machine.key(left), machine.key(right)))
+
+
+def _identity(left: Value, right: Value) -> bool | None:
+    if left is right:
+        return True
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return left.cell is right.cell
+    for one, other in ((left, right), (right, left)):
+        if one is None and not isinstance(other, Unknown):
+            return False
+    return None
+
+
+def _by_bounds(op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """Decide a comparison of a bounded unknown with a number, where the bounds decide it."""
+    if isinstance(right, Unknown) and isinstance(left, (int, float)):
+        mirrored: dict[type[ast.cmpop], type[ast.cmpop]] = {
+            ast.Lt: ast.Gt,
+            ast.Gt: ast.Lt,
+            ast.LtE: ast.GtE,
+            ast.GtE: ast.LtE,
+        }
+        return _by_bounds(mirrored.get(type(op), type(op))(), right, left)
+    if not (isinstance(left, Unknown) and isinstance(right, (int, float))):
+        return None
+    low, high = left.low, left.high
+    if low is not None:
+        if low > right:
+            return {ast.Gt: True, ast.GtE: True, ast.NotEq: True, ast.Lt: False, ast.LtE: False, ast.Eq: False}[
+                type(op)
+            ]
+        if low == right and isinstance(op, (ast.GtE, ast.Lt)):
+            return isinstance(op, ast.GtE)
+    if high is not None:
+        if high < right:
+            return {ast.Lt: True, ast.LtE: True, ast.NotEq: True, ast.Gt: False, ast.GtE: False, ast.Eq: False}[
+                type(op)
+            ]
+        if high == right and isinstance(op, (ast.LtE, ast.Gt)):
+            return isinstance(op, ast.LtE)
+    return None
+
+
+def _contains(machine: Machine, item: Value, container: Value) -> Value:
+    if isinstance(container, str) and isinstance(item, str):
+        return item in container
+    if isinstance(container, range) and isinstance(item, int):
+        return item in container
+    if isinstance(container, Mapping) and is_constant(item):
+        if item in container.items:
+            return True
+        return machine.unknown(("in", machine.key(item), id(container))) if container.more else False
+    if isinstance(container, Sequence) and not container.more and is_constant(item):
+        if all(is_constant(slot.value) for slot in container.items):
+            return any(slot.value == item for slot in container.items)
+    return machine.unknown(("in", machine.key(item), machine.key(container)))
+
+
+def _if_expression(machine: Machine, node: ast.IfExp) -> Value:
+    return machine.eval(node.body if machine.truth(machine.eval(node.test)) else node.orelse)
+
+
+def _call(machine: Machine, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Attribute):
+        function = attributes.get(machine, machine.eval(node.func.value), node.func.attr, node.func)
+    else:
+        function = machine.eval(node.func)
+    args: list[Value] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            args.extend(unpacked(machine, machine.eval(argument.value), None, argument))
+        else:
+            args.append(machine.eval(argument))
+    keywords: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = machine.eval(keyword.value)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = value
+        elif isinstance(value, Mapping):
+            keywords.update({str(name): machine.read(slot, value) for name, slot in value.items.items()})
+    return machine.call(function, args, keywords, node)
+
+
+def unpacked(machine: Machine, value: Value, count: int | None, node: ast.expr) -> list[Value]:
+    """The items of *value*, *count* of them where that is known."""
+    if isinstance(value, Sequence):
+        return [machine.read(slot, value) for slot in value.items]
+    if isinstance(value, (Tensor, Unknown)):
+        return [attributes.item(machine, value, position, node) for position in range(count or 2)]
+    stream = loops.stream(machine, value, node)
+    known = stream.count if stream.count is not None else (count or 2)
+    return [stream.at(position, True) for position in range(min(known, 16))]
+
+
+def _lambda(machine: Machine, node: ast.Lambda) -> Value:
+    defaults = [machine.eval(default) for default in node.args.defaults]
+    named = {
+        argument.arg: machine.eval(default)
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default is not None
+    }
+    return Function(node, machine.source, machine.scope, defaults, named, "<lambda>")
+
+
+def _display(kind: str) -> Callable[[Machine, Any], Value]:
+    def evaluate(machine: Machine, node: Any) -> Value:
+        slots: list[Slot] = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                slots.extend(Slot(value) for value in unpacked(machine, machine.eval(element.value), None, element))
+            else:
+                value = machine.eval(element)
+                slots.append(Slot(value, machine.kept(value, "", element) if isinstance(value, Tensor) else None))
+        return Sequence(kind, slots)
+
+    return evaluate
+
+
+def _dict(machine: Machine, node: ast.Dict) -> Value:
+    mapping = Mapping()
+    for key_node, value_node in zip(node.keys, node.values, strict=True):
+        value = machine.eval(value_node)
+        if key_node is None:
+            if isinstance(value, Mapping):
+                mapping.items.update(value.items)
+                mapping.more = mapping.more or value.more
+            else:
+                mapping.more = True
+            continue
+        key = attributes.mapping_key(machine, machine.eval(key_node))
+        kept = machine.kept(value, "", value_node) if isinstance(value, Tensor) else None
+        mapping.items[key] = Slot(value, kept)
+    return mapping
+
+
+def _formatted(machine: Machine, node: ast.JoinedStr) -> Value:
+    parts = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            value = machine.eval(part.value)
+            parts.append(str(value) if is_constant(value) and part.format_spec is None else machine.key(value))
+        else:
+            parts.append(machine.eval(part))
+    if all(isinstance(part, str) for part in parts):
+        return "".join(parts)
+    return machine.unknown(("text", *parts))
+
+
+def _named(machine: Machine, node: ast.NamedExpr) -> Value:
+    value = machine.eval(node.value)
+    machine.assign(node.target, value, node.value)
+    return machine.eval(node.target)
+
+
+def _yield(machine: Machine, node: ast.Yield) -> Value:
+    value = machine.eval(node.value) if node.value is not None else None
+    frame = machine.frames[-1]
+    if frame.yields is not None:
+        frame.yields.append(machine.slot(value, "", node.value))
+    return machine.fresh("sent")
+
+
+def _yield_from(machine: Machine, node: ast.YieldFrom) -> Value:
+    value = machine.eval(node.value)
+    frame = machine.frames[-1]
+    if frame.yields is not None and isinstance(value, Sequence):
+        frame.yields.extend(value.items)
+    return None
+
+
+EVALUATE: dict[type[ast.expr], Callable[[Machine, Any], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _bool_op,
+    ast.Compare: _compare,
+    ast.IfExp: _if_expression,
+    ast.Call: _call,
+    ast.Lambda: _lambda,
+    ast.List: _display("list"),
+    ast.Tuple: _display("tuple"),
+    ast.Set: _display("set"),
+    ast.Dict: _dict,
+    ast.JoinedStr: _formatted,
+    ast.NamedExpr: _named,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.Await: lambda machine, node: machine.eval(node.value),
+    ast.Starred: lambda machine, node: machine.eval(node.value),
+    ast.ListComp: loops.comprehension,
+    ast.SetComp: loops.comprehension,
+    ast.GeneratorExp: loops.comprehension,
+    ast.DictComp: loops.comprehension,
+}

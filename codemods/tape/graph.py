@@ -1,0 +1,309 @@
+"""The symbolic tape: nodes, what they save and at which version, and what a backward pass does to them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from codemods.facts import Form
+from codemods.tape.source import Site
+
+
+class LoopPoint(NamedTuple):
+    """Where a dynamic loop stands: the statement, which run of it, which iteration (from 0)."""
+
+    statement: ast.stmt | ast.expr
+    instance: int
+    iteration: int
+
+
+Loops = tuple[LoopPoint, ...]
+
+
+def crossing(earlier: Loops, later: Loops) -> LoopPoint | None:
+    """The outermost loop that moved on between two moments, as it stood at the later one; None in the same iteration."""
+    for before, after in zip(earlier, later, strict=False):
+        if before.instance != after.instance:
+            return None
+        if before.iteration != after.iteration:
+            return after
+    return None
+
+
+def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
+    """How many iterations of each common loop lie between two moments."""
+    gaps = []
+    for before, after in zip(made, seen, strict=False):
+        if before.instance != after.instance:
+            break
+        gaps.append(after.iteration - before.iteration)
+    while gaps and gaps[-1] == 0:
+        gaps.pop()
+    return tuple(gaps)
+
+
+class Kept(NamedTuple):
+    """A statement that carried a value on: an assignment, an append, an attribute."""
+
+    statement: Site
+    expression: Site | None
+    name: str
+    form: Form
+    loops: Loops
+    clock: int
+
+
+class Change(NamedTuple):
+    """An in-place change of a storage."""
+
+    site: Site
+    by_step: bool
+    clock: int
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    """What views share: a version counter and the places that raised it."""
+
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def version(self) -> int:
+        return len(self.changes)
+
+
+@dataclass(eq=False, slots=True)
+class Leaf:
+    """A parameter, or all the parameters of one torch module: a tensor that collects gradients."""
+
+    name: str
+    storage: Storage
+    known: bool = True
+    """False where it stands for the parameters of a model whose source was not read."""
+    grads: list[Pass] = field(default_factory=list)
+    node: Node | None = None
+    frozen: bool = False
+    """Whether ``requires_grad`` was taken from it."""
+
+
+class Saved(NamedTuple):
+    storage: Storage
+    version: int
+    leaf: Leaf | None
+
+
+class Operand(NamedTuple):
+    """An edge of the graph, and the statements that carried the operand to the operation that reads it."""
+
+    node: Node
+    via: tuple[Kept, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A ``grad_fn``."""
+
+    operation: str
+    site: Site
+    operands: tuple[Operand, ...]
+    loops: Loops
+    clock: int
+    saves: bool = True
+    """Whether it saves a tensor at all: a second walk over a node that saves none raises nothing."""
+    saved: tuple[Saved, ...] = ()
+    opaque: bool = False
+    leaf: Leaf | None = None
+    stack: tuple[Site, ...] = ()
+    """The calls of the program's own functions that it was made in, outermost first."""
+    walked: Pass | None = None
+    """The first pass that went over it."""
+    consumed: Pass | None = None
+    """The pass that freed it."""
+    consumer: Node | None = None
+    """The node through which the pass that consumed it came."""
+
+
+@dataclass(eq=False, slots=True)
+class Pass:
+    """One backward pass (or one call of ``autograd.grad``)."""
+
+    site: Site
+    loops: Loops
+    clock: int
+    ordinal: int
+    retains: bool
+    stack: tuple[Site, ...] = ()
+    edges: list[tuple[Node, Node]] = field(default_factory=list)
+    """Edges, consumer and producer, between nodes that no pass of an earlier iteration went over."""
+    reached: set[Leaf] = field(default_factory=set)
+
+
+def repeats(earlier: Pass, later: Pass) -> bool:
+    """Whether *later* belongs to another iteration, or another call, of the same training step."""
+    return crossing(earlier.loops, later.loops) is not None or earlier.site.node is later.site.node
+
+
+class Stale(NamedTuple):
+    """The frontier: a fresh node (None for the root itself) that reads a consumed one."""
+
+    reader: Node | None
+    node: Node
+    via: tuple[Kept, ...]
+    freed: Pass
+    failed: Pass
+
+
+class Clobbered(NamedTuple):
+    """A node whose saved tensor was changed, and the change.
+
+    ``reader`` and ``via`` are the edge on the pass's way to the node that was laid after the change, where there is one:
+    there an old graph entered a new computation.
+    """
+
+    node: Node
+    change: Change
+    reader: Node | None
+    via: tuple[Kept, ...]
+    failed: Pass
+
+
+@dataclass(eq=False)
+class Tape:
+    """Everything that happened on one path through the program."""
+
+    clock: int = 0
+    passes: list[Pass] = field(default_factory=list)
+    stale: list[Stale] = field(default_factory=list)
+    clobbered: list[Clobbered] = field(default_factory=list)
+    trained: set[tuple[int, str]] = field(default_factory=set)
+    """Which pass (by line) gave a parameter a gradient that a step then used."""
+    owned: set[Leaf] = field(default_factory=set)
+    """Parameters that some optimizer holds."""
+    unknown_owner: bool = False
+    """Whether an optimizer was met whose parameters are not known."""
+    rootless: set[int] = field(default_factory=set)
+    """Lines of passes whose root certainly has no graph."""
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def backward(
+        self,
+        roots: Iterable[Operand],
+        site: Site,
+        loops: Loops,
+        *,
+        retain: bool,
+        inputs: list[Node] | None = None,
+        accumulate: bool = True,
+        stack: tuple[Site, ...] = (),
+    ) -> Pass:
+        """Walk the graph under *roots*, note what is stale or overwritten, give leaves their gradient and free the graph.
+
+        A pass that would raise goes on as if the graph had been kept, so that one run shows every mistake.
+        """
+        current = Pass(site, loops, self.tick(), len(self.passes), retain, stack)
+        self.passes.append(current)
+        wanted = _leading_to(inputs, roots) if inputs is not None else None
+        walked: list[Node] = []
+        parents: dict[int, tuple[Node | None, tuple[Kept, ...]]] = {}
+        pending: list[tuple[Node, Node | None, tuple[Kept, ...], Stale | None]] = []
+        for root in roots:
+            pending.append((root.node, None, root.via, None))
+        found: dict[tuple[int, int], Stale] = {}
+        while pending:
+            node, reader, via, entry = pending.pop()
+            if wanted is not None and id(node) not in wanted:
+                continue
+            if node.consumed is not None:
+                if entry is None:
+                    entry = Stale(reader, node, via, node.consumed, current)
+                if node.saves:
+                    found.setdefault((id(entry.reader), id(entry.node)), entry)
+            if id(node) in parents:
+                continue
+            parents[id(node)] = (reader, via)
+            self._check_saved(node, parents, current)
+            if node.leaf is not None:
+                current.reached.add(node.leaf)
+                if accumulate:
+                    node.leaf.grads.append(current)
+                continue
+            walked.append(node)
+            for operand in node.operands:
+                if not any(one.walked and repeats(one.walked, current) for one in (node, operand.node)):
+                    current.edges.append((node, operand.node))
+                pending.append((operand.node, node, operand.via, entry))
+        self.stale.extend(found.values())
+        for node in walked:
+            if node.walked is None:
+                node.walked = current
+            if not retain and node.consumed is None:
+                node.consumed = current
+                node.consumer = parents[id(node)][0]
+        return current
+
+    def _check_saved(self, node: Node, parents: dict[int, tuple[Node | None, tuple[Kept, ...]]], current: Pass) -> None:
+        for storage, version, _ in node.saved:
+            if storage.version > version:
+                change = storage.changes[version]
+                reader, via = parents[id(node)]
+                while reader is not None and reader.clock < change.clock:
+                    reader, via = parents[id(reader)]
+                self.clobbered.append(Clobbered(node, change, reader, via, current))
+                return
+
+    def step(self, leaves: Iterable[Leaf], site: Site) -> None:
+        """An optimizer's step: changes in place every parameter that has a gradient."""
+        for leaf in leaves:
+            if not leaf.grads:
+                continue
+            for backward in leaf.grads:
+                self.trained.add((backward.site.node.lineno, leaf.name))
+            leaf.storage.changes.append(Change(site, True, self.tick()))
+
+    def change(self, storage: Storage, site: Site) -> None:
+        storage.changes.append(Change(site, False, self.tick()))
+
+
+def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:
+    """Identities of the nodes on a way from *roots* to *inputs*: what a pass with ``inputs=`` executes."""
+    targets = {id(node) for node in inputs}
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root.node, False) for root in roots]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        stack.extend((operand.node, False) for operand in node.operands)
+    leading = set(targets)
+    for node in order:
+        if any(id(operand.node) in leading for operand in node.operands):
+            leading.add(id(node))
+    return leading
+
+
+def reaches(node: Node, wanted: Callable[[Leaf], bool], memo: dict[int, bool]) -> bool:
+    """Whether a leaf that *wanted* accepts lies under *node*."""
+    stack: list[tuple[Node, bool]] = [(node, False)]
+    while stack:
+        current, done = stack.pop()
+        if done:
+            memo[id(current)] = any(memo.get(id(operand.node), False) for operand in current.operands)
+        elif id(current) not in memo:
+            if current.leaf is not None:
+                memo[id(current)] = wanted(current.leaf)
+            else:
+                memo[id(current)] = False
+                stack.append((current, True))
+                stack.extend((operand.node, False) for operand in current.operands)
+    return memo[id(node)]

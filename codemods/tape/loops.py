@@ -1,0 +1,171 @@
+"""What loops run over, and how many of their iterations are executed.
+
+A loop of which the source does not fix a small number of iterations is *cut short*: its body runs twice, a third time
+where only one backward pass was met, since a mistake needs two.  From the second iteration on its counters are known
+only by their bounds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codemods.tape import attributes
+from codemods.tape.values import Mapping, Scope, Sequence, Slot, Tensor, Unknown, Value
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+RANGE = 3
+"""A ``range`` of at most so many numbers is run in full."""
+ITEMS = 8
+"""A container of at most so many known items is run in full."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Something to iterate over: how many items (None where unknown) and the item at a position.
+
+    The second argument of ``at`` says whether the position is exact or stands for any from there on.
+    """
+
+    count: int | None
+    at: Callable[[int, bool], Value]
+    whole: int = ITEMS
+
+    @property
+    def cut(self) -> bool:
+        return self.count is None or self.count > self.whole
+
+
+@dataclass(frozen=True)
+class LazyStream:
+    """A :class:`Stream` as a value of the program: ``enumerate(...)``, ``zip(...)``."""
+
+    stream: Stream
+
+
+def stream(machine: Machine, value: Value, node: ast.AST) -> Stream:
+    """The items of *value*."""
+    match value:
+        case LazyStream():
+            return value.stream
+        case range():
+            return Stream(len(value), lambda at, exact: _number(machine, value, at, exact), RANGE)
+        case Sequence():
+            count = None if value.more else len(value.items)
+            return Stream(count, lambda at, exact: _item_of_sequence(machine, value, at))
+        case Mapping():
+            keys = list(value.items)
+            count = None if value.more else len(keys)
+            return Stream(count, lambda at, exact: keys[at] if at < len(keys) else machine.fresh("key"))
+        case str():
+            return Stream(len(value), lambda at, exact: value[at])
+        case Tensor():
+            return Stream(
+                None, lambda at, exact: attributes.item(machine, value, at if exact else machine.fresh("i"), node)
+            )
+    serial = machine.new_instance()
+    if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
+        return Stream(None, lambda at, exact: at if exact else Unknown(("index", serial, at), low=at))
+    return Stream(None, lambda at, exact: machine.unknown(("item", machine.key(value), serial, at)))
+
+
+def _number(machine: Machine, numbers: range, at: int, exact: bool) -> Value:
+    if exact:
+        return numbers[at]
+    low, high = sorted((numbers[at], numbers[-1]))
+    return Unknown(("index", machine.new_instance()), low, high)
+
+
+def _item_of_sequence(machine: Machine, value: Sequence, at: int) -> Value:
+    if at < len(value.items):
+        return machine.read(value.items[at], value)
+    return machine.fresh("item")
+
+
+def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
+    """Execute a ``for`` statement; returns its signal."""
+    items = stream(machine, machine.eval(node.iter), node.iter)
+    instance = machine.new_instance()
+    signal = ""
+    for number in _numbers(machine, items):
+        with machine.iteration(node, instance, number, items.cut):
+            element = items.at(number, not items.cut or number == 0)
+            machine.assign(node.target, element, None)
+            signal = machine.run(node.body)
+        if signal in ("break", "return", "raise"):
+            break
+    else:
+        signal = machine.run(node.orelse)
+    return signal if signal in ("return", "raise") else ""
+
+
+def _numbers(machine: Machine, items: Stream):  # type: ignore[no-untyped-def]
+    if not items.cut:
+        yield from range(items.count or 0)
+        return
+    before = len(machine.tape.passes)
+    yield 0
+    yield 1
+    if len(machine.tape.passes) - before == 1:
+        yield 2
+
+
+def run_while(machine: Machine, node: ast.While) -> str:
+    """Execute a ``while`` statement; returns its signal."""
+    instance = machine.new_instance()
+    before = len(machine.tape.passes)
+    number = 0
+    while True:
+        with machine.iteration(node, instance, number, cut=True):
+            condition = machine.eval(node.test)
+            if not machine.truth(condition, likely=True):
+                break
+            signal = machine.run(node.body)
+        if signal == "break":
+            return ""
+        if signal in ("return", "raise"):
+            return signal
+        number += 1
+        if number >= (3 if len(machine.tape.passes) - before == 1 else 2):
+            break
+    signal = machine.run(node.orelse)
+    return signal
+
+
+def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    """The container that a comprehension builds, in a scope of its own."""
+    outer = machine.scope
+    machine.scope = Scope({}, parent=outer, globals=outer.globals)
+    result: Sequence | Mapping = (
+        Mapping() if isinstance(node, ast.DictComp) else Sequence("set" if isinstance(node, ast.SetComp) else "list")
+    )
+    try:
+        _comprehend(machine, node, 0, result)
+    finally:
+        machine.scope = outer
+    return result
+
+
+def _comprehend(machine: Machine, node: ast.expr, depth: int, result: Sequence | Mapping) -> None:
+    generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
+    if depth == len(generators):
+        if isinstance(result, Mapping) and isinstance(node, ast.DictComp):
+            key = attributes.mapping_key(machine, machine.eval(node.key))
+            result.items[key] = Slot(machine.eval(node.value))
+        elif isinstance(result, Sequence):
+            result.items.append(Slot(machine.eval(node.elt)))  # type: ignore[attr-defined]
+        return
+    generator = generators[depth]
+    items = stream(machine, machine.eval(generator.iter), generator.iter)
+    instance = machine.new_instance()
+    numbers = range(2) if items.cut else range(items.count or 0)
+    for number in numbers:
+        with machine.iteration(node, instance, number, items.cut):
+            machine.assign(generator.target, items.at(number, not items.cut or number == 0), None)
+            if all(machine.truth(machine.eval(condition)) for condition in generator.ifs):
+                _comprehend(machine, node, depth + 1, result)
+    result.more = result.more or items.cut

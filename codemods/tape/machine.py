@@ -1,0 +1,400 @@
+"""The state of one run over the program, and the few operations that everything else is made of."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from codemods.tape import calls, expressions, statements
+from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
+from codemods.tape.oracle import Oracle
+from codemods.tape.saves import saves_of
+from codemods.tape.source import Site, Source
+from codemods.tape.values import (
+    Cell,
+    Function,
+    Instance,
+    Mapping,
+    Method,
+    Partial,
+    Scope,
+    Sequence,
+    Slot,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+    form_of,
+)
+
+STEPS = 150_000
+"""Expressions and statements evaluated on one path before the run gives up."""
+DEPTH = 24
+"""Calls inside calls that are entered."""
+
+
+class GaveUp(Exception):
+    """The program is too large for the budget of one run: nothing may be concluded from what was not reached."""
+
+
+@dataclass
+class Frame:
+    """One call: what it returned, what it yielded, the function it is in."""
+
+    function: Function | None
+    result: Value = None
+    yields: list[Slot] | None = None
+
+
+class Machine:
+    """Executes one program along one path.  See the package's docstring for the rules it follows."""
+
+    def __init__(self, source: Source, oracle: Oracle) -> None:
+        self.source = source
+        self.oracle = oracle
+        self.tape = Tape()
+        self.grad = True
+        self.loops: Loops = ()
+        self.cut_short: frozenset[int] = frozenset()
+        """Instances of running loops that are past the first iteration and of which not all iterations will be run."""
+        self.globals = Scope({})
+        self.scope = self.globals
+        self.stack: tuple[Site, ...] = ()
+        """The call expressions that led into the function being run."""
+        self.frames: list[Frame] = [Frame(None)]
+        self.statement: Site = Site(source, ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0))
+        self.crashes: set[str] = set()
+        """Errors that the program certainly meets: a method of None, an undefined name."""
+        self.legacy: dict[tuple[str, int], Site] = {}
+        self.called: set[ast.AST] = set()
+        self.star_imports = False
+        self.exited = False
+        """Whether the program ended itself."""
+        self._unknowns: dict[Hashable, Unknown] = {}
+        self.loose: dict[tuple[Hashable, str], Slot] = {}
+        """Attributes set on values that have no names of their own."""
+        self._fresh = itertools.count()
+        self._leaves = itertools.count()
+        self._steps = STEPS
+
+    @property
+    def steps_taken(self) -> int:
+        return STEPS - self._steps
+
+    # Evaluation
+
+    def eval(self, node: ast.expr) -> Value:
+        self._steps -= 1
+        if self._steps < 0:
+            raise GaveUp
+        return expressions.EVALUATE[type(node)](self, node)
+
+    def run(self, body: Iterable[ast.stmt]) -> str:
+        """Execute statements; returns how they ended: nothing, ``break``, ``continue``, ``return`` or ``raise``."""
+        for statement in body:
+            self._steps -= 1
+            if self._steps < 0:
+                raise GaveUp
+            self.statement = Site(self.source, statement)
+            signal = statements.EXECUTE[type(statement)](self, statement)
+            if signal:
+                return signal
+        return ""
+
+    def call(self, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+        return calls.call(self, function, args, keywords, node)
+
+    def site(self, node: ast.expr | ast.stmt) -> Site:
+        return Site(self.source, node)
+
+    # Names of unknown things
+
+    def fresh(self, *label: Hashable) -> Unknown:
+        """A value that is like no other."""
+        return Unknown((*label, next(self._fresh)))
+
+    def unknown(self, key: Hashable) -> Unknown:
+        """The value with this key: asked twice, the same object."""
+        found = self._unknowns.get(key)
+        if found is None:
+            found = self._unknowns[key] = Unknown(key)
+        return found
+
+    def key(self, value: Value) -> Hashable:
+        """What identifies a value in the keys of values computed from it."""
+        if isinstance(value, Unknown):
+            return value.key
+        if isinstance(value, Tensor):
+            return ("tensor", id(value.cell), value.cell.storage.version)
+        if isinstance(value, (Sequence, Mapping)):
+            return ("container", id(value), len(value.items))
+        try:
+            hash(value)
+        except TypeError:
+            return ("object", id(value))
+        return (type(value).__name__, value)
+
+    # Places
+
+    def kept(self, value: Value, name: str, expression: ast.expr | None) -> Kept | None:
+        """The record that the current statement carries *value* on; None where it carries no graph."""
+        if isinstance(value, Tensor):
+            if value.cell.node is None:
+                return None
+        elif not isinstance(value, (Sequence, Mapping)):
+            return None
+        site = self.site(expression) if expression is not None else None
+        return Kept(self.statement, site, name, form_of(value), self.loops, self.tape.tick())
+
+    def slot(self, value: Value, name: str, expression: ast.expr | None) -> Slot:
+        kept = self.kept(value, name, expression)
+        if isinstance(value, (Sequence, Mapping)) and kept is not None:
+            value.kept = kept
+            return Slot(value)
+        return Slot(value, kept)
+
+    def read(self, slot: Slot, container: Sequence | Mapping | None = None) -> Value:
+        value = slot.value
+        if isinstance(value, Tensor) and value.cell.node is not None:
+            value = value.through(slot.kept)
+            if container is not None and container.kept is not None:
+                value = value.through(container.kept)
+        return value
+
+    # Tensors
+
+    def tensors(self, *values: Value) -> Iterator[Tensor]:
+        """The tensors in values, containers opened."""
+        stack = list(reversed(values))
+        seen: set[int] = set()
+        while stack:
+            value = stack.pop()
+            if isinstance(value, Tensor):
+                yield value
+            elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+                seen.add(id(value))
+                slots = value.items if isinstance(value, Sequence) else value.items.values()
+                stack.extend(reversed([self.read(slot, value) for slot in slots]))
+
+    def operands(self, *values: Value) -> list[Operand]:
+        """The graph edges that an operation on *values* lays: none outside grad mode."""
+        if not self.grad:
+            return []
+        found = []
+        for tensor in self.tensors(*values):
+            node = tensor.cell.node
+            if node is not None and not (node.leaf is not None and node.leaf.frozen):
+                found.append(Operand(node, tensor.via))
+        return found
+
+    def data(self, *, scalar: bool | None = None) -> Tensor:
+        """A tensor without a graph."""
+        return Tensor(Cell(scalar=scalar))
+
+    def parameter(self, kind: str, node: ast.expr, *, known: bool = True, cell: Cell | None = None) -> Tensor:
+        """A new leaf that requires grad."""
+        leaf = self.leaf(kind, node, known=known)
+        if cell is None:
+            cell = Cell(storage=leaf.storage)
+        else:
+            leaf.storage = cell.storage
+        cell.node = leaf.node
+        cell.leaf = leaf
+        return Tensor(cell)
+
+    def leaf(self, kind: str, node: ast.expr, *, known: bool = True) -> Leaf:
+        leaf = Leaf(f"{kind}:{next(self._leaves)}", Storage(), known)
+        leaf.node = Node("AccumulateGrad", self.site(node), (), self.loops, self.tape.tick(), saves=False, leaf=leaf)
+        return leaf
+
+    def operation(
+        self,
+        name: str,
+        args: list[Value],
+        node: ast.expr,
+        *,
+        names: tuple[str, ...] = (),
+        scalar: bool | None = None,
+        view: Tensor | None = None,
+        leaves: Iterable[Leaf] = (),
+        opaque: bool = False,
+        extra_saved: Iterable[Saved] = (),
+    ) -> Tensor:
+        """The result of a differentiable operation: a node if an argument has a graph, saving what the table says.
+
+        ``names`` are the arguments' names where they are not given in the table's order.
+        """
+        cell = Cell(scalar=scalar)
+        if view is not None:
+            cell.storage = view.cell.storage
+            cell.base = view.cell.base or view.cell
+        operands = self.operands(*args)
+        if self.grad:
+            operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
+        if not operands:
+            return Tensor(cell)
+        saves, saved = self._saved(name, args, names, cell, opaque)
+        saved += list(extra_saved)
+        cell.node = Node(
+            name,
+            self.site(node),
+            tuple(operands),
+            self.loops,
+            self.tape.tick(),
+            saves=saves or bool(saved),
+            saved=tuple(saved),
+            opaque=opaque,
+            stack=self.stack,
+        )
+        return Tensor(cell)
+
+    def _saved(
+        self, name: str, args: list[Value], names: tuple[str, ...], cell: Cell, opaque: bool
+    ) -> tuple[bool, list[Saved]]:
+        table = saves_of(name)
+        if opaque or not table.known:
+            return True, []
+        by_name: dict[str, Value] = dict(zip(names or table.args, args, strict=False))
+        wanted: set[str] = set()
+        for argument, value in by_name.items():
+            if self.operands(value):
+                wanted.update(table.by_argument.get(argument, ()))
+        saved: list[Saved] = []
+        for argument in sorted(wanted):
+            if argument == "result":
+                saved.append(Saved(cell.storage, cell.storage.version, None))
+            else:
+                for tensor in self.tensors(by_name.get(argument)):
+                    saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version, tensor.cell.leaf))
+        return bool(wanted), saved
+
+    def opaque(self, label: Hashable, args: Iterable[Value], node: ast.expr, leaf: Leaf | None = None) -> Value:
+        """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown."""
+        values = list(args)
+        leaves = [leaf] if leaf is not None else []
+        for value in values:
+            leaves.extend(known for known in self.leaves_of(value))
+        if self.operands(*values) or (leaf is not None and self.grad):
+            return self.operation("call", values, node, leaves=leaves, opaque=True)
+        return self.fresh("call", label)
+
+    def detached(self, tensor: Tensor, *, own_version: bool = False) -> Tensor:
+        """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
+        cell = Cell(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
+        cell.leaf = tensor.cell.leaf
+        return Tensor(cell)
+
+    def change(self, tensor: Tensor, node: ast.expr | ast.stmt) -> None:
+        """An in-place change of a tensor's data."""
+        self.tape.change(tensor.cell.storage, self.site(node))
+        self.change_by_hand(tensor)
+
+    def change_by_hand(self, tensor: Tensor) -> None:
+        """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""
+        leaf = tensor.cell.leaf
+        if leaf is not None and leaf.grads:
+            self.tape.owned.add(leaf)
+            self.tape.trained.update((backward.site.node.lineno, leaf.name) for backward in leaf.grads)
+
+    def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
+        """The parameters that a module, a container or a tensor holds."""
+        seen = set() if seen is None else seen
+        if isinstance(value, (Instance, TorchModule, Sequence, Mapping)):
+            if id(value) in seen:
+                return
+            seen.add(id(value))
+        match value:
+            case TorchModule():
+                if value.leaf is not None:
+                    yield value.leaf
+                for slot in value.children.values():
+                    yield from self.leaves_of(slot.value, seen)
+            case Instance():
+                for slot in value.names.values():
+                    if isinstance(slot.value, (Instance, TorchModule, Unknown)):
+                        yield from self.leaves_of(slot.value, seen)
+                    elif isinstance(slot.value, Tensor) and slot.value.cell.leaf is not None:
+                        yield from self.leaves_of(slot.value, seen)
+            case Sequence():
+                for slot in value.items:
+                    yield from self.leaves_of(slot.value, seen)
+            case Mapping():
+                for slot in value.items.values():
+                    yield from self.leaves_of(slot.value, seen)
+            case Tensor():
+                if value.cell.node is not None and value.cell.node.leaf is not None:
+                    yield value.cell.node.leaf
+            case Unknown():
+                if value.leaf is not None:
+                    yield value.leaf
+            case Method(name="parameters" | "named_parameters"):
+                yield from self.leaves_of(value.receiver, seen)
+            case Partial():
+                yield from self.leaves_of(value.function, seen)
+
+    # Control
+
+    def truth(self, value: Value, *, likely: bool = True) -> bool:
+        """Whether *value* is true on this path."""
+        match value:
+            case Unknown():
+                if value.low is not None and value.low > 0:
+                    return True
+                key = value.key
+                while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+                    key, likely = key[1], not likely
+                    answer = self.oracle.decide(key, likely)
+                    return not answer
+                return self.oracle.decide(key, likely)
+            case Tensor():
+                return self.oracle.decide(("truth", next(self._fresh)), likely)
+            case Sequence():
+                return bool(value.items) or (value.more and self.oracle.decide(("any", id(value)), likely))
+            case Mapping():
+                return bool(value.items) or (value.more and self.oracle.decide(("any", id(value)), likely))
+            case None | bool() | int() | float() | str() | bytes() | range():
+                return bool(value)
+        return True
+
+    @contextmanager
+    def iteration(self, statement: ast.stmt | ast.expr, instance: int, number: int, cut: bool) -> Iterator[None]:
+        """One iteration of a loop."""
+        loops, cut_short = self.loops, self.cut_short
+        self.loops = (*loops, LoopPoint(statement, instance, number))
+        if cut and number > 0:
+            self.cut_short = cut_short | {instance}
+        try:
+            yield
+        finally:
+            self.loops, self.cut_short = loops, cut_short
+
+    def new_instance(self) -> int:
+        return next(self._fresh)
+
+    def widened(self, value: Value, node: ast.AST) -> Value:
+        """A counter that is raised in a loop of which only some iterations run: from here on only a lower bound."""
+        if self.cut_short and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return Unknown(("count", id(node), next(self._fresh)), low=value)
+        return value
+
+    @contextmanager
+    def grad_mode(self, enabled: bool | None) -> Iterator[None]:
+        before = self.grad
+        if enabled is not None:
+            self.grad = enabled
+        try:
+            yield
+        finally:
+            self.grad = before
+
+    def assign(self, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
+        statements.assign(self, target, value, expression)
+
+    def crash(self, reason: str) -> None:
+        self.crashes.add(reason)
+
+
+Handler = Callable[[Machine, ast.AST], Value]

@@ -1,0 +1,435 @@
+"""Python's built-in functions and containers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape import attributes, expressions, loops
+from codemods.tape.loops import LazyStream, Stream
+from codemods.tape.values import (
+    Class,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Sequence,
+    Slot,
+    Super,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+
+def copy_of(machine: Machine, value: Value, kind: str, node: ast.expr) -> Sequence:
+    """A new sequence of *value*'s items."""
+    items = loops.stream(machine, value, node)
+    count = items.count if items.count is not None else 2
+    slots = []
+    if isinstance(value, Sequence):
+        slots = [Slot(machine.read(slot, value), None) for slot in value.items]
+    else:
+        slots = [Slot(items.at(at, not items.cut or at == 0)) for at in range(min(count, 8))]
+    return Sequence(kind, slots, more=items.count is None or count > 8)
+
+
+def _range(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if args and all(isinstance(arg, int) for arg in args):
+        try:
+            return range(*args)
+        except (TypeError, ValueError):
+            pass
+    return machine.unknown(("range", *(machine.key(arg) for arg in args), machine.new_instance()))
+
+
+def _enumerate(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    inner = loops.stream(machine, args[0], node)
+    start = args[1] if len(args) > 1 and isinstance(args[1], int) else 0
+    serial = machine.new_instance()
+
+    def at(position: int, exact: bool) -> Value:
+        high = None if inner.count is None else inner.count - 1 + start
+        number: Value = position + start if exact else Unknown(("index", serial, position), position + start, high)
+        return Sequence("tuple", [Slot(number), Slot(inner.at(position, exact))])
+
+    return LazyStream(Stream(inner.count, at, inner.whole))
+
+
+def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    inner = [loops.stream(machine, arg, node) for arg in args]
+    counts = [part.count for part in inner if part.count is not None]
+
+    def at(position: int, exact: bool) -> Value:
+        return Sequence("tuple", [Slot(part.at(position, exact)) for part in inner])
+
+    whole = min((part.whole for part in inner), default=loops.ITEMS)
+    return LazyStream(Stream(min(counts) if counts else None, at, whole))
+
+
+def _reversed(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if isinstance(args[0], range):
+        return args[0][::-1]
+    if isinstance(args[0], Sequence):
+        return Sequence("list", list(reversed(copy_of(machine, args[0], "list", node).items)), more=args[0].more)
+    return args[0]
+
+
+def _len(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    value = args[0]
+    if isinstance(value, (Sequence, Mapping)):
+        known = len(value.items)
+        if not value.more:
+            return known
+        high = value.limit if isinstance(value, Sequence) else None
+        return Unknown(("len", id(value), known, machine.new_instance()), low=known, high=high)
+    if isinstance(value, (str, bytes, range)):
+        return len(value)
+    return Unknown(("len", machine.key(value)), low=0)
+
+
+def _sum(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    values = expressions.unpacked(machine, args[0], None, node) if not isinstance(args[0], Tensor) else [args[0]]
+    if any(isinstance(value, Tensor) for value in values):
+        return machine.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
+    if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(args[0], Unknown):
+        return sum(values)
+    return machine.opaque("sum", args, node)
+
+
+def _all_scalar(values: list[Value]) -> bool | None:
+    return True if all(not isinstance(value, Tensor) or value.cell.scalar for value in values) else None
+
+
+def _isinstance(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if len(args) < 2:
+        return machine.fresh("isinstance")
+    value, wanted = args[0], args[1]
+    options = [slot.value for slot in wanted.items] if isinstance(wanted, Sequence) else [wanted]
+    answers = [_is_instance(value, option) for option in options]
+    if True in answers:
+        return True
+    if None in answers:
+        return machine.unknown(("isinstance", machine.key(value), machine.key(wanted)))
+    return False
+
+
+def _is_instance(value: Value, option: Value) -> bool | None:
+    if isinstance(value, Unknown) or not isinstance(option, (Name, Class)):
+        return None
+    if isinstance(option, Class):
+        return isinstance(value, Instance) and option in attributes.lineage(value.cls)
+    last = option.path.rpartition(".")[2]
+    if last in ("Tensor", "Variable"):
+        return isinstance(value, Tensor)
+    if last == "Parameter":
+        return isinstance(value, Tensor) and value.cell.leaf is not None
+    if isinstance(value, Sequence):
+        return value.kind == last
+    if isinstance(value, Mapping):
+        return last in ("dict", "Mapping", "OrderedDict")
+    if last in ("int", "float", "str", "bool", "bytes"):
+        return type(value).__name__ == last or (last == "int" and isinstance(value, bool))
+    if last in ("tuple", "list", "dict", "set", "deque"):
+        return False if isinstance(value, (Tensor, Instance, int, float, str, type(None))) else None
+    return None
+
+
+def _number(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[[Any], Any]) -> Value:
+    if args and isinstance(args[0], (int, float, str)):
+        try:
+            return kind(args[0])
+        except ValueError:
+            return machine.fresh("number")
+    if args and isinstance(args[0], Unknown):
+        return args[0]
+    return machine.fresh("number")
+
+
+def _extreme(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[..., Any]) -> Value:
+    if len(args) > 1 and all(isinstance(arg, (int, float)) for arg in args):
+        return kind(args)
+    return machine.opaque("extreme", args, node)
+
+
+def _getattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if len(args) >= 2 and isinstance(args[1], str):
+        if isinstance(args[0], Instance) and args[1] not in args[0].names and len(args) > 2:
+            if attributes.find(args[0], args[1]) is None:
+                return args[2]
+        return attributes.plain(machine, attributes.get(machine, args[0], args[1], node))
+    return machine.fresh("getattr")
+
+
+def _setattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if len(args) == 3 and isinstance(args[1], str):
+        target = ast.Attribute(ast.Name("object", ast.Load()), args[1], ast.Store())
+        ast.copy_location(target, node)
+        written = node.args[2] if isinstance(node, ast.Call) and len(node.args) == 3 else None
+        attributes.set_attribute(machine, args[0], args[1], args[2], target, written)
+    return None
+
+
+def _hasattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if len(args) == 2 and isinstance(args[0], Instance) and isinstance(args[1], str):
+        if args[1] in args[0].names or attributes.find(args[0], args[1]) is not None:
+            return True
+        if all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in attributes.lineage(args[0].cls) if isinstance(base, (Class, Name))):
+            return False
+    return machine.unknown(("hasattr", *(machine.key(arg) for arg in args)))
+
+
+def _super(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    function = next((frame.function for frame in reversed(machine.frames) if frame.function is not None), None)
+    if len(args) == 2 and isinstance(args[0], Class):
+        return Super(args[1], args[0])
+    slot = next(iter(machine.scope.names.values()), None)
+    if function is not None and function.owner is not None and slot is not None:
+        return Super(slot.value, function.owner)
+    return machine.fresh("super")
+
+
+def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    value = args[0]
+    if isinstance(value, Sequence) and value.items and not value.more:
+        return machine.read(value.items[0], value)
+    stream = loops.stream(machine, value, node)
+    return stream.at(0, False) if not isinstance(value, Sequence) else machine.fresh("next")
+
+
+def _map(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    inner = [loops.stream(machine, arg, node) for arg in args[1:]]
+    if not inner:
+        return machine.fresh("map")
+    counts = [part.count for part in inner if part.count is not None]
+    count = min(counts) if counts else 2
+    slots = [
+        Slot(machine.call(args[0], [part.at(at, True) for part in inner], {}, node)) for at in range(min(count, 8))
+    ]
+    return Sequence("list", slots, more=not counts)
+
+
+def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    mapping = Mapping({name: machine.slot(value, name, None) for name, value in keywords.items()})
+    if args:
+        if isinstance(args[0], Mapping):
+            mapping.items = {**args[0].items, **mapping.items}
+            mapping.more = args[0].more
+        else:
+            mapping.more = True
+    return mapping
+
+
+def call_builtin(
+    machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A call of one of Python's built-in functions."""
+    if name in ("list", "tuple", "set", "frozenset"):
+        kind = "set" if name == "frozenset" else name
+        return copy_of(machine, args[0], kind, node) if args else Sequence(kind)
+    if name == "dict":
+        return _dict(machine, args, keywords, node)
+    if name in ("exit", "quit"):
+        machine.exited = True
+        return None
+    if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):
+        if name == "str" and args and expressions.is_constant(args[0]):
+            return str(args[0])
+        return None if name in ("print", "breakpoint") else machine.fresh(name)
+    simple = _BUILTINS.get(name)
+    if simple is not None and (args or name in ("super", "range")):
+        if name == "enumerate" and "start" in keywords:
+            args = [*args, keywords["start"]]
+        if name == "sum" and "start" in keywords:
+            args = [*args, keywords["start"]]
+        return simple(machine, args, node)
+    return machine.opaque(name, [*args, *keywords.values()], node)
+
+
+_BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
+    "range": _range,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "reversed": _reversed,
+    "len": _len,
+    "sum": _sum,
+    "isinstance": _isinstance,
+    "issubclass": lambda machine, args, node: machine.fresh("issubclass"),
+    "int": lambda machine, args, node: _number(machine, args, node, int),
+    "float": lambda machine, args, node: _number(machine, args, node, float),
+    "bool": lambda machine, args, node: args[0] if isinstance(args[0], (bool, Unknown)) else machine.truth(args[0]),
+    "round": lambda machine, args, node: args[0] if expressions.is_constant(args[0]) else machine.fresh("round"),
+    "max": lambda machine, args, node: _extreme(machine, args, node, max),
+    "min": lambda machine, args, node: _extreme(machine, args, node, min),
+    "abs": lambda machine, args, node: (
+        abs(args[0]) if isinstance(args[0], (int, float)) else machine.opaque("abs", args, node)
+    ),
+    "getattr": _getattr,
+    "setattr": _setattr,
+    "hasattr": _hasattr,
+    "callable": lambda machine, args, node: (
+        True if isinstance(args[0], (Function, Class, Instance)) else machine.fresh("callable")
+    ),
+    "super": _super,
+    "iter": lambda machine, args, node: args[0],
+    "next": _next,
+    "map": _map,
+    "filter": lambda machine, args, node: args[-1],
+    "sorted": lambda machine, args, node: copy_of(machine, args[0], "list", node),
+    "all": lambda machine, args, node: machine.fresh("all"),
+    "any": lambda machine, args, node: machine.fresh("any"),
+}
+
+
+# Methods of containers
+
+
+def call_container_method(
+    machine: Machine, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``receiver.name(...)`` for a list, deque, set, dict or string."""
+    if isinstance(receiver, Sequence):
+        return _sequence_method(machine, receiver, name, args, node)
+    if isinstance(receiver, Mapping):
+        return _mapping_method(machine, receiver, name, args, keywords, node)
+    return _string_method(machine, receiver, name, args, node)
+
+
+def _string_method(machine: Machine, receiver: str | bytes, name: str, args: list[Value], node: ast.expr) -> Value:
+    if all(expressions.is_constant(arg) for arg in args) and name in (
+        "lower", "upper", "strip", "startswith", "endswith", "replace", "split", "join",
+    ):
+        try:
+            found = getattr(receiver, name)(*args)
+        except (TypeError, ValueError):
+            return machine.fresh(name)
+        if isinstance(found, list):
+            return Sequence("list", [Slot(part) for part in found])
+        return found
+    return machine.unknown(("text", receiver, name, *(machine.key(arg) for arg in args)))
+
+
+def _written(node: ast.expr, position: int) -> ast.expr | None:
+    """The expression written for an argument of a call."""
+    if isinstance(node, ast.Call) and position < len(node.args):
+        return node.args[position]
+    return None
+
+
+def _owner(node: ast.expr) -> str:
+    return ast.unparse(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+
+
+def _sequence_method(machine: Machine, receiver: Sequence, name: str, args: list[Value], node: ast.expr) -> Value:
+    items = receiver.items
+    match name:
+        case "append" | "add" if args:
+            attributes.append(machine, receiver, args[0], _owner(node), _written(node, 0))
+        case "appendleft" if args:
+            attributes.append(machine, receiver, args[0], _owner(node), _written(node, 0), at=0)
+        case "insert" if len(args) > 1:
+            position = args[0] if isinstance(args[0], int) else 0
+            attributes.append(machine, receiver, args[1], _owner(node), _written(node, 1), at=position)
+        case "extend" | "update" | "extendleft" if args:
+            written = _written(node, 0)
+            parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
+            for at, value in enumerate(expressions.unpacked(machine, args[0], None, node)):
+                attributes.append(machine, receiver, value, _owner(node), parts[at] if at < len(parts) else written)
+        case "pop" | "popleft":
+            at = 0 if name == "popleft" else (args[0] if args and isinstance(args[0], int) else -1)
+            if items and -len(items) <= at < len(items):
+                return machine.read(items.pop(at), receiver)
+            return machine.fresh("pop")
+        case "remove" | "discard":
+            if items:
+                items.pop(0)
+        case "clear":
+            items.clear()
+            receiver.more = False
+        case "copy":
+            return copy_of(machine, receiver, receiver.kind, node)
+        case "reverse":
+            items.reverse()
+        case "sort" | "rotate":
+            return None
+        case "index" | "count":
+            return machine.fresh(name)
+        case _:
+            return machine.opaque(name, [receiver, *args], node)
+    return None
+
+
+def _mapping_method(
+    machine: Machine, receiver: Mapping, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    items = receiver.items
+    match name:
+        case "get" | "pop" | "setdefault" if args:
+            key = attributes.mapping_key(machine, args[0])
+            found = items.get(key)
+            if found is not None:
+                if name == "pop":
+                    del items[key]
+                return machine.read(found, receiver)
+            default = args[1] if len(args) > 1 else None
+            if name == "setdefault":
+                items[key] = machine.slot(default, _owner(node), _written(node, 1))
+                return default
+            return machine.unknown(("get", id(receiver), key)) if receiver.more else default
+        case "update":
+            written = _written(node, 0)
+            parts: dict[Any, ast.expr] = {}
+            if isinstance(written, ast.Dict):
+                parts = {key.value: value for key, value in zip(written.keys, written.values, strict=True) if isinstance(key, ast.Constant)}
+            if args and isinstance(args[0], Mapping):
+                for key, slot in list(args[0].items.items()):
+                    value = machine.read(slot, args[0])
+                    items[key] = machine.slot(value, _owner(node), parts.get(key))
+                receiver.more = receiver.more or args[0].more
+            elif args:
+                receiver.more = True
+            named = {keyword.arg: keyword.value for keyword in node.keywords} if isinstance(node, ast.Call) else {}
+            for keyword, value in keywords.items():
+                items[keyword] = machine.slot(value, _owner(node), named.get(keyword))
+        case "items" | "values" | "keys":
+            slots = []
+            for key, slot in items.items():
+                value = machine.read(slot, receiver)
+                plain: Value = key if not isinstance(key, tuple) else machine.unknown(key)
+                if name == "items":
+                    slots.append(Slot(Sequence("tuple", [Slot(plain), Slot(value)])))
+                else:
+                    slots.append(Slot(value if name == "values" else plain))
+            return Sequence("list", slots, more=receiver.more)
+        case "clear":
+            items.clear()
+            receiver.more = False
+        case "copy":
+            return Mapping(dict(items), receiver.more, receiver.kept, receiver.default)
+        case "popitem":
+            return machine.fresh("item")
+        case "move_to_end":
+            return None
+        case _:
+            return machine.opaque(name, [receiver, *args], node)
+    return None
+
+
+def call_collection(
+    machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value | None:
+    """Containers of the standard library."""
+    if name == "deque":
+        found = copy_of(machine, args[0], "deque", node) if args else Sequence("deque")
+        limit = keywords.get("maxlen", args[1] if len(args) > 1 else None)
+        found.limit = limit if isinstance(limit, int) else None
+        return found
+    if name == "defaultdict":
+        return Mapping(default=args[0] if args else None)
+    if name in ("OrderedDict", "Counter"):
+        return _dict(machine, args, keywords, node)
+    return None

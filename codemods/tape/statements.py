@@ -1,0 +1,363 @@
+"""How each kind of statement is executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape import attributes, expressions, loops
+from codemods.tape.values import (
+    Class,
+    Function,
+    GradMode,
+    Instance,
+    Mapping,
+    Name,
+    Scope,
+    Sequence,
+    Slot,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+
+def assign(machine: Machine, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
+    """Store *value* in *target*; *expression* is what was written for it, where one expression was."""
+    match target:
+        case ast.Name():
+            scope = machine.scope.declared.get(target.id, machine.scope)
+            scope.names[target.id] = machine.slot(value, target.id, expression)
+        case ast.Tuple() | ast.List():
+            _assign_several(machine, target, value, expression)
+        case ast.Attribute():
+            receiver = machine.eval(target.value)
+            attributes.set_attribute(machine, receiver, target.attr, value, target, expression)
+        case ast.Subscript():
+            receiver = machine.eval(target.value)
+            index = machine.eval(target.slice)
+            attributes.set_item(machine, receiver, index, value, target, expression)
+        case ast.Starred():
+            assign(machine, target.value, value, expression)
+
+
+def _assign_several(machine: Machine, target: ast.Tuple | ast.List, value: Value, expression: ast.expr | None) -> None:
+    parts = target.elts
+    written: list[ast.expr | None] = [None] * len(parts)
+    if isinstance(expression, (ast.Tuple, ast.List)) and len(expression.elts) == len(parts):
+        written = list(expression.elts)
+    star = next((at for at, part in enumerate(parts) if isinstance(part, ast.Starred)), None)
+    values = expressions.unpacked(machine, value, len(parts), expression or target)
+    if star is not None:
+        after = len(parts) - star - 1
+        middle = values[star : len(values) - after]
+        values = [*values[:star], Sequence("list", [Slot(item) for item in middle]), *values[len(values) - after :]]
+    while len(values) < len(parts):
+        values.append(machine.fresh("item"))
+    for part, item, source in zip(parts, values, written, strict=False):
+        assign(machine, part, item, source)
+
+
+def _assignment(machine: Machine, node: ast.Assign) -> str:
+    value = machine.eval(node.value)
+    for target in node.targets:
+        if isinstance(target, ast.Name) and _mentions(node.value, target.id):
+            value = machine.widened(value, node)
+        assign(machine, target, value, node.value)
+    return ""
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.BinOp) and any(
+        isinstance(part, ast.Name) and part.id == name for part in (node.left, node.right)
+    )
+
+
+def _annotated(machine: Machine, node: ast.AnnAssign) -> str:
+    if node.value is not None:
+        assign(machine, node.target, machine.eval(node.value), node.value)
+    return ""
+
+
+def _augmented(machine: Machine, node: ast.AugAssign) -> str:
+    target = _as_load(node.target)
+    current = machine.eval(target)
+    value = machine.eval(node.value)
+    if isinstance(current, Tensor):
+        attributes.change_in_place(machine, current, type(node.op), value, node)
+        if not isinstance(node.target, ast.Subscript):
+            assign(machine, node.target, Tensor(current.cell), None)
+        elif not isinstance(machine.eval(target.value), Tensor):  # type: ignore[attr-defined]
+            assign(machine, node.target, Tensor(current.cell), None)
+        return ""
+    if isinstance(current, Sequence) and isinstance(node.op, ast.Add) and current.kind in ("list", "deque"):
+        items = expressions.unpacked(machine, value, None, node.value)
+        for at, item in enumerate(items):
+            written = node.value.elts[at] if _same_length(node.value, items) else node.value  # type: ignore[attr-defined]
+            attributes.append(machine, current, item, _name_of(node.target), written)
+        return ""
+    fake = ast.BinOp(target, node.op, node.value)
+    ast.copy_location(fake, node)
+    result = expressions.binary(machine, type(node.op), current, value, fake)
+    assign(machine, node.target, machine.widened(result, node), None)
+    return ""
+
+
+def _same_length(node: ast.expr, items: list[Value]) -> bool:
+    return isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == len(items)
+
+
+def _name_of(node: ast.expr) -> str:
+    return ast.unparse(node)
+
+
+def _as_load(node: ast.expr) -> Any:
+    match node:
+        case ast.Name():
+            found: ast.expr = ast.Name(node.id, ast.Load())
+        case ast.Attribute():
+            found = ast.Attribute(node.value, node.attr, ast.Load())
+        case ast.Subscript():
+            found = ast.Subscript(node.value, node.slice, ast.Load())
+        case _:
+            return node
+    return ast.copy_location(found, node)
+
+
+def _expression(machine: Machine, node: ast.Expr) -> str:
+    machine.eval(node.value)
+    return "raise" if machine.exited else ""
+
+
+def _return(machine: Machine, node: ast.Return) -> str:
+    machine.frames[-1].result = machine.eval(node.value) if node.value is not None else None
+    return "return"
+
+
+def _if(machine: Machine, node: ast.If) -> str:
+    likely = True
+    if not node.orelse and _only_leaves(node.body):
+        likely = False
+    return machine.run(node.body if machine.truth(machine.eval(node.test), likely=likely) else node.orelse)
+
+
+def _only_leaves(body: list[ast.stmt]) -> bool:
+    """Whether a block does nothing but leave: the unlikely branch of an early exit."""
+    last = body[-1]
+    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise))
+    return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
+
+
+def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
+    enabled = machine.grad
+    entered: bool | None = None
+    for item in node.items:
+        value = machine.eval(item.context_expr)
+        if isinstance(value, GradMode):
+            entered = value.enabled if value.enabled is not None else entered
+        elif isinstance(value, Instance):
+            enter = attributes.find(value, "__enter__")
+            if isinstance(enter, Function):
+                value = machine.call(attributes.bind(machine, enter, value), [], {}, item.context_expr)
+        if item.optional_vars is not None:
+            assign(machine, item.optional_vars, value, None)
+    if entered is not None:
+        enabled = entered
+    with machine.grad_mode(enabled):
+        return machine.run(node.body)
+
+
+def _try(machine: Machine, node: ast.Try) -> str:
+    signal = machine.run(node.body)
+    if signal == "raise" and node.handlers:
+        handler = node.handlers[0]
+        if handler.name:
+            machine.scope.names[handler.name] = Slot(machine.fresh("error"))
+        signal = machine.run(handler.body)
+    elif not signal:
+        signal = machine.run(node.orelse)
+    return machine.run(node.finalbody) or signal
+
+
+def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    defaults = [machine.eval(default) for default in node.args.defaults]
+    named = {
+        argument.arg: machine.eval(default)
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default is not None
+    }
+    function = Function(node, machine.source, machine.scope, defaults, named, node.name)
+    function.generator = _yields(node)
+    value: Value = function
+    for decorator in reversed(node.decorator_list):
+        value = _decorated(machine, value, machine.eval(decorator), decorator)
+    machine.scope.names[node.name] = Slot(value)
+    return ""
+
+
+def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr) -> Value:
+    if isinstance(value, Function):
+        if isinstance(decorator, GradMode):
+            value.grad_mode = decorator.enabled
+            return value
+        if isinstance(decorator, Name):
+            last = decorator.path.rpartition(".")[2]
+            if last in ("no_grad", "inference_mode"):
+                value.grad_mode = False
+            elif last == "enable_grad":
+                value.grad_mode = True
+            elif last in ("staticmethod", "classmethod", "property", "cached_property"):
+                value.flavour = "property" if last == "cached_property" else last
+            return value
+        if isinstance(decorator, Function) and not isinstance(node, ast.Attribute):
+            return machine.call(decorator, [value], {}, node)
+    return value
+
+
+def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the function itself, not one inside it, yields."""
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(part))
+    return False
+
+
+def _class(machine: Machine, node: ast.ClassDef) -> str:
+    cls = Class(node.name, [machine.eval(base) for base in node.bases], {}, node, machine.source)
+    outer = machine.scope
+    machine.scope = Scope(cls.names, parent=outer, globals=outer.globals)
+    try:
+        machine.run(node.body)
+    finally:
+        machine.scope = outer
+    for slot in cls.names.values():
+        if isinstance(slot.value, Function):
+            slot.value.owner = cls
+            slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
+    outer.names[node.name] = Slot(cls)
+    return ""
+
+
+def _import(machine: Machine, node: ast.Import) -> str:
+    for alias in node.names:
+        if alias.asname:
+            machine.scope.names[alias.asname] = Slot(Name(alias.name))
+        else:
+            top = alias.name.partition(".")[0]
+            machine.scope.names[top] = Slot(Name(top))
+    return ""
+
+
+def _import_from(machine: Machine, node: ast.ImportFrom) -> str:
+    module = "." * node.level + (node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            machine.star_imports = True
+        else:
+            machine.scope.names[alias.asname or alias.name] = Slot(Name(f"{module}.{alias.name}"))
+    return ""
+
+
+def _declare(machine: Machine, node: ast.Global | ast.Nonlocal) -> str:
+    for name in node.names:
+        scope: Scope | None = machine.globals
+        if isinstance(node, ast.Nonlocal):
+            scope = machine.scope.parent
+            while scope is not None and name not in scope.names:
+                scope = scope.parent
+        machine.scope.declared[name] = scope or machine.globals
+    return ""
+
+
+def _delete(machine: Machine, node: ast.Delete) -> str:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            machine.scope.declared.get(target.id, machine.scope).names.pop(target.id, None)
+        elif isinstance(target, ast.Subscript):
+            container = machine.eval(target.value)
+            index = machine.eval(target.slice)
+            if isinstance(container, Sequence):
+                if isinstance(index, slice) and index == slice(None, None, None):
+                    container.items.clear()
+                    container.more = False
+                elif isinstance(index, (int, slice)):
+                    try:
+                        del container.items[index]
+                    except IndexError:
+                        container.more = True
+            elif isinstance(container, Mapping):
+                container.items.pop(attributes.mapping_key(machine, index), None)
+        elif isinstance(target, ast.Attribute):
+            receiver = machine.eval(target.value)
+            if isinstance(receiver, Instance):
+                receiver.names.pop(target.attr, None)
+    return ""
+
+
+def _match(machine: Machine, node: ast.Match) -> str:
+    subject = machine.eval(node.subject)
+    for case in node.cases:
+        key = ("case", machine.key(subject), id(case))
+        if isinstance(case.pattern, ast.MatchValue):
+            value = machine.eval(case.pattern.value)
+            if expressions.is_constant(subject) and expressions.is_constant(value):
+                if subject == value:
+                    return machine.run(case.body)
+                continue
+        last = case is node.cases[-1]
+        for part in ast.walk(case.pattern):
+            if isinstance(part, (ast.MatchAs, ast.MatchStar)) and part.name:
+                machine.scope.names[part.name] = Slot(machine.fresh("matched"))
+        if last or machine.truth(machine.unknown(key)):
+            return machine.run(case.body)
+    return ""
+
+
+def _assert(machine: Machine, node: ast.Assert) -> str:
+    machine.eval(node.test)
+    return ""
+
+
+def _nothing(signal: str) -> Callable[[Machine, Any], str]:
+    return lambda machine, node: signal
+
+
+EXECUTE: dict[type[ast.stmt], Callable[[Machine, Any], str]] = {
+    ast.Assign: _assignment,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.Expr: _expression,
+    ast.Return: _return,
+    ast.If: _if,
+    ast.For: loops.run_for,
+    ast.AsyncFor: loops.run_for,
+    ast.While: loops.run_while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.TryStar: _try,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.Global: _declare,
+    ast.Nonlocal: _declare,
+    ast.Delete: _delete,
+    ast.Match: _match,
+    ast.Assert: _assert,
+    ast.Pass: _nothing(""),
+    ast.Break: _nothing("break"),
+    ast.Continue: _nothing("continue"),
+    ast.Raise: _nothing("raise"),
+}
+
+if hasattr(ast, "TypeAlias"):
+    EXECUTE[ast.TypeAlias] = _nothing("")

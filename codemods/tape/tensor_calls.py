@@ -1,0 +1,188 @@
+"""Methods of tensors, and the functions of the same names in ``torch`` and ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.tape import attributes
+from codemods.tape.graph import Operand, Pass
+from codemods.tape.saves import is_operation
+from codemods.tape.values import GradMode, Sequence, Slot, Tensor, Unknown, Value
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+# Methods that return no tensor, or nothing.
+_PLAIN = frozenset(
+    """item tolist numpy size dim numel stride storage_offset data_ptr element_size get_device is_contiguous
+    is_floating_point is_complex register_hook retain_grad storage untyped_storage nelement ndimension type_ __len__
+    is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
+)
+# Source: `output_differentiability: [False]` and formulas missing in derivatives.yaml.
+_WITHOUT_GRADIENT = frozenset(
+    """argmax argmin argsort eq ne gt lt ge le isnan isinf isfinite logical_and logical_or logical_not logical_xor
+    nonzero bincount histc unique bool int long short byte char floor_divide zeros_like ones_like rand_like randn_like
+    randint_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor bernoulli multinomial all any
+    count_nonzero isclose searchsorted bucketize one_hot signbit""".split()
+)
+_SAME = frozenset("to cuda cpu float double half bfloat16 type contiguous pin_memory requires_grad_ type_as".split())
+_VIEWS = frozenset(
+    """view reshape transpose t permute squeeze unsqueeze expand expand_as narrow select flatten unflatten movedim
+    swapaxes swapdims view_as diagonal unfold chunk split unbind tensor_split real imag as_strided ravel""".split()
+)
+_REDUCTIONS = frozenset("sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split())
+_PAIRS = frozenset("max min sort topk median mode kthvalue cummax cummin".split())
+_SCALAR_LOSSES = frozenset(
+    """mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
+    binary_cross_entropy_with_logits kl_div hinge_embedding_loss margin_ranking_loss cosine_embedding_loss ctc_loss
+    triplet_margin_loss poisson_nll_loss soft_margin_loss multi_margin_loss gaussian_nll_loss dot vdot trace dist""".split()
+)
+
+
+def run_backward(
+    machine: Machine,
+    roots: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+    *,
+    accumulate: bool = True,
+    inputs: Value = None,
+) -> Pass | None:
+    """A backward pass from *roots*; what it finds is written on the tape."""
+    operands = [
+        Operand(tensor.cell.node, tensor.via) for tensor in machine.tensors(*roots) if tensor.cell.node is not None
+    ]
+    if not operands:
+        if any(isinstance(root, Tensor) for root in roots):
+            machine.tape.rootless.add(node.lineno)
+        return None
+    create = keywords.get("create_graph", False)
+    retain = keywords.get("retain_graph")
+    if retain is None:
+        retain = create
+    only = None
+    wanted = keywords.get("inputs", inputs)
+    if wanted is not None:
+        only = [tensor.cell.node for tensor in machine.tensors(wanted) if tensor.cell.node is not None]
+        only += [leaf.node for leaf in machine.leaves_of(wanted) if leaf.node is not None]
+        if not only:
+            only = None
+    return machine.tape.backward(
+        operands,
+        machine.site(node),
+        machine.loops,
+        retain=machine.truth(retain),
+        inputs=only,
+        accumulate=accumulate,
+        stack=machine.stack,
+    )
+
+
+def call_tensor_method(
+    machine: Machine, tensor: Tensor, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``tensor.name(...)``."""
+    match name:
+        case "backward":
+            if len(args) > 1:
+                keywords = {**keywords, "retain_graph": args[1]}
+            if len(args) > 2:
+                keywords = {**keywords, "create_graph": args[2]}
+            run_backward(machine, [tensor], keywords, node)
+            return None
+        case "detach":
+            return machine.detached(tensor)
+        case "detach_":
+            tensor.cell.node = None
+            return tensor
+        case "clone":
+            return machine.operation("clone", [tensor], node, scalar=tensor.cell.scalar)
+        case "requires_grad_":
+            attributes.require_grad(machine, tensor, args[0] if args else keywords.get("requires_grad", True), node)
+            return tensor
+        case "register_hook" | "retain_grad":
+            return machine.fresh(name)
+        case "set_" | "resize_":
+            return tensor
+        case "data":
+            return machine.detached(tensor, own_version=True)
+    if name in _SAME:
+        return tensor
+    if name in _PLAIN:
+        return machine.fresh(name)
+    if name.endswith("_") and not name.startswith("_"):
+        return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
+    return operate(machine, name, [tensor, *args], keywords, node)
+
+
+def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr) -> Value:
+    if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
+        attributes.write_into(machine, tensor, args, node)
+    elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
+        machine.change(tensor, node)
+        if machine.grad and tensor.cell.node is not None and tensor.cell.node.leaf is None:
+            tensor.cell.node = None
+    else:
+        attributes.in_place(machine, tensor, name, args, node)
+    return tensor
+
+
+def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A torch function or method that computes something of its tensor arguments."""
+    values = [*args, *keywords.values()]
+    first = args[0] if args else next(iter(keywords.values()), None)
+    if name in _WITHOUT_GRADIENT:
+        return machine.data()
+    out = keywords.get("out")
+    if isinstance(out, Tensor):
+        machine.change(out, node)
+        return out
+    whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})
+    if name in _PAIRS and not whole and not (len(args) == 2 and isinstance(args[1], Tensor)):
+        picked = machine.operation(name, values, node)
+        return Sequence("tuple", [Slot(picked), Slot(machine.data())])
+    scalar: bool | None = None
+    if name in _REDUCTIONS:
+        scalar = True if whole else None
+    elif name in _SCALAR_LOSSES:
+        scalar = True if keywords.get("reduction", "mean") in ("mean", "sum") else None
+    elif isinstance(first, Tensor) and all(isinstance(v, Tensor) or not hasattr(v, "cell") for v in values):
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        scalar = True if all(value.cell.scalar for value in tensors) and name not in _VIEWS and name != "stack" else None
+    view = first if name in _VIEWS and isinstance(first, Tensor) else None
+    inplace = keywords.get("inplace")
+    if inplace is True and isinstance(first, Tensor):
+        attributes.in_place(machine, first, name, [], node)
+        return first
+    names = _argument_names(name, args, keywords)
+    result = machine.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
+    if result.cell.node is not None:
+        result.cell.node.opaque = False
+    elif not any(isinstance(value, Tensor) for value in machine.tensors(*values)):
+        return machine.fresh(name) if any(isinstance(value, Unknown) for value in values) else result
+    return result
+
+
+def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
+    """Names of the values passed, where keywords change the table's order."""
+    if not keywords:
+        return ()
+    from codemods.tape.saves import saves_of
+
+    table = saves_of(name).args
+    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *keywords)
+
+
+def grad_mode(name: str, args: list[Value]) -> GradMode | None:
+    """The grad mode that ``torch.<name>(...)`` sets."""
+    match name:
+        case "no_grad":
+            return GradMode(False)
+        case "inference_mode":
+            return GradMode(not (not args or args[0] is True))
+        case "enable_grad":
+            return GradMode(True)
+        case "set_grad_enabled":
+            return GradMode(args[0] if args and isinstance(args[0], bool) else None)
+    return None

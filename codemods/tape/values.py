@@ -1,0 +1,209 @@
+"""Symbolic values.  A known Python number, string, boolean or None stands for itself; everything else is one of these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from codemods.facts import Form
+from codemods.tape.graph import Kept, Leaf, Node, Storage
+from codemods.tape.source import Source
+
+Value = Any
+"""A Python constant or one of the classes below."""
+
+NAMES_PER_VALUE = 8
+"""How many of the last statements that carried a value are remembered."""
+
+
+@dataclass(eq=False, slots=True)
+class Cell:
+    """What a tensor object is: in-place operations change it for everyone who holds it."""
+
+    node: Node | None = None
+    storage: Storage = field(default_factory=Storage)
+    scalar: bool | None = None
+    """Whether it has no dimensions; None where that is not known."""
+    base: Cell | None = None
+    leaf: Leaf | None = None
+    """The parameter whose data this is, also through ``detach()`` and ``.data``."""
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A handle on a cell, and the statements through which this handle came."""
+
+    cell: Cell
+    via: tuple[Kept, ...] = ()
+
+    @property
+    def node(self) -> Node | None:
+        return self.cell.node
+
+    def through(self, kept: Kept | None) -> Tensor:
+        """The same tensor, carried on by one more statement."""
+        if kept is None or self.cell.node is None or (self.via and self.via[-1] is kept):
+            return self
+        return Tensor(self.cell, (*self.via[-NAMES_PER_VALUE:], kept))
+
+
+@dataclass(eq=False, slots=True)
+class Unknown:
+    """A value about which nothing is known but its identity: equal keys are equal values.
+
+    ``low`` and ``high`` (inclusive) bound it where it is a number, for loop counters.  ``leaf`` is set once the program
+    has treated the value as a model; ``leaves`` once it has treated it as an optimizer.
+    """
+
+    key: Hashable
+    low: float | None = None
+    high: float | None = None
+    leaf: Leaf | None = None
+    leaves: set[Leaf] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """A place that holds a value, and the statement that put it there."""
+
+    value: Value
+    kept: Kept | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """A list, tuple, set, frozenset or deque."""
+
+    kind: str
+    items: list[Slot] = field(default_factory=list)
+    more: bool = False
+    """Whether it may hold more than is known: it grew in a loop of which only the first iterations were run."""
+    kept: Kept | None = None
+    """The statement that last carried the container itself on."""
+    limit: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Mapping:
+    items: dict[Hashable, Slot] = field(default_factory=dict)
+    more: bool = False
+    kept: Kept | None = None
+    default: Value = None
+    """The factory of a ``defaultdict``."""
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """Names of a function call, a class body or a module."""
+
+    names: dict[str, Slot]
+    parent: Scope | None = None
+    globals: Scope | None = None
+    declared: dict[str, Scope] = field(default_factory=dict)
+    """Names declared ``global`` or ``nonlocal``, and where they live."""
+    local: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    source: Source
+    scope: Scope
+    defaults: list[Value]
+    keyword_defaults: dict[str, Value]
+    name: str
+    owner: Class | None = None
+    grad_mode: bool | None = None
+    """What a ``no_grad``/``enable_grad`` decorator sets for the call."""
+    generator: bool = False
+    flavour: str = ""
+    """``staticmethod``, ``classmethod``, ``property`` or nothing."""
+
+
+@dataclass(eq=False, slots=True)
+class Class:
+    name: str
+    bases: list[Value]
+    names: dict[str, Slot]
+    node: ast.ClassDef
+    source: Source
+
+
+@dataclass(eq=False, slots=True)
+class Instance:
+    cls: Class
+    names: dict[str, Slot] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Bound:
+    """A function and the object it was looked up on."""
+
+    function: Function
+    receiver: Value
+
+
+@dataclass(eq=False, slots=True)
+class Method:
+    """A method of a value whose class is not in the program: a tensor's, a list's, a torch module's."""
+
+    receiver: Value
+    name: str
+    node: ast.expr
+
+
+@dataclass(eq=False, slots=True)
+class Name:
+    """Something imported: ``torch.nn.functional.relu``, ``numpy``."""
+
+    path: str
+
+
+@dataclass(eq=False, slots=True)
+class Super:
+    instance: Value
+    after: Class
+
+
+@dataclass(eq=False, slots=True)
+class Partial:
+    function: Value
+    args: list[Value]
+    keywords: dict[str, Value]
+
+
+@dataclass(eq=False, slots=True)
+class TorchModule:
+    """An instance of a class of ``torch.nn``."""
+
+    kind: str
+    leaf: Leaf | None = None
+    children: dict[Hashable, Slot] = field(default_factory=dict)
+    options: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Optimizer:
+    leaves: set[Leaf]
+
+
+@dataclass(eq=False, slots=True)
+class GradMode:
+    """``torch.no_grad()`` and its kin, as context managers or decorators.  ``enabled`` None: no effect on grad mode."""
+
+    enabled: bool | None
+
+
+def form_of(value: Value) -> Form:
+    """The shape of a value, as far as a rewrite must know it."""
+    if isinstance(value, Tensor):
+        return Form.TENSOR
+    if isinstance(value, Sequence):
+        if value.items and all(isinstance(slot.value, Tensor) for slot in value.items):
+            return Form.TUPLE if value.kind == "tuple" else Form.LIST
+        return Form.NESTED
+    if isinstance(value, Mapping):
+        return Form.DICT if all(isinstance(slot.value, Tensor) for slot in value.items.values()) else Form.NESTED
+    return Form.UNKNOWN

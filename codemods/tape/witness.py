@@ -1,0 +1,244 @@
+"""The static witness: what the symbolic tape saw on every path through a source file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from codemods.facts import Carrier, Certainty, Fact, LegacyApi, Outer, Overwritten, Span, StaleGraph
+from codemods.tape import calls
+from codemods.tape.graph import Clobbered, Kept, Loops, Node, Pass, Stale, crossing, distance, reaches
+from codemods.tape.machine import GaveUp, Machine
+from codemods.tape.oracle import Paths
+from codemods.tape.source import Site, Source
+from codemods.tape.values import Class, Function, Slot
+
+PATHS = 24
+"""Paths through one program that are followed."""
+STEPS = 400_000
+"""Expressions and statements evaluated over all paths before no further path is begun."""
+
+Edge = tuple[int, str, int, str, int, tuple[int, ...]]
+"""Line of the pass, consumer (operation, line), producer (operation, line), and how many iterations lie between."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything that the paths through a program showed.
+
+    ``edges`` are those of useful gradient flow: fresh when their pass walked them, and leading to a parameter that is
+    trained.  ``trained`` says which pass (by line) gave which parameter a gradient that a step used; ``reached`` which
+    pass reached which trained parameter.  ``retained`` are the lines of the passes that keep their graph.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    edges: frozenset[Edge] = frozenset()
+    trained: frozenset[tuple[int, str]] = frozenset()
+    reached: frozenset[tuple[int, str]] = frozenset()
+    crashes: frozenset[str] = frozenset()
+    rootless: frozenset[int] = frozenset()
+    passes: frozenset[int] = frozenset()
+    complete: bool = True
+    """False where the program was too large for the budget."""
+
+
+@dataclass
+class _Collected:
+    facts: dict[Fact, None] = field(default_factory=dict)
+    edges: set[Edge] = field(default_factory=set)
+    trained: set[tuple[int, str]] = field(default_factory=set)
+    reached: set[tuple[int, str]] = field(default_factory=set)
+    crashes: set[str] = field(default_factory=set)
+    rootless: set[int] = field(default_factory=set)
+    passes: set[int] = field(default_factory=set)
+    complete: bool = True
+
+
+def observe(source: Source) -> Observation:
+    """Follow the program's paths and say what goes wrong on its tape."""
+    if "torch" not in source.text:
+        return Observation()
+    found = _Collected()
+    steps = 0
+    for oracle in Paths(PATHS):
+        machine = Machine(source, oracle)
+        try:
+            _execute(machine)
+        except (GaveUp, RecursionError):
+            found.complete = False
+        _collect(machine, found)
+        steps += machine.steps_taken
+        if steps > STEPS or not found.complete:
+            break
+    facts = _without_echoes(found.facts)
+    return Observation(
+        tuple(facts),
+        frozenset(found.edges),
+        frozenset(found.trained),
+        frozenset(found.reached),
+        frozenset(found.crashes),
+        frozenset(found.rootless),
+        frozenset(found.passes),
+        found.complete,
+    )
+
+
+def _execute(machine: Machine) -> None:
+    machine.globals.names["__name__"] = Slot("__main__")
+    machine.run(machine.source.tree.body)
+    machine.exited = False
+    for function, cls in list(_entry_points(machine)):
+        if function.node in machine.called:
+            continue
+        receiver = []
+        if cls is not None and function.flavour != "staticmethod":
+            receiver = [calls.instantiate(machine, cls, [], {}, _anchor(function))]
+        calls.call_function(machine, function, receiver, {}, _anchor(function))
+        machine.exited = False
+
+
+def _anchor(function: Function) -> ast.expr:
+    """A place in the program for a call that is not written there."""
+    return ast.copy_location(ast.Name(function.name, ast.Load()), function.node)
+
+
+def _entry_points(machine: Machine) -> Iterator[tuple[Function, Class | None]]:
+    """The functions and methods of the module: those that nobody called are read as if somebody did."""
+    for slot in list(machine.globals.names.values()):
+        if isinstance(slot.value, Function):
+            yield slot.value, None
+        elif isinstance(slot.value, Class):
+            for member in list(slot.value.names.values()):
+                if isinstance(member.value, Function) and not member.value.name.startswith("__"):
+                    yield member.value, slot.value
+
+
+def _collect(machine: Machine, found: _Collected) -> None:
+    tape = machine.tape
+    for stale in tape.stale:
+        found.facts.setdefault(_stale_fact(stale))
+    for clobbered in tape.clobbered:
+        found.facts.setdefault(_overwritten_fact(clobbered))
+    for (name, _), site in machine.legacy.items():
+        found.facts.setdefault(LegacyApi(call=site.span, name=name))
+    known = tape.owned and not tape.unknown_owner
+    memo: dict[int, bool] = {}
+    for one in tape.passes:
+        line = one.site.node.lineno
+        found.passes.add(line)
+        for leaf in one.reached:
+            if leaf in tape.owned or not known:
+                found.reached.add((line, leaf.name))
+        for consumer, producer in one.edges:
+            if reaches(producer, lambda leaf: leaf in tape.owned or not known, memo):
+                found.edges.add(_edge(one, consumer, producer))
+    found.trained |= tape.trained
+    found.crashes |= machine.crashes
+    found.rootless |= tape.rootless
+
+
+def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
+    return (
+        one.site.node.lineno,
+        consumer.operation,
+        consumer.site.node.lineno,
+        producer.leaf.name if producer.leaf is not None else producer.operation,
+        producer.site.node.lineno,
+        () if producer.leaf is not None else distance(producer.loops, one.loops),
+    )
+
+
+def _outer(node: Node | None, failed: Pass) -> Site:
+    """Where *node* was made, as an expression of the function in which the failing pass stands."""
+    if node is None:
+        return failed.site
+    depth = len(failed.stack)
+    if len(node.stack) > depth and node.stack[:depth] == failed.stack:
+        return node.stack[depth]
+    common = 0
+    while common < min(depth, len(node.stack)) and node.stack[common] == failed.stack[common]:
+        common += 1
+    return node.stack[common] if len(node.stack) > common else node.site
+
+
+def _made(node: Node, via: tuple[Kept, ...]) -> Span:
+    """Where a value was made: the expression in the first statement that kept it, else where its node is."""
+    ordered = sorted(via, key=lambda kept: kept.clock)
+    if ordered:
+        statement = ordered[0].statement.span
+        for site in (*node.stack, node.site):
+            if statement.contains(site.span):
+                return site.span
+    return node.site.span
+
+
+def _carriers(via: tuple[Kept, ...]) -> tuple[Carrier, ...]:
+    return tuple(
+        Carrier(kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form)
+        for kept in sorted(via, key=lambda kept: kept.clock)
+    )
+
+
+def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | None:
+    """The statement that carried the value over: the last one of an earlier iteration, or else before *clock*."""
+    ordered = sorted(via, key=lambda kept: kept.clock)
+    over = [kept for kept in ordered if crossing(kept.loops, moment) is not None]
+    if not over:
+        over = [kept for kept in ordered if kept.clock < clock]
+    named = [kept for kept in over if kept.name]
+    return (named or over or [None])[-1]
+
+
+def _stale_fact(stale: Stale) -> StaleGraph:
+    point = crossing(stale.freed.loops, stale.failed.loops)
+    kept = _last_before(stale.via, stale.failed.loops, stale.freed.clock)
+    node, reader = stale.node, stale.reader
+    certain = not (node.opaque or (reader is not None and reader.opaque))
+    return StaleGraph(
+        made=_made(node, stale.via),
+        kept=kept.statement.span if kept else None,
+        used=reader.site.span if reader else stale.failed.site.span,
+        walked=node.consumer.site.span if node.consumer else None,
+        freed=stale.freed.site.span,
+        failed=stale.failed.site.span,
+        loop=node.site.source.span(point.statement) if point else None,
+        inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        carriers=_carriers(stale.via),
+        outer=Outer(
+            _outer(node, stale.failed).span,
+            _outer(reader, stale.failed).span,
+            _outer(node.consumer, stale.failed).span if node.consumer else None,
+        ),
+        name=kept.name if kept else "",
+        certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
+    )
+
+
+def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
+    node, reader = clobbered.node, clobbered.reader
+    point = crossing(node.loops, clobbered.failed.loops)
+    kept = _last_before(clobbered.via, clobbered.failed.loops, clobbered.change.clock)
+    return Overwritten(
+        saved=_made(node, clobbered.via) if reader else node.site.span,
+        kept=kept.statement.span if kept and reader else None,
+        used=reader.site.span if reader else None,
+        changed=clobbered.change.site.span,
+        failed=clobbered.failed.site.span,
+        loop=node.site.source.span(point.statement) if point else None,
+        inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        carriers=_carriers(clobbered.via) if reader else (),
+        outer=Outer(_outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None),
+        name=kept.name if kept and reader else "",
+        by_step=clobbered.change.by_step,
+        certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+    )
+
+
+def _without_echoes(facts: dict[Fact, None]) -> Iterator[Fact]:
+    """Facts once each; a story told with less certainty gives way to the same one told with more."""
+    for fact in facts:
+        sure = replace(fact, certainty=Certainty.CERTAIN)
+        if fact == sure or sure not in facts:
+            yield fact
+
