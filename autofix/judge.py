@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -115,7 +116,7 @@ def surroundings(failure: Failure) -> str:
 
 
 def clean_after(before: RunRecord, after: RunRecord) -> Point:
-    """The patched script raises nothing, also nothing that it catches itself, its losses are finite, and it gets further."""
+    """The patched script raises nothing, not even what it catches itself; its losses are finite; it gets further."""
     failure = before.failure
     assert failure is not None
     losses = after.losses
@@ -161,10 +162,10 @@ def clean_after(before: RunRecord, after: RunRecord) -> Point:
 def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
     """Up to the failing backward, losses and parameters are those of the original, bit for bit.
 
-    A patch may run one pass over the sum of several losses, or arrange the passes within the step that failed in another
-    order.  Then what is compared is what every completed optimizer step left behind.  Where the original kept its graphs and
-    so reached back into an earlier pass's graph *before* the pass that failed, a right patch differs from there on: then the
-    runs are compared up to the first pass that reached back.
+    A patch may run one pass over the sum of several losses, or arrange the passes within the step that failed in
+    another order.  Then what is compared is what every completed optimizer step left behind.  Where the original kept
+    its graphs and so reached back into an earlier pass's graph *before* the pass that failed, a right patch differs
+    from there on: then the runs are compared up to the first pass that reached back.
     """
     failure = before.failure
     assert failure is not None
@@ -179,8 +180,8 @@ def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
     part = compare_until(before, after, onset.number - 1, onset.step)
     if part.verdict is not Verdict.PASSED:
         return whole
-    detail = f"{part.detail}, until backward pass {onset.number}, the first to reach into a graph that was already walked"
-    return replace(part, detail=detail, figures={**part.figures, "until_pass": onset.number})
+    until = f"until backward pass {onset.number}, the first to reach into a graph that was already walked"
+    return replace(part, detail=f"{part.detail}, {until}", figures={**part.figures, "until_pass": onset.number})
 
 
 def compare_until(before: RunRecord, after: RunRecord, passes: int, steps: int) -> Point:
@@ -246,7 +247,7 @@ def merged(completed: Sequence[Pass], seen: Sequence[Pass], steps: int) -> bool:
 
 
 def compare_parameters(before: RunRecord, after: RunRecord, passes: int, steps: int) -> tuple[bool, str]:
-    """Whether all parameters are bit-equal at the start and after every one of the first *steps*, and where they are not."""
+    """Whether all parameters are bit-equal at the start and after each of the first *steps*, and where they are not."""
     indices = matching(before, after)
     if missing := [p.name for i, p in before.parameters.items() if i not in indices and p.optimizer is not None]:
         return False, f"no longer among the parameters: {listed(missing)}"
@@ -296,7 +297,7 @@ def still_trains(before: RunRecord, after: RunRecord) -> Point:
         return point(4, Verdict.NOT_PROVED, "the patched script ran no backward pass")
     trained = trained_before(before, failure)
     if not trained:
-        return point(4, Verdict.NOT_PROVED, "no parameter got a gradient in the original, so there is nothing to compare")
+        return point(4, Verdict.NOT_PROVED, "no parameter got a gradient in the original: nothing to compare with")
     indices = matching(before, after)
     problems: dict[str, list[str]] = {}
     for index in sorted(trained):
@@ -319,9 +320,9 @@ def still_trains(before: RunRecord, after: RunRecord) -> Point:
 def trained_before(before: RunRecord, failure: Failure) -> set[int]:
     """What the original trains, as far as it came.
 
-    Members of optimizers that got a non-zero gradient, or that the failing pass reaches; leaves that were updated by hand;
-    and if there is neither, the leaves that got a gradient.  (A leaf beside these, such as a network that no optimizer
-    holds, gets gradients that nobody uses.)
+    Members of optimizers that got a non-zero gradient, or that the failing pass reaches; leaves that were updated by
+    hand; and if there is neither, the leaves that got a gradient.  (A leaf beside these, such as a network that no
+    optimizer holds, gets gradients that nobody uses.)
     """
     touched = {i for step in before.updates for i, norm in step.gradients.items() if norm}
     for one in before.passes[: failure.passes]:
@@ -379,17 +380,17 @@ def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there
 def memory_flat(before: RunRecord, after: RunRecord) -> Point:
     """Neither the graphs that are alive nor the part of the past that a pass walks grow from step to step.
 
-    Tensor bytes are reported and not judged: a list of results that the script itself keeps grows in a right patch, too.
-    Graphs that are already used and that the script holds by values of its own (``losses.append(loss)``) are named; they
-    fail only where the original did not hold them.
+    Tensor bytes are reported and not judged: a list of results that the script itself keeps grows in a right patch,
+    too.  Graphs that are already used and that the script holds by values of its own (``losses.append(loss)``) are
+    named; they fail only where the original did not hold them.
     """
     failure = before.failure
     assert failure is not None
     if not after.passes:
         return point(6, Verdict.NOT_PROVED, "the patched script ran no backward pass")
     later = [s for s in after.updates if s.number > failure.steps]
-    series = list(series_of(later)) or [[p for p in after.passes[failure.passes :] if p.live is not None]]
-    lives = [[one.live for one in part if one.live is not None] for part in series]
+    lives = [[s.live for s in part] for part in series_of(later)]
+    lives = lives or [[p.live for p in after.passes[failure.passes :] if p.live is not None]]
     longest = max((len(part) for part in lives), default=0)
     figures: dict[str, Any] = {
         "nodes": [live.nodes for part in lives for live in part],
@@ -411,7 +412,9 @@ def memory_flat(before: RunRecord, after: RunRecord) -> Point:
     if rates and steady_in(before):
         return point(6, Verdict.FAILED, f"{max(rates):.3g} graph nodes more at every step", **figures)
     if rates:
-        detail = f"the script itself keeps {max(rates):.3g} used graph nodes more at every step (values stored with their graph)"
+        detail = (
+            f"the script itself keeps {max(rates):.3g} used graph nodes more at every step, by values that it stores"
+        )
         return point(6, Verdict.PASSED, detail, **figures)
     if longest < 4:
         return point(6, Verdict.PASSED, "the script ends before anything can add up", **figures)
@@ -428,10 +431,10 @@ def series_of(steps: Sequence[Step]) -> Iterator[list[Step]]:
 
 
 def growth(values: Sequence[int]) -> float:
-    """Mean increase from value to value where they grow steadily (never falling, rising at half of the places), else 0."""
+    """Mean increase of values that grow steadily (they never fall, and rise at half of the places), else 0."""
     if len(values) < 4:
         return 0.0
-    differences = [b - a for a, b in zip(values, values[1:], strict=False)]
+    differences = [b - a for a, b in itertools.pairwise(values)]
     if min(differences) < 0 or 2 * sum(1 for d in differences if d > 0) < len(differences):
         return 0.0
     return sum(differences) / len(differences)

@@ -44,8 +44,9 @@ def prove(
 ) -> Certificate:
     """Run both scripts and judge the patch.
 
-    ``expected_error`` is a piece of the message that the original must raise; ``before`` is an earlier :func:`run_original`
-    with the same limits.  Never raises for what the scripts do: a run that did not happen is *not proved*.
+    ``expected_error`` is a piece of the message that the original must raise; ``before`` is an earlier
+    :func:`run_original` with the same limits.  Never raises for what the scripts do: a run that did not happen is
+    *not proved*.
     """
     before = before or run_original(original, limits)
     fails = judge.fails_before(before, expected_error)

@@ -1,4 +1,4 @@
-"""What a run recorded, as frozen data: passes, optimizer steps, parameters, and how the run ended.  No I/O, no torch."""
+"""What a run recorded, as frozen data: passes, optimizer steps, parameters, how it ended.  No I/O, no torch."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Bounds:
 
 @dataclass
 class Output:
-    """Collects what a stream says: its beginning and its end, so that a script that prints without end costs nothing."""
+    """The beginning and the end of what a stream says, so that a script that prints without end costs nothing."""
 
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)

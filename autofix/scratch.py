@@ -12,9 +12,9 @@ from io import BytesIO
 from pathlib import Path
 
 SKIPPED = frozenset(
-    {".git", ".hg", ".svn", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache",
-     ".ipynb_checkpoints", ".idea", ".vscode"}
-)  # fmt: skip
+    {".git", ".hg", ".svn", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache"}
+    | {".pytest_cache", ".ipynb_checkpoints", ".idea", ".vscode"}
+)
 LARGE = 8 * 2**20
 """Bytes from which a file is linked rather than copied, unless it is source."""
 TOTAL = 256 * 2**20

@@ -1,15 +1,15 @@
 """The program that a child process runs: ``python .../autofix/child JOB.json``.
 
-It loads this folder as a package under a private name, so that neither the folder nor its module names (``trace``, ``server``)
-are visible to the user's script, which has an import path of its own.
+It loads this folder as a package under a private name, so that neither the folder nor its module names (``trace``,
+``server``) are visible to the user's script, which has an import path of its own.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
+from pathlib import Path
 
 PACKAGE = "_autofix_child"
 
@@ -17,11 +17,12 @@ PACKAGE = "_autofix_child"
 def load(module: str) -> object:
     """Import *module* of this folder as ``_autofix_child.module``."""
     if PACKAGE not in sys.modules:
-        folder = os.path.dirname(os.path.abspath(__file__))
+        folder = Path(__file__).absolute().parent
         spec = importlib.util.spec_from_file_location(
-            PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+            PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         package = importlib.util.module_from_spec(spec)
         sys.modules[PACKAGE] = package
         spec.loader.exec_module(package)

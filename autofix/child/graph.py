@@ -76,7 +76,7 @@ def count_marked(nodes: Iterable[Any], note: str) -> int:
 
 @dataclass(frozen=True)
 class Live:
-    """What is alive now: graph nodes, those of them that still hold saved tensors, and bytes of tensors that Python sees."""
+    """What is alive: graph nodes, those of them that still hold saved tensors, bytes of tensors that Python sees."""
 
     nodes: int
     armed: int
@@ -86,8 +86,9 @@ class Live:
 class Meter:
     """Counts what is reachable from the tensors alive in Python.
 
-    Nodes are counted rather than bytes alone, because after a backward pass only the nodes of a held graph stay.  Counting
-    starts from the garbage collector's list, so that the meter holds nothing itself and costs nothing between measurements.
+    Nodes are counted rather than bytes alone, because after a backward pass only the nodes of a held graph stay.
+    Counting starts from the garbage collector's list, so that the meter holds nothing itself and costs nothing
+    between measurements.
     """
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ import ctypes
 import gc
 import hashlib
 import sys
+import types
 import weakref
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -28,7 +28,8 @@ class Tracked:
         self.index = index
         self.key = key
         self.in_optimizer = in_optimizer
-        # A leaf of the script's own must not be kept alive: it may be a batch.  A parameter lives as long as its optimizer.
+        # A leaf of the script's own must not be kept alive: it may be a batch.  A parameter lives as long as its
+        # optimizer.
         self._reference = weakref.ref(tensor)
         self.initial = tensor.detach().clone() if in_optimizer else None
 
@@ -73,7 +74,8 @@ class Parameters:
     def add_leaf(self, tensor: torch.Tensor) -> Tracked | None:
         """Track a leaf outside of every optimizer: a weight that is updated by hand, an input, a frozen parameter.
 
-        A variable that is bound to a new leaf at every step (``w = (w - lr * g).requires_grad_()``) stays one entry, by its name.
+        A variable that is bound to a new leaf at every step (``w = (w - lr * g).requires_grad_()``) stays one entry,
+        by its name.
         """
         tracked = self.find(tensor)
         if tracked is not None or len(self._by_key) >= MOST:
@@ -111,18 +113,18 @@ class Parameters:
                 self._scans += 1
                 self._names.update(parameter_names())
             return self._names.get(id(tensor), "")
-        frame = sys._getframe(1)
+        frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
             if is_user_file(frame.f_code.co_filename, self._root):
                 for variable, value in frame.f_locals.items():
                     if value is tensor:
                         return variable
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return ""
 
 
 def parameter_names() -> dict[int, str]:
-    """``id`` of every parameter of every live module, to its path: ``net.fc1.weight``, or ``Net.fc1.weight`` without a variable."""
+    """``id`` of every live module's parameter to its path: ``net.fc1.weight``, or ``Net.fc1.weight``."""
     modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
     children = {id(child) for module in modules for child in module.children()}
     variables = {id(value): name for name, value in vars(sys.modules["__main__"]).items() if value is not None}

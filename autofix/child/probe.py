@@ -1,4 +1,4 @@
-"""Records what a run does to autograd's tape: passes and their losses, optimizer steps, gradients, movement, live graphs.
+"""Records what a run does to autograd's tape: passes, losses, optimizer steps, gradients, movement, live graphs.
 
 The probe changes nothing that the script computes: it draws no random number, keeps no graph alive, and runs under
 ``no_grad``.  It stops the run when it has seen enough.
@@ -6,6 +6,7 @@ The probe changes nothing that the script computes: it draws no random number, k
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -61,8 +62,8 @@ class Probe:
         torch.autograd.backward = self._watch_pass(torch.autograd.backward, "backward")
         torch.autograd.grad = self._watch_pass(torch.autograd.grad, "grad")
         self._watch_optimizers()
-        register_optimizer_step_pre_hook(self._quietly(self._before_step))  # type: ignore[arg-type]
-        register_optimizer_step_post_hook(self._quietly(self._after_step))  # type: ignore[arg-type]
+        register_optimizer_step_pre_hook(self._quietly(self._before_step))
+        register_optimizer_step_post_hook(self._quietly(self._after_step))
         self._events.write(
             "start", torch=torch.__version__, python=sys.version.split()[0], cuda=torch.cuda.is_available()
         )
@@ -78,10 +79,8 @@ class Probe:
         if not self._events.ours:  # a forked copy of the script: let it end as its author meant
             sys.exit(0 if outcome == "finished" else 1)
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-            except (OSError, ValueError):
-                pass
         os._exit(0)
 
     # -- passes
@@ -180,7 +179,7 @@ class Probe:
             original(optimizer, *args, **kwargs)
             self._quietly(self._register)(optimizer)
 
-        Optimizer.__init__ = watched  # type: ignore[method-assign]
+        Optimizer.__init__ = watched  # type: ignore[method-assign, assignment]
 
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
@@ -259,7 +258,7 @@ def seed_everything(seed: int) -> None:
     def default_rng(source: Any = None) -> Any:
         return unseeded(seed if source is None else source)
 
-    numpy.random.default_rng = default_rng  # type: ignore[attr-defined]
+    numpy.random.default_rng = default_rng
 
 
 def gradient_norms(members: list[tuple[int, torch.Tensor]]) -> dict[int, float]:

@@ -7,11 +7,12 @@ import os
 import sys
 import threading
 import types
+from pathlib import Path
 from typing import Any
 
 from .job import Job
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = str(Path(__file__).absolute().parent) + os.sep
 
 
 def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
@@ -53,7 +54,7 @@ def own_frames_removed(trace: types.TracebackType | None) -> types.TracebackType
     """The traceback as it would be without the probe."""
     kept: list[types.TracebackType] = []
     while trace is not None:
-        if os.path.dirname(trace.tb_frame.f_code.co_filename) != HERE:
+        if not trace.tb_frame.f_code.co_filename.startswith(HERE):
             kept.append(trace)
         trace = trace.tb_next
     result: types.TracebackType | None = None
