@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
 
 def contents(codemods: Sequence[type[Codemod]]) -> Iterator[tuple[Piece, ...]]:
-    """Yield one line for each codemod: code, name, and the first sentence of its documentation."""
+    """Yield one line for each codemod: code, name and title."""
     width = max((len(codemod.name) for codemod in codemods), default=0)
     for codemod in codemods:
-        first = documentation(codemod).split("\n\n")[0].replace("\n", " ")
-        yield ((codemod.code, "bold red"), f"  {codemod.name:<{width}}  {first}")
+        yield ((codemod.code, "bold red"), f"  {codemod.name:<{width}}  {codemod.title()}")
 
 
 def page(codemod: type[Codemod]) -> Iterator[tuple[Piece, ...]]:
