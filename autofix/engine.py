@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
-from codemods.facts import Certainty, Fact, Role, Span
+from codemods.base import Codemod
+from codemods.facts import Certainty, Fact, LegacyApi, Overwritten, Role, Span, StaleGraph
+from codemods.mend import Mended, Repair, mend
+from codemods.proof import LineMap, key_of
+from codemods.registry import all_codemods
+
+# Codes and names of facts for which no codemod has a patch.
+_UNREPAIRED = {StaleGraph: "stale-graph", Overwritten: "overwritten", LegacyApi: "legacy-api"}
+# Where a repair changes one of several roles' lines, the first of these is the cause.
+_CAUSES = ("call", "kept", "walked", "used", "changed", "made", "saved", "freed", "failed")
 
 
 class SourceError(Exception):
@@ -33,6 +43,8 @@ class Finding:
     """Whether the patched text of the analysis repairs it."""
     remedy: str
     """What the patch does, in one sentence; empty where there is none."""
+    cause: Span
+    """The place to look at first: the one that the patch changes, where it changes one of the story's places."""
 
     @property
     def message(self) -> str:
@@ -41,10 +53,6 @@ class Finding:
     @property
     def certainty(self) -> Certainty:
         return self.fact.certainty
-
-    @property
-    def cause(self) -> Span:
-        return self.fact.cause
 
     def roles(self) -> Iterator[Role]:
         return self.fact.roles()
@@ -60,12 +68,81 @@ class Analysis:
     """Equal to ``source`` where nothing is to be done."""
     findings: tuple[Finding, ...]
     """Sorted by position of the cause."""
+    steps: tuple[str, ...] = ()
+    """The text after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
 
 
-def analyse(source: str, path: str, *, select: Collection[str] | None = None) -> Analysis:
+def analyse(
+    source: str, path: str, *, select: Collection[str] | None = None, rejected: Collection[str] = ()
+) -> Analysis:
     """Find the mistakes in *source* and patch those that a symbolically proved rewrite repairs.
 
-    ``select`` keeps only the codes that it names (a code or a prefix of one: ``AF1``).  Raises :class:`SourceError` where
+    ``select`` keeps only the codes that it names (a code or a prefix of one: ``AF1``); ``rejected`` are texts
+    that no repair may lead to.  Raises :class:`SourceError` where
     the text does not parse.
     """
-    raise NotImplementedError
+    try:
+        mended = mend(source, path, _selected(select), rejected)
+    except SyntaxError as error:
+        raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
+    except ValueError as error:  # ast.parse on a null byte
+        raise SourceError(path, 1, 1, str(error)) from None
+    return Analysis(path, source, mended.patched, tuple(_findings(source, mended, select)), mended.steps)
+
+
+def _selected(select: Collection[str] | None) -> list[type[Codemod]]:
+    return [kind for kind in all_codemods() if _wanted(kind.code, select)]
+
+
+def _wanted(code: str, select: Collection[str] | None) -> bool:
+    return select is None or any(code.startswith(prefix) for prefix in select)
+
+
+def _findings(source: str, mended: Mended, select: Collection[str] | None) -> Iterator[Finding]:
+    """One finding for each mistake: facts that share a cause are one story told several times."""
+    lines = LineMap(source, mended.patched)
+    changed = _changed_lines(source, mended.patched)
+    repaired = {key_of(repair.fact): repair for repair in mended.repairs}
+    left = {key_of(fact, lines) for fact in mended.left}
+    found: dict[tuple[str, int, int], Finding] = {}
+    for fact in mended.observation.facts:
+        repair = repaired.get(key_of(fact)) or _repair_of(fact, mended)
+        fixed = key_of(fact) not in left and repair is not None
+        if repair is not None and fixed:
+            code, name, remedy = repair.codemod.code, repair.codemod.name, repair.remedy
+        else:
+            code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
+        if not _wanted(code, select):
+            continue
+        cause = _cause(fact, changed) if fixed else fact.cause
+        found.setdefault((code, cause.line, cause.column), Finding(code, name, fact, fixed, remedy, cause))
+    yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
+
+
+def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
+    """The repair of another fact that took this one with it: one of the same kind, passes or place."""
+    related = [repair for repair in mended.repairs if isinstance(repair.fact, type(fact))]
+    spans = {role.span for role in fact.roles()}
+    for repair in related or mended.repairs:
+        if spans & {role.span for role in repair.fact.roles()}:
+            return repair
+    return (related or list(mended.repairs) or [None])[0]
+
+
+def _changed_lines(source: str, patched: str) -> set[int]:
+    """Lines of the original that the patch changes, and those that it inserts before."""
+    before, after = source.split("\n"), patched.split("\n")
+    changed: set[int] = set()
+    for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            changed.update(range(start + 1, max(end, start + 1) + 1))
+    return changed
+
+
+def _cause(fact: Fact, changed: set[int]) -> Span:
+    roles = {role.name: role.span for role in fact.roles()}
+    for name in _CAUSES:
+        span = roles.get(name)
+        if span is not None and span.line in changed:
+            return span
+    return fact.cause

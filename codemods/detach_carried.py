@@ -84,14 +84,16 @@ class DetachCarried(Codemod):
         name, form = carrier.name, carrier.form
         code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'))}"
         guarded = f"if {name} is not None:\n{tree.module.default_indent}{code}"
-        for statement, after, when in self._places(fact, tree, carrier):
-            for written in (code, guarded) if not after else (code,):
+        places = list(self._places(fact, tree, carrier))
+        # A guard against the None before the first iteration only where no place does without.
+        tries = [(code, *place) for place in places] + [(guarded, *place) for place in places if not place[1]]
+        for written, statement, after, when in tries:
 
-                def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
-                    (edit.insert_after if behind else edit.insert_before)(at, new)
+            def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
+                (edit.insert_after if behind else edit.insert_before)(at, new)
 
-                for text, more in retain.variants(fact, tree, build):
-                    yield Candidate(text, f"detach `{name}` {when}{more}")
+            for text, more in retain.variants(fact, tree, build):
+                yield Candidate(text, f"detach `{name}` {when}{more}")
 
     def _places(
         self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier

@@ -172,6 +172,7 @@ class Overwritten(Fact):
         "saved": "saved for the backward pass here",
         "kept": "kept here",
         "used": "used here",
+        "retained": "this backward keeps the graph",
         "changed": "changed in place here",
         "failed": "this backward needs the old value",
         "loop": "the loop that it crosses",
@@ -180,6 +181,7 @@ class Overwritten(Fact):
     saved: Span
     kept: Span | None = None
     used: Span | None = None
+    retained: Span | None = None
     changed: Span
     failed: Span
     loop: Span | None = None

@@ -56,6 +56,7 @@ class GuardFeatures(Codemod):
         if _guardable(run):
             yield from self._guard(run, block, tree, name)
         yield from self._detach(fact, tree, name)
+        yield from self._detach_use(fact, tree)
         yield from self._move(run, loop, tree, name)
 
     def _guard(self, run: list[Statement], block: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
@@ -93,6 +94,15 @@ class GuardFeatures(Codemod):
                 expression = tree.expression(carrier.expression)
                 if expression is not None:
                     yield Candidate(Edit(tree).change(expression, detach).text(), f"detach `{name}`: nothing behind it is trained")
+
+    def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
+        walked = tree.expression(fact.outer.walked) if fact.outer is not None and fact.outer.walked is not None else None
+        if isinstance(walked, cst.Call):
+            for argument in walked.args:
+                if tree.code(argument.value).strip() == fact.name:
+                    text = Edit(tree).change(argument.value, detach).text()
+                    yield Candidate(text, f"the loop takes `{fact.name}` detached", Keeps.PARAMETERS)
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""
@@ -138,34 +148,45 @@ def _guardable(run: list[Statement]) -> bool:
 
 
 def _targets(statement: Statement, tree: Tree) -> set[str]:
-    """Names that a plain assignment binds; empty for any other statement."""
+    """Names and attributes that a plain assignment binds; empty for any other statement."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return set()
     part = statement.body[0]
-    if isinstance(part, cst.Assign) and all(isinstance(target.target, (cst.Name, cst.Tuple)) for target in part.targets):
-        return {name.value for target in part.targets for name in tree.names_in(target.target)}
-    return set()
+    if not isinstance(part, cst.Assign):
+        return set()
+    found: set[str] = set()
+    for target in part.targets:
+        if isinstance(target.target, (cst.Name, cst.Attribute)):
+            found.add(tree.code(target.target))
+        elif isinstance(target.target, cst.Tuple):
+            found |= tree.paths_in(target.target)
+        else:
+            return set()
+    return found
 
 
 def _computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:
     """The statements up to *kept* that only serve it: calls whose results nobody reads outside of them."""
     run = [kept]
-    needed = {name.value for name in tree.names_in(kept)}
+    needed = tree.paths_in(kept)
+    bound = _targets(kept, tree)
     for statement in reversed(block[: block.index(kept)]):
         targets = _targets(statement, tree)
         if not targets or not targets & needed or not _calls(statement):
             break
-        inside = [id(name) for part in (*run, statement) for name in tree.names_in(part)]
-        outside = [
-            name
-            for name in tree.names_in(tree.function_of(kept))
-            if name.value in targets and id(name) not in inside
-        ]
-        if outside:
+        if not targets <= bound and _read_outside(targets - bound, [statement, *run], tree):
             break
         run.insert(0, statement)
-        needed |= {name.value for name in tree.names_in(statement)}
+        needed |= tree.paths_in(statement)
+        bound |= targets
     return run
+
+
+def _read_outside(targets: set[str], run: list[Statement], tree: Tree) -> bool:
+    """Whether one of *targets* is mentioned in the function but outside of *run*."""
+    home = tree.function_of(run[0])
+    counted = sum(tree.count_paths(part, targets) for part in run)
+    return tree.count_paths(home, targets) > counted
 
 
 def _calls(statement: Statement) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, LegacyApi
+from codemods.facts import Fact, LegacyApi, Overwritten, StaleGraph
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewrite import Tree
 from codemods.tape.source import Source
@@ -39,12 +39,15 @@ class Mended:
     left: tuple[Fact, ...]
     refused: tuple[str, ...]
     """Candidates that did not stand, each with the reason."""
+    steps: tuple[str, ...] = ()
+    """The text after each repair."""
 
 
 @dataclass
 class _Search:
     path: str
     codemods: list[type[Codemod]]
+    rejected: frozenset[str] = frozenset()
     trials: int = 0
     refused: dict[str, None] = field(default_factory=dict)
 
@@ -63,7 +66,7 @@ class _Search:
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
-            for candidate in _distinct(kind(_context(self.path)).candidates(fact, tree), text):
+            for candidate in _distinct(kind(_context(self.path)).candidates(fact, tree), {text, *self.rejected}):
                 if self.trials >= _TRIALS:
                     return None
                 after = self.observe(candidate.text)
@@ -106,26 +109,38 @@ def _context(path: str) -> object:
     return CodemodContext(filename=path)
 
 
-def _distinct(candidates: Iterable[Candidate], text: str) -> Iterable[Candidate]:
-    seen = {text}
+def _distinct(candidates: Iterable[Candidate], seen: set[str]) -> Iterable[Candidate]:
     for candidate in candidates:
         if candidate.text not in seen:
             seen.add(candidate.text)
             yield candidate
 
 
-def mend(text: str, path: str, codemods: Iterable[type[Codemod]]) -> Mended:
-    """Repair what can be repaired in *text*.  Raises :class:`SyntaxError` where it does not parse."""
-    search = _Search(path, sorted(codemods, key=lambda kind: (kind.rank, kind.code)))
+def _order(fact: Fact) -> tuple[bool, bool, int]:
+    """What stops the program first comes first; of values that share one iteration, the one that is made last."""
+    shared = isinstance(fact, (StaleGraph, Overwritten)) and fact.loop is None and fact.kept is not None
+    return not isinstance(fact, LegacyApi), shared, -fact.cause.line if shared else 0
+
+
+def mend(
+    text: str, path: str, codemods: Iterable[type[Codemod]], rejected: Collection[str] = ()
+) -> Mended:
+    """Repair what can be repaired in *text*, by no step that leads to a text of *rejected*.
+
+    Raises :class:`SyntaxError` where the text does not parse.
+    """
+    ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
+    search = _Search(path, ordered, frozenset(rejected))
     start = observe(Source(text, path))
     current, seen = text, start
     repairs: list[Repair] = []
+    steps: list[str] = []
     given_up: set[Hashable] = set()
     for _ in range(_ROUNDS):
         open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
         if not open_facts:
             break
-        fact = min(open_facts, key=lambda fact: not isinstance(fact, LegacyApi))
+        fact = min(open_facts, key=_order)
         outcome = search.repair(fact, current, seen, current, seen, 0)
         if outcome is None:
             given_up.add(key_of(fact))
@@ -133,6 +148,7 @@ def mend(text: str, path: str, codemods: Iterable[type[Codemod]]) -> Mended:
         before = current
         current, seen, done = outcome
         repairs.extend(done)
+        steps.append(current)
         lines = LineMap(before, current)
         given_up = {key_of(one) for one in seen.facts if key_of(one, lines) in given_up}
-    return Mended(start, current, tuple(repairs), seen.facts, tuple(search.refused))
+    return Mended(start, current, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps))

@@ -11,10 +11,10 @@ from codemods.rewrite import Edit, Tree, without_keyword
 
 
 def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Call]:
-    spans = [fact.failed] if isinstance(fact, Overwritten) else [fact.failed, fact.freed]
+    spans = [fact.failed, fact.retained if isinstance(fact, Overwritten) else fact.freed]
     found: list[cst.Call] = []
     for span in spans:
-        call = tree.expression(span)
+        call = tree.expression(span) if span is not None else None
         if isinstance(call, cst.Call) and call not in found:
             if any(arg.keyword is not None and arg.keyword.value == "retain_graph" for arg in call.args):
                 found.append(call)

@@ -145,6 +145,28 @@ class Tree:
                 stack.extend(part.children)
         return found
 
+    def _paths(self, node: cst.CSTNode) -> Iterator[str]:
+        stack: list[cst.CSTNode] = [node]
+        while stack:
+            part = stack.pop()
+            if isinstance(part, cst.Name):
+                yield part.value
+            elif isinstance(part, cst.Attribute):
+                yield self.code(part)
+                stack.append(part.value)
+            elif isinstance(part, cst.Arg):
+                stack.append(part.value)
+            else:
+                stack.extend(part.children)
+
+    def paths_in(self, node: cst.CSTNode) -> set[str]:
+        """The names and dotted names in *node*."""
+        return set(self._paths(node))
+
+    def count_paths(self, node: cst.CSTNode, wanted: set[str]) -> int:
+        """How often one of *wanted* is mentioned in *node*."""
+        return sum(path in wanted for path in self._paths(node))
+
     def fresh_name(self, *wishes: str) -> str:
         """The first of *wishes* that the module does not use as a name."""
         used = {name.value for name in self.names_in(self.module)}
@@ -188,6 +210,11 @@ class Edit(cst.CSTTransformer):
         if original_node in self._removed:
             return cst.RemovalSentinel.REMOVE
         before, after = self._before.get(original_node), self._after.get(original_node)
+        if before:
+            # The comment that introduces the statement introduces what now comes before it as well.
+            lead = node.leading_lines  # type: ignore[attr-defined]
+            before = [before[0].with_changes(leading_lines=lead), *before[1:]]
+            node = node.with_changes(leading_lines=[])
         if before or after:
             return cst.FlattenSentinel([*(before or ()), node, *(after or ())])
         return node

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from codemods import retain
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, Overwritten, Span, StaleGraph
+from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, detach, with_keyword
 
@@ -58,13 +59,13 @@ class SeparateNetworks(Codemod):
         if not isinstance(used, cst.BinaryOperation):
             return
         for operand, other in ((used.left, used.right), (used.right, used.left)):
-            if tree.code(operand) != fact.name or not isinstance(other, cst.Name):
+            if tree.code(operand) != fact.name:
                 continue
             edit = Edit(tree).change(operand, detach)
             freed = tree.expression(fact.freed) if isinstance(fact, StaleGraph) else None
             if isinstance(freed, cst.Call):
                 edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
-            yield Candidate(edit.text(), f"detach `{fact.name}` in the second loss, which `{other.value}` still trains", Keeps.PARAMETERS)
+            yield Candidate(edit.text(), f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains", Keeps.PARAMETERS)
 
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
@@ -77,24 +78,14 @@ class SeparateNetworks(Codemod):
         if tree.statement_of(made) is not kept or not tree.block_of(reader) or reader is kept:
             return
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
-        for argument in made.args:
-            if argument.keyword is None and isinstance(argument.value, (cst.Name, cst.Attribute, cst.Subscript)):
-                for place in self._places(fact, reader, tree):
-                    edit = Edit(tree).change(argument.value, detach).insert_before(place, again)
-                    yield Candidate(
-                        edit.text(),
-                        f"the first loss takes `{tree.code(argument.value)}` detached, the second a fresh `{fact.name}`",
-                        Keeps.PARAMETERS,
-                    )
+        for value in _operands(made):
 
-    def _places(self, fact: StaleGraph | Overwritten, reader: Statement, tree: Tree) -> Iterator[Statement]:
-        """Where the fresh value may be computed: before it is used, but after the pass and step that spoil it."""
-        yield reader
-        spoiler: Span = fact.freed if isinstance(fact, StaleGraph) else fact.changed
-        statement = tree.statement_of(tree.expression(spoiler))
-        block = tree.block_of(reader)
-        if statement in block and block.index(statement) > block.index(reader):
-            return
+            def build(edit: Edit, shared: cst.BaseExpression = value, place: Statement = reader) -> None:
+                edit.change(shared, detach).insert_before(place, again)
+
+            for text, more in retain.variants(fact, tree, build):
+                remedy = f"the first loss takes `{tree.code(value)}` detached, the second a fresh `{fact.name}`{more}"
+                yield Candidate(text, remedy, Keeps.PARAMETERS)
 
     def _cut_first_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
@@ -102,7 +93,20 @@ class SeparateNetworks(Codemod):
         walked = tree.expression(fact.outer.walked) if fact.outer.walked is not None else None
         if not isinstance(walked, cst.Call):
             return
-        for argument in walked.args:
-            if tree.code(argument.value).strip() == fact.name:
-                edit = Edit(tree).change(argument.value, detach)
+        for value in _operands(walked):
+            if tree.code(value) == fact.name:
+                edit = Edit(tree).change(value, detach)
                 yield Candidate(edit.text(), f"the first loss takes `{fact.name}` detached", Keeps.PARAMETERS)
+
+
+def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
+    """The names and attributes that a call's arguments are made of, outermost first."""
+    pending: list[cst.CSTNode] = [argument.value for argument in call.args]
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            yield node
+        elif isinstance(node, cst.Call):
+            pending.extend(argument.value for argument in node.args)
+        else:
+            pending.extend(child for child in node.children)

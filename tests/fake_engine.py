@@ -41,4 +41,4 @@ def finding(path: str, line: int, match: re.Match[str]) -> Finding:
     after = Span(path, line + 1, 0, line + 1, 4)
     fact = StaleGraph(made=used, kept=kept, used=used, freed=after, failed=after, name=match[1])
     fixed = match[1] == "store"
-    return Finding("AF100", "stored-tensor", fact, fixed, REMEDY if fixed else "")
+    return Finding("AF100", "stored-tensor", fact, fixed, REMEDY if fixed else "", fact.cause)

@@ -102,6 +102,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case TorchModule():
             return _of_module(machine, value, name, node)
         case Sequence() | Mapping() | str() | bytes() | Optimizer():
+            if isinstance(value, Sequence) and name in value.fields:
+                return item(machine, value, value.fields.index(name), node)
             if isinstance(value, Mapping) and name in value.items:
                 return machine.read(value.items[name], value)
             if name in _ONLY_TENSORS:
@@ -327,11 +329,32 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
         made = machine.call(value.default, [], {}, node)
         value.items[key] = Slot(made)
         return made
-    if isinstance(index, Unknown):
-        for slot in value.items.values():
-            if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
-                return machine.read(slot, value)
-    return machine.unknown(("item", id(value), key))
+    slot = alias(machine, value, key)
+    return machine.read(slot, value) if slot is not None else machine.unknown(("item", id(value), key))
+
+
+def alias(machine: Machine, value: Mapping, key: Hashable) -> Slot | None:
+    """What a mapping may hold under a key of which only its origin is known: a tensor that an earlier loop stored.
+
+    Keys that one run of one loop produces are taken to differ from each other.
+    """
+    if not isinstance(key, tuple):
+        return None
+    found = None
+    for known, slot in value.items.items():
+        if isinstance(known, tuple) and _origin(known) == _origin(key):
+            continue
+        if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
+            if isinstance(known, tuple) and known[1][-1:] == key[1][-1:]:
+                return slot
+            found = found or slot
+    return found
+
+
+def _origin(key: tuple[Hashable, ...]) -> Hashable:
+    """The loop run that produced an unknown key."""
+    inner = key[1]
+    return inner[:-1] if isinstance(inner, tuple) and inner[:1] in (("item",), ("index",)) else inner
 
 
 def _of_container_module(machine: Machine, value: TorchModule, index: Value) -> Value:

@@ -17,6 +17,7 @@ from codemods.tape.values import (
     Name,
     Optimizer,
     Partial,
+    Record,
     Scope,
     Sequence,
     Slot,
@@ -53,6 +54,9 @@ def call(
             return torch_calls.call_name(machine, function.path, args, keywords, node)
         case Method():
             return call_method(machine, function, args, keywords, node)
+        case Record():
+            slots = [machine.slot(value, "", None) for value in (*args, *keywords.values())]
+            return Sequence("tuple", slots, fields=function.fields)
         case Partial():
             return call(machine, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
         case GradMode():
@@ -182,6 +186,9 @@ def call_instance(
         found = attributes.find(instance, name)
         if found is not None:
             return machine.call(attributes.bind(machine, found, instance), args, keywords, node)
+    if any(isinstance(base, Name) and base.path.endswith("nn.Sequential") for base in attributes.lineage(instance.cls)):
+        parts = {name: slot for name, slot in instance.names.items() if isinstance(slot.value, (Instance, TorchModule))}
+        return torch_calls.call_module(machine, TorchModule("Sequential", children=dict(parts)), args, keywords, node)
     return machine.opaque("call", [instance, *args, *keywords.values()], node)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.tape import attributes, loops
 from codemods.tape.values import (
     Function,
+    Instance,
     Mapping,
     Name,
     Scope,
@@ -320,6 +321,8 @@ def unpacked(machine: Machine, value: Value, count: int | None, node: ast.expr) 
     """The items of *value*, *count* of them where that is known."""
     if isinstance(value, Sequence):
         return [machine.read(slot, value) for slot in value.items]
+    if isinstance(value, Instance) and value.names and attributes.find(value, "__iter__") is None:
+        return [machine.read(slot) for slot in value.names.values()]
     if isinstance(value, (Tensor, Unknown)):
         return [attributes.item(machine, value, position, node) for position in range(count or 2)]
     stream = loops.stream(machine, value, node)

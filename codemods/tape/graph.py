@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -136,8 +136,10 @@ class Pass:
     retains: bool
     stack: tuple[Site, ...] = ()
     edges: list[tuple[Node, Node]] = field(default_factory=list)
-    """Edges, consumer and producer, between nodes that no pass of an earlier iteration went over."""
+    """All edges, consumer and producer, under the roots."""
     reached: set[Leaf] = field(default_factory=set)
+    old: set[int] = field(default_factory=set)
+    """Identities of the nodes under the roots that a pass of an earlier iteration went over."""
 
 
 def repeats(earlier: Pass, later: Pass) -> bool:
@@ -153,6 +155,8 @@ class Stale(NamedTuple):
     via: tuple[Kept, ...]
     freed: Pass
     failed: Pass
+    walked: Node | None = None
+    """The node through which the freeing pass came."""
 
 
 class Clobbered(NamedTuple):
@@ -233,11 +237,14 @@ class Tape:
                     node.leaf.grads.append(current)
                 continue
             walked.append(node)
+            if node.walked is not None and repeats(node.walked, current):
+                current.old.add(id(node))
             for operand in node.operands:
-                if not any(one.walked and repeats(one.walked, current) for one in (node, operand.node)):
-                    current.edges.append((node, operand.node))
+                current.edges.append((node, operand.node))
                 pending.append((operand.node, node, operand.via, entry))
-        self.stale.extend(found.values())
+        for one in found.values():
+            node, reader, via = _entry(one.node, one.reader, one.via, current, parents)
+            self.stale.append(one._replace(node=node, reader=reader, via=via, walked=one.node.consumer))
         for node in walked:
             if node.walked is None:
                 node.walked = current
@@ -251,8 +258,11 @@ class Tape:
             if storage.version > version:
                 change = storage.changes[version]
                 reader, via = parents[id(node)]
+                entered = node
                 while reader is not None and reader.clock < change.clock:
+                    entered = reader
                     reader, via = parents[id(reader)]
+                _, reader, via = _entry(entered, reader, via, current, parents)
                 self.clobbered.append(Clobbered(node, change, reader, via, current))
                 return
 
@@ -292,8 +302,29 @@ def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:
     return leading
 
 
-def reaches(node: Node, wanted: Callable[[Leaf], bool], memo: dict[int, bool]) -> bool:
-    """Whether a leaf that *wanted* accepts lies under *node*."""
+def _entry(
+    node: Node,
+    reader: Node | None,
+    via: tuple[Kept, ...],
+    current: Pass,
+    parents: dict[int, tuple[Node | None, tuple[Kept, ...]]],
+) -> tuple[Node, Node | None, tuple[Kept, ...]]:
+    """The edge by which the way to *node* enters the current iteration: what an earlier one computed is still the past."""
+    while reader is not None and crossing(reader.loops, current.loops) is not None:
+        node = reader
+        reader, via = parents[id(reader)]
+    return node, reader, via
+
+
+def useful_edges(one: Pass, wanted: Callable[[Leaf], bool]) -> Iterator[tuple[Node, Node]]:
+    """Edges through which a pass carries gradient to a leaf that *wanted* accepts, without a detour over old nodes."""
+    memo: dict[int, bool] = {}
+    for consumer, producer in one.edges:
+        if id(consumer) not in one.old and id(producer) not in one.old and _leads(producer, wanted, one.old, memo):
+            yield consumer, producer
+
+
+def _leads(node: Node, wanted: Callable[[Leaf], bool], old: set[int], memo: dict[int, bool]) -> bool:
     stack: list[tuple[Node, bool]] = [(node, False)]
     while stack:
         current, done = stack.pop()
@@ -302,8 +333,9 @@ def reaches(node: Node, wanted: Callable[[Leaf], bool], memo: dict[int, bool]) -
         elif id(current) not in memo:
             if current.leaf is not None:
                 memo[id(current)] = wanted(current.leaf)
-            else:
-                memo[id(current)] = False
+                continue
+            memo[id(current)] = False
+            if id(current) not in old:
                 stack.append((current, True))
                 stack.extend((operand.node, False) for operand in current.operands)
     return memo[id(node)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes
-from codemods.tape.values import Mapping, Scope, Sequence, Slot, Tensor, Unknown, Value
+from codemods.tape.values import Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -47,7 +47,7 @@ class LazyStream:
     stream: Stream
 
 
-def stream(machine: Machine, value: Value, node: ast.AST) -> Stream:
+def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
     """The items of *value*."""
     match value:
         case LazyStream():
@@ -67,6 +67,16 @@ def stream(machine: Machine, value: Value, node: ast.AST) -> Stream:
             return Stream(
                 None, lambda at, exact: attributes.item(machine, value, at if exact else machine.fresh("i"), node)
             )
+        case TorchModule():
+            parts: list[Value] = [key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()]
+            return Stream(len(parts), lambda at, exact: parts[at])
+        case Instance() if attributes.find(value, "__iter__") is not None:
+            made = machine.call(attributes.bind(machine, attributes.find(value, "__iter__"), value), [], {}, node)
+            return stream(machine, made, node) if not isinstance(made, Instance) else _unknown(machine, made)
+    return _unknown(machine, value)
+
+
+def _unknown(machine: Machine, value: Value) -> Stream:
     serial = machine.new_instance()
     if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
         return Stream(None, lambda at, exact: at if exact else Unknown(("index", serial, at), low=at))
@@ -77,7 +87,7 @@ def _number(machine: Machine, numbers: range, at: int, exact: bool) -> Value:
     if exact:
         return numbers[at]
     low, high = sorted((numbers[at], numbers[-1]))
-    return Unknown(("index", machine.new_instance()), low, high)
+    return Unknown(("index", id(numbers), machine.new_instance(), at), low, high)
 
 
 def _item_of_sequence(machine: Machine, value: Sequence, at: int) -> Value:

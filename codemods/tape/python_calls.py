@@ -14,10 +14,12 @@ from codemods.tape.values import (
     Instance,
     Mapping,
     Name,
+    Record,
     Sequence,
     Slot,
     Super,
     Tensor,
+    TorchModule,
     Unknown,
     Value,
 )
@@ -89,6 +91,10 @@ def _len(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         return Unknown(("len", id(value), known, machine.new_instance()), low=known, high=high)
     if isinstance(value, (str, bytes, range)):
         return len(value)
+    if isinstance(value, Instance) and attributes.find(value, "__len__") is not None:
+        return machine.call(attributes.bind(machine, attributes.find(value, "__len__"), value), [], {}, node)
+    if isinstance(value, TorchModule):
+        return len(value.children)
     return Unknown(("len", machine.key(value)), low=0)
 
 
@@ -370,10 +376,10 @@ def _mapping_method(
     match name:
         case "get" | "pop" | "setdefault" if args:
             key = attributes.mapping_key(machine, args[0])
-            found = items.get(key)
+            found = items.get(key) or attributes.alias(machine, receiver, key)
             if found is not None:
                 if name == "pop":
-                    del items[key]
+                    items.pop(key, None)
                 return machine.read(found, receiver)
             default = args[1] if len(args) > 1 else None
             if name == "setdefault":
@@ -419,6 +425,12 @@ def _mapping_method(
     return None
 
 
+def _field_names(value: Value) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.replace(",", " ").split())
+    return tuple(str(slot.value) for slot in value.items) if isinstance(value, Sequence) else ()
+
+
 def call_collection(
     machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value | None:
@@ -430,6 +442,8 @@ def call_collection(
         return found
     if name == "defaultdict":
         return Mapping(default=args[0] if args else None)
+    if name == "namedtuple" and len(args) > 1:
+        return Record(_field_names(args[1]))
     if name in ("OrderedDict", "Counter"):
         return _dict(machine, args, keywords, node)
     return None

@@ -71,6 +71,13 @@ def call_name(
         return None
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(machine, args[0], node)
+    if head == "random" and args and isinstance(args[0], Sequence):
+        if last in ("sample", "choices"):
+            return python_calls.copy_of(machine, args[0], "list", node)
+        if last == "choice":
+            return attributes.item(machine, args[0], machine.fresh("choice"), node)
+        if last == "shuffle":
+            return None
     if path == "itertools.chain" or path == "itertools.chain.from_iterable":
         return Sequence("list", [Slot(arg) for arg in args])
     if last == "tqdm" or last == "trange":
@@ -335,8 +342,10 @@ def call_module_method(
             return machine.fresh(name)
     match name:
         case "parameters" | "children" | "modules":
-            if name != "parameters":
+            if name == "children":
                 return Sequence("list", _children(module))
+            if name == "modules":
+                return Sequence("list", _modules(module, []))
             return _parameters(machine, module)
         case "named_parameters":
             pairs = [Slot(Sequence("tuple", [Slot(machine.fresh("name")), slot])) for slot in _parameters(machine, module).items]
@@ -387,6 +396,15 @@ def _children(module: TorchModule | Instance) -> list[Slot]:
     return [Slot(slot.value) for slot in slots if isinstance(slot.value, (TorchModule, Instance))]
 
 
+def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:
+    """The module and all modules under it."""
+    if all(slot.value is not module for slot in found):
+        found.append(Slot(module))
+        for slot in _children(module):
+            _modules(slot.value, found)
+    return found
+
+
 def _parameters(machine: Machine, module: TorchModule | Instance) -> Sequence:
     """The parameters as tensors, one for each leaf."""
     slots = []
@@ -400,6 +418,10 @@ def call_super(
 ) -> Value:
     """A method of a base class that is not in the program."""
     if name == "__init__":
+        if isinstance(receiver.instance, Instance):
+            for at, part in enumerate(args):
+                if isinstance(part, (TorchModule, Instance)):
+                    receiver.instance.names[str(at)] = Slot(part)
         return None
     if isinstance(receiver.instance, Instance):
         return call_module_method(machine, receiver.instance, name, args, keywords, node)

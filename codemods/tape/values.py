@@ -83,6 +83,8 @@ class Sequence:
     kept: Kept | None = None
     """The statement that last carried the container itself on."""
     limit: int | None = None
+    fields: tuple[str, ...] = ()
+    """Names of the items of a named tuple."""
 
 
 @dataclass(eq=False, slots=True)
@@ -159,6 +161,13 @@ class Name:
     """Something imported: ``torch.nn.functional.relu``, ``numpy``."""
 
     path: str
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """What ``namedtuple("Name", fields)`` returns."""
+
+    fields: tuple[str, ...]
 
 
 @dataclass(eq=False, slots=True)

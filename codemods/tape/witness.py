@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from codemods.facts import Carrier, Certainty, Fact, LegacyApi, Outer, Overwritten, Span, StaleGraph
 from codemods.tape import calls
-from codemods.tape.graph import Clobbered, Kept, Loops, Node, Pass, Stale, crossing, distance, reaches
+from codemods.tape.graph import Clobbered, Kept, Loops, Node, Pass, Stale, crossing, distance, useful_edges
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Paths
 from codemods.tape.source import Site, Source
@@ -123,16 +123,14 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name))
     known = tape.owned and not tape.unknown_owner
-    memo: dict[int, bool] = {}
     for one in tape.passes:
         line = one.site.node.lineno
         found.passes.add(line)
         for leaf in one.reached:
             if leaf in tape.owned or not known:
                 found.reached.add((line, leaf.name))
-        for consumer, producer in one.edges:
-            if reaches(producer, lambda leaf: leaf in tape.owned or not known, memo):
-                found.edges.add(_edge(one, consumer, producer))
+        for consumer, producer in useful_edges(one, lambda leaf: leaf in tape.owned or not known):
+            found.edges.add(_edge(one, consumer, producer))
     found.trained |= tape.trained
     found.crashes |= machine.crashes
     found.rootless |= tape.rootless
@@ -199,7 +197,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         made=_made(node, stale.via),
         kept=kept.statement.span if kept else None,
         used=reader.site.span if reader else stale.failed.site.span,
-        walked=node.consumer.site.span if node.consumer else None,
+        walked=stale.walked.site.span if stale.walked else None,
         freed=stale.freed.site.span,
         failed=stale.failed.site.span,
         loop=node.site.source.span(point.statement) if point else None,
@@ -208,7 +206,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         outer=Outer(
             _outer(node, stale.failed).span,
             _outer(reader, stale.failed).span,
-            _outer(node.consumer, stale.failed).span if node.consumer else None,
+            _outer(stale.walked, stale.failed).span if stale.walked else None,
         ),
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
@@ -224,6 +222,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         kept=kept.statement.span if kept and reader else None,
         used=reader.site.span if reader else None,
         changed=clobbered.change.site.span,
+        retained=node.walked.site.span if node.walked and node.walked is not clobbered.failed else None,
         failed=clobbered.failed.site.span,
         loop=node.site.source.span(point.statement) if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),

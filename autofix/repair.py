@@ -1,0 +1,87 @@
+"""Repairs one script: the static patch, proved by running the script before and after, or the next patch that stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autofix import engine, files
+from autofix.engine import Analysis
+from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
+
+ATTEMPTS = 4
+"""Patches that are executed before the search is given up."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """The patch that stood the proof, or the last one that did not, and why others were refused."""
+
+    analysis: Analysis
+    certificate: Certificate | None = None
+    """None where there was nothing to prove."""
+    refused: tuple[str, ...] = ()
+    note: str = ""
+    fails: bool = False
+    """Whether the script fails and no patch for it is known."""
+
+
+def repair(script: Path, args: tuple[str, ...], limits: Limits) -> Repair:
+    """Find the mistakes in *script*, patch them, and prove the patch by execution.
+
+    Raises :class:`autofix.files.FileError` and :class:`autofix.engine.SourceError` for a script that cannot be read.
+    """
+    source = files.read(script)
+    original = Script(script, args=args)
+    analysis = engine.analyse(source.text, source.name)
+    before = run_original(original, limits)
+    if analysis.patched == analysis.source:
+        return _without_patch(analysis, before)
+    reference: RunRecord | None = None
+    refused: list[str] = []
+    rejected: set[str] = set()
+    first: tuple[Analysis, Certificate] | None = None
+    for _ in range(ATTEMPTS):
+        if reference is None and before.failure is not None:
+            reference = run_reference(original, limits, before)
+        certificate = prove(
+            original,
+            Script(script, analysis.patched, args),
+            limits,
+            expected_error=_expected_error(analysis),
+            before=before,
+            reference=reference,
+        )
+        first = first or (analysis, certificate)
+        if certificate.verdict is not Verdict.FAILED:
+            return Repair(analysis, certificate, tuple(refused))
+        refused.append(_reason(analysis, certificate))
+        rejected |= set(analysis.steps)
+        analysis = engine.analyse(source.text, source.name, rejected=rejected)
+        if analysis.patched == analysis.source:
+            break
+    assert first is not None
+    return Repair(*first, tuple(refused[1:]))
+
+
+def _without_patch(analysis: Analysis, before: RunRecord) -> Repair:
+    """What there is to say of a script for which no patch is known."""
+    if before.failure is None:
+        if before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
+            return Repair(analysis, note="The script runs; nothing was changed.")
+        return Repair(analysis, note=f"The script did not run to a result: {before.outcome.value}.", fails=True)
+    error = before.failure.error
+    where = f" at line {error.line}" if error.line else ""
+    return Repair(analysis, note=f"The script fails{where} and no repair is known: {error.message}", fails=True)
+
+
+def _expected_error(analysis: Analysis) -> str:
+    """A piece of PyTorch's message, where all the mistakes have the same one."""
+    errors = {finding.fact.error for finding in analysis.findings if finding.fixed}
+    return errors.pop() if len(errors) == 1 else ""
+
+
+def _reason(analysis: Analysis, certificate: Certificate) -> str:
+    remedies = "; ".join(dict.fromkeys(finding.remedy for finding in analysis.findings if finding.fixed))
+    failed = next(point for point in certificate.points if point.verdict is Verdict.FAILED)
+    return f"{remedies}: {failed.name}: {failed.detail}"
