@@ -92,7 +92,7 @@ def cli() -> None:
         "autofix check --diff src | git apply  review the patch elsewhere, then apply it",
         "autofix check --fix train.py          repair in place",
         "autofix check --fix - < in.py > out.py",
-    )
+    ),
 )
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--fix", is_flag=True, help="Repair the files in place; with -, write the result to standard output.")
@@ -174,7 +174,7 @@ def prove(broken: Path, fixed: Path, output_format: str, **options: Any) -> Exit
     epilog=examples(
         "autofix review             every patch below this folder, hunk by hunk",
         "yes | autofix review src   accept all of them",
-    )
+    ),
 )
 @click.argument("paths", nargs=-1, type=EXISTING)
 @click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
@@ -193,8 +193,8 @@ def review(paths: tuple[Path, ...], **options: Any) -> Exit:
     short_help="Explain the mistakes that autofix knows.",
     epilog=examples(
         "autofix rule          a line for each mistake",
-        "autofix rule AF100    problem, cause, fix, and its limits",
-    )
+        "autofix rule AF101    problem, cause, fix, and its limits",
+    ),
 )
 @click.argument("code", required=False)
 def rule(code: str | None) -> Exit:

@@ -366,18 +366,13 @@ def rule(code: str | None) -> Exit:
     from autofix.report import catalogue
     from codemods.registry import all_codemods
 
-    printer = Printer(sys.stdout)
     known = all_codemods()
-    if code is None:
-        for line in catalogue.contents(known):
-            printer.line(*line)
-        return Exit.CLEAN
-    asked = [codemod for codemod in known if codemod.code == code.upper() or codemod.name == code.lower()]
-    if not asked:
+    told = list(catalogue.contents(known) if code is None else catalogue.page(code, known))
+    if not told:
         raise click.ClickException(f"no mistake is called {code}; `autofix rule` lists them all.")
-    for codemod in asked:
-        for line in catalogue.page(codemod):
-            printer.line(*line)
+    printer = Printer(sys.stdout)
+    for line in told:
+        printer.line(*line)
     return Exit.CLEAN
 
 
@@ -388,7 +383,8 @@ def selected(select: Sequence[str]) -> tuple[str, ...] | None:
         return None
     from codemods.registry import all_codemods
 
-    known = {codemod.code for codemod in all_codemods()}
+    codemods = all_codemods()
+    known = {codemod.code for codemod in codemods} | {fact.code for codemod in codemods for fact in codemod.answers}
     for code in codes:
         if not any(one.startswith(code) for one in known):
             raise click.UsageError(f"--select {code} selects nothing; known codes: {', '.join(sorted(known))}.")

@@ -24,7 +24,7 @@ def analyse(source: str, path: str, *, select: Collection[str] | None = None) ->
         raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
     if "boom()" in source:
         raise ZeroDivisionError("boom")
-    if select is not None and not any("AF100".startswith(code) for code in select):
+    if select is not None and not any("AF101".startswith(code) for code in select):
         return Analysis(path, source, source, ())
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)
     findings = []
@@ -41,4 +41,4 @@ def finding(path: str, line: int, match: re.Match[str]) -> Finding:
     after = Span(path, line + 1, 0, line + 1, 4)
     fact = StaleGraph(made=used, kept=kept, used=used, freed=after, failed=after, name=match[1])
     fixed = match[1] == "store"
-    return Finding("AF100", "stored-tensor", fact, fixed, REMEDY if fixed else "", fact.cause)
+    return Finding("AF101", "stored-tensor", fact, fixed, REMEDY if fixed else "", fact.cause)

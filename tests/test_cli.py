@@ -17,9 +17,10 @@ import pytest
 from autofix import __version__, engine, exits
 from autofix.cli import main
 from autofix.engine import Analysis
-from autofix.judge import Point, Verdict
-from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script
+from autofix.prove import Certificate, Limits, Outcome, Point, RunRecord, Script, Verdict
 from autofix.record import RunError
+from codemods.base import Codemod
+from codemods.registry import all_codemods
 from tests import fake_engine
 
 BROKEN = "store = []\nfor h in x:\n    store.append(h)\nend = 1\n"
@@ -27,7 +28,7 @@ FIXED = BROKEN.replace("(h)", "(h.detach())")
 HOPELESS = "a = 1\nhopeless.append(a)\nend = 1\n"
 CLEAN = "x = 1\n"
 LINES = """\
-a.py:3:5: AF100 [*] `store` carries a graph that an earlier backward has freed into a later one
+a.py:3:5: AF101 [*] `store` carries a graph that an earlier backward has freed into a later one
 a.py:3:18: note: its graph is made here, and used here
 a.py:4:1: note: this backward frees the graph, and this backward reaches it again
 """
@@ -99,7 +100,7 @@ def test_check_finds_nothing(shell: Shell) -> None:
 def test_check_marks_what_it_cannot_fix(shell: Shell) -> None:
     put(a=HOPELESS)
     assert shell.run("check") == 1
-    assert shell.out.startswith("a.py:2:1: AF100 `hopeless` carries")
+    assert shell.out.startswith("a.py:2:1: AF101 `hopeless` carries")
     assert shell.out.endswith("Found 1 mistake (no sure fix).\n")
 
 
@@ -140,7 +141,7 @@ def test_a_file_that_does_not_parse_is_one_line_and_the_others_go_on(shell: Shel
     put(a="x = (\n", b=BROKEN)
     assert shell.run("check") == 1
     assert shell.err == "a.py:1:5: '(' was never closed\n"
-    assert shell.out.startswith("b.py:3:5: AF100")
+    assert shell.out.startswith("b.py:3:5: AF101")
     put(b=CLEAN)
     assert shell.run("check") == 1
     assert shell.out == ""
@@ -163,7 +164,7 @@ def test_a_bug_in_the_engine_is_reported_with_its_file_and_the_others_go_on(shel
     put(a="boom()\n", b=BROKEN)
     assert shell.run("check") == 2
     assert shell.err == "a.py:1:1: internal error, please report it: ZeroDivisionError: boom\n"
-    assert shell.out.startswith("b.py:3:5: AF100")
+    assert shell.out.startswith("b.py:3:5: AF101")
     assert shell.run("check", "-v") == 2
     assert "Traceback" in shell.err
 
@@ -258,7 +259,7 @@ def test_fix_rewrites_and_ends_with_0(shell: Shell) -> None:
 def test_fix_reports_what_is_left_where_it_is_now(shell: Shell) -> None:
     put(a=BROKEN + HOPELESS)
     assert shell.run("check", "--fix") == 1
-    assert shell.out.startswith("a.py:6:1: AF100 `hopeless`")
+    assert shell.out.startswith("a.py:6:1: AF101 `hopeless`")
     assert shell.out.endswith("Fixed 1 mistake, 1 left.\n")
 
 
@@ -268,7 +269,7 @@ def test_fix_that_cannot_be_written_is_one_line_and_the_others_are_fixed(shell: 
     assert shell.run("check", "--fix") == 1
     assert shell.err == "a.py:1:1: not written: the file is read-only\n"
     assert (contents("a"), contents("b")) == (BROKEN, FIXED)
-    assert shell.out.startswith("a.py:3:5: AF100")
+    assert shell.out.startswith("a.py:3:5: AF101")
 
 
 def test_fix_refuses_what_does_not_parse(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,9 +291,9 @@ def test_fix_refuses_what_does_not_parse(shell: Shell, monkeypatch: pytest.Monke
 
 def test_standard_input_is_checked_under_the_name_that_it_is_given(shell: Shell) -> None:
     assert shell.run("check", "-", "-q", stdin=BROKEN.encode()) == 1
-    assert shell.out.startswith("<stdin>:3:5: AF100")
+    assert shell.out.startswith("<stdin>:3:5: AF101")
     assert shell.run("check", "-", "--stdin-filename", "src/a.py", "-q", stdin=BROKEN.encode()) == 1
-    assert shell.out.startswith("src/a.py:3:5: AF100")
+    assert shell.out.startswith("src/a.py:3:5: AF101")
 
 
 def test_standard_input_is_fixed_to_standard_output(shell: Shell) -> None:
@@ -336,7 +337,7 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
     }
     roles = finding.pop("roles")
     assert finding == {
-        "code": "AF100",
+        "code": "AF101",
         "name": "stored-tensor",
         "message": "`store` carries a graph that an earlier backward has freed into a later one",
         "certainty": "certain",
@@ -416,7 +417,7 @@ def test_run_shows_cause_patch_and_proof_and_writes_nothing(shell: Shell, repair
     assert shell.run("run", "a.py") == 0
     assert shell.out == (
         """\
-a.py:3:5: AF100 `store` carries a graph that an earlier backward has freed into a later one
+a.py:3:5: AF101 `store` carries a graph that an earlier backward has freed into a later one
 > 3 |     store.append(h)
     |     ^^^^^^^^^^^^^^^ kept here
     |                  - its graph is made here, and used here
@@ -530,6 +531,45 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     assert "  2 clean after" in shell.out
     assert shell.run("prove", "--output-format", "json", "a.py", "b.py") == code
     assert json.loads(shell.out)["proof"]["proved"] is (code == 0)
+
+
+# rule and --select, with the real codemods
+
+
+def test_rule_lists_every_codemod(shell: Shell) -> None:
+    assert shell.run("rule") == 0
+    assert [line.split()[0] for line in shell.out.splitlines()] == [codemod.code for codemod in all_codemods()]
+
+
+@pytest.mark.parametrize("codemod", all_codemods(), ids=lambda codemod: codemod.code)
+def test_rule_prints_the_documentation(shell: Shell, codemod: type[Codemod]) -> None:
+    assert shell.run("rule", codemod.code.lower()) == 0
+    assert shell.out.startswith(f"{codemod.code} {codemod.name}\n\n{codemod.title()}\n")
+    by_code = shell.out
+    assert shell.run("rule", codemod.name) == 0
+    assert shell.out == by_code
+
+
+@pytest.mark.parametrize("code", sorted({fact.code for codemod in all_codemods() for fact in codemod.answers}))
+def test_rule_knows_the_codes_of_mistakes_that_are_left(shell: Shell, code: str) -> None:
+    assert shell.run("rule", code) == 0
+    assert shell.out.startswith(code)
+    assert "Reported under this code where" in shell.out
+
+
+def test_rule_of_an_unknown_code_is_one_line(shell: Shell) -> None:
+    assert shell.run("rule", "AF999") == 2
+    assert shell.out == ""
+    assert shell.err == "Error: no mistake is called AF999; `autofix rule` lists them all.\n"
+
+
+def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
+    put(a=BROKEN)
+    assert shell.run("check", "--select", "AF7") == 0
+    assert shell.run("check", "--select", "af7, AF10") == 1
+    assert shell.run("check", "--select", "AF701", "--select", "AF101") == 1
+    assert shell.run("check", "--select", "AF101,E501") == 2
+    assert "--select E501 selects nothing; known codes: AF100, AF101" in shell.err
 
 
 # The rest

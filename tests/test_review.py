@@ -73,7 +73,7 @@ def test_shows_hunk_reason_and_question(review: Any) -> None:
     assert out.startswith(
         f"""\
 a.py: hunk 1
-AF100 line 1: `store` carries a graph that an earlier backward has freed into a later one
+AF101 line 1: `store` carries a graph that an earlier backward has freed into a later one
   {fake_engine.REMEDY}
 @@ -1,4 +1,4 @@
 -store.append(a)
@@ -126,7 +126,7 @@ def patch_with(monkeypatch: pytest.MonkeyPatch, source: str, patched: str, **rol
     """Let the engine answer with one finding, whose roles stand in the given lines, and with *patched*."""
     spans = {name: Span("a.py", line, 0, line, 1) for name, line in roles.items()}
     fact = StaleGraph(**spans)  # type: ignore[arg-type]
-    finding = engine.Finding("AF100", "stored-tensor", fact, True, "Guard it.")
+    finding = engine.Finding("AF101", "stored-tensor", fact, True, "Guard it.", fact.cause)
 
     def analyse(text: str, path: str, **_: Any) -> Analysis:
         return Analysis(path, text, patched if text == source else text, (finding,) if text == source else ())
@@ -156,7 +156,7 @@ def test_says_which_hunks_belong_to_one_remedy_and_when_one_is_left_out(
     _, out = review("y\nn\n")
     assert "belongs together with hunk 2: the same remedy" in out
     assert "belongs together with hunk 1: the same remedy" in out
-    assert "a.py:1:1: AF100 is repaired in part only\n" in out
+    assert "a.py:1:1: AF101 is repaired in part only\n" in out
 
 
 def test_a_hunk_far_from_every_role_is_given_the_nearest_reason(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_a_hunk_far_from_every_role_is_given_the_nearest_reason(review: Any, mon
     patched = f"import x, y\n{FILLER}store(h.detach())\n"
     patch_with(monkeypatch, source, patched, made=12, used=12, freed=12, failed=12)
     _, out = review("q\n")
-    assert out.startswith("a.py: hunk 1\nAF100 line 12: ")
+    assert out.startswith("a.py: hunk 1\nAF101 line 12: ")
 
 
 def test_select_limits_the_review(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
