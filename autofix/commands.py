@@ -256,8 +256,9 @@ def run(
 
 
 def nothing_to_repair(outcome: Repair) -> bool:
-    """Whether the script ran, and nothing was found in it."""
-    return outcome.certificate is None and not outcome.analysis.findings
+    """Whether the script runs as it is, and there is nothing to prove."""
+    analysis = outcome.analysis
+    return outcome.certificate is None and not outcome.fails and analysis.patched == analysis.source
 
 
 def print_proved_patch(result: Result, outcome: Repair) -> None:
@@ -283,6 +284,8 @@ def print_repair(printer: Printer, outcome: Repair, patch: str, *, quiet: bool, 
         for line in story.tell(analysis.findings, analysis.source, everything=verbose):
             printer.line(*line)
     if patch:
+        for remedy in dict.fromkeys(finding.remedy for finding in analysis.findings if finding.fixed):
+            printer.line(("remedy", "green"), f": {remedy}")
         printer.patch(patch)
         printer.line()
     if certificate is not None:
@@ -336,7 +339,7 @@ def print_certificate(printer: Printer, certificate: Certificate, *, quiet: bool
     from autofix.report import story
 
     if not quiet:
-        for line in story.proof_table(certificate):
+        for line in story.proof_table(certificate, whole=verbose):
             printer.line(*line)
     if verbose:
         for line in story.runs(certificate):

@@ -388,6 +388,7 @@ class FakeRepair:
     certificate: Certificate | None = None
     refused: tuple[str, ...] = ()
     note: str = ""
+    fails: bool = False
 
 
 @dataclass
@@ -397,12 +398,13 @@ class Repairs:
     certificate: Certificate | None = PROVED
     refused: tuple[str, ...] = ()
     note: str = ""
+    fails: bool = False
     calls: list[tuple[Path, tuple[str, ...], Limits]] = field(default_factory=list)
 
     def repair(self, script: Path, args: tuple[str, ...], limits: Limits) -> FakeRepair:
         self.calls.append((script, args, limits))
         analysis = fake_engine.analyse(script.read_text(), str(script))
-        return FakeRepair(analysis, self.certificate, self.refused, self.note)
+        return FakeRepair(analysis, self.certificate, self.refused, self.note, self.fails)
 
 
 @pytest.fixture
@@ -424,6 +426,7 @@ a.py:3:5: AF101 `store` carries a graph that an earlier backward has freed into 
   4 | end = 1
     | --- this backward frees the graph, and this backward reaches it again
 
+remedy: Detach what is stored.
 """
         + PATCH
         + """
@@ -481,6 +484,30 @@ def test_run_of_a_script_that_needs_no_repair(shell: Shell, repairs: Repairs) ->
     repairs.certificate, repairs.note = None, "The script runs; nothing to repair."
     assert shell.run("run", "a.py") == 0
     assert shell.out == "The script runs; nothing to repair.\n"
+
+
+def test_run_of_a_script_for_which_no_repair_is_known(shell: Shell, repairs: Repairs) -> None:
+    put(a=CLEAN)
+    repairs.certificate, repairs.note, repairs.fails = None, "The script fails at line 1.", True
+    assert shell.run("run", "a.py") == 1
+    assert shell.out == "The script fails at line 1.\n"
+    assert shell.run("run", "--diff", "a.py") == 1
+    assert shell.out == ""
+
+
+def test_run_cuts_long_details_to_the_width_of_the_screen(
+    shell: Shell, repairs: Repairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(a=BROKEN)
+    point = Point(1, "fails before", Verdict.PASSED, "word " * 40)
+    repairs.certificate = Certificate((point,), PROVED.before, PROVED.after)
+    monkeypatch.setenv("COLUMNS", "60")
+    shell.run("run", "a.py")
+    (line,) = [line for line in shell.out.splitlines() if "fails before" in line]
+    assert len(line) <= 60
+    assert line.endswith(" ...")
+    shell.run("run", "-v", "a.py")
+    assert "word " * 39 in shell.out
 
 
 def test_run_of_a_script_that_cannot_be_read(shell: Shell, repairs: Repairs) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -79,17 +81,21 @@ def columns(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def proof_table(certificate: Certificate) -> Iterator[Line]:
-    """Yield the proof, one point a line, and the verdict."""
+def proof_table(certificate: Certificate, *, whole: bool = False) -> Iterator[Line]:
+    """Yield the proof, one point a line: details are cut to the screen's width, unless they are wanted *whole*."""
+    screen = min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
     width = max((len(point.name) for point in certificate.points), default=0)
     verdict_width = max(len(verdict) for verdict in VERDICTS)
     for point in certificate.points:
         verdict = str(point.verdict)
-        yield (
-            f"  {point.number} {point.name:<{width}}  ",
-            (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")),
-            f"  {point.detail}".rstrip(),
-        )
+        name = f"  {point.number} {point.name:<{width}}  "
+        detail = point.detail if whole else shortened(point.detail, screen - len(name) - verdict_width - 2)
+        yield (name, (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")), f"  {detail}".rstrip())
+
+
+def shortened(text: str, width: int) -> str:
+    """Return *text*, or as many of its words as fit *width* columns."""
+    return textwrap.shorten(text, max(width, 20), placeholder=" ...")
 
 
 def runs(certificate: Certificate) -> Iterator[Line]:
@@ -106,5 +112,6 @@ def closing(certificate: Certificate | None) -> Line:
         return ("Not proved: nothing was executed.",)
     if certificate.proved:
         return (("Proved", "bold green"), ": the patched script trains.")
-    missing = [f"point {point.number}" for point in certificate.points if str(point.verdict) != "passed"]
-    return (("Not proved", "bold red"), f": {', '.join(missing)} did not pass." if missing else ".")
+    missing = [f"{point.number}" for point in certificate.points if point.verdict == certificate.verdict]
+    what = "failed" if str(certificate.verdict) == "failed" else "could not be shown"
+    return (("Not proved", "bold red"), f": {'point' if len(missing) == 1 else 'points'} {', '.join(missing)} {what}.")
