@@ -4,26 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autofix import judge
-from autofix.judge import Point, Verdict
+from autofix.points.agreement import not_deterministic, same_until_failure
+from autofix.points.base import Point, Verdict, unproved
+from autofix.points.failure import clean_after, fails_before
+from autofix.points.gradient import gradient
+from autofix.points.memory import memory_flat
+from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
 
-__all__ = ["Certificate", "Limits", "Outcome", "Point", "RunRecord", "Script", "Verdict", "prove", "run_original"]
+__all__ = [
+    "Certificate",
+    "Limits",
+    "Outcome",
+    "Point",
+    "RunRecord",
+    "Script",
+    "Verdict",
+    "prove",
+    "run_original",
+    "run_reference",
+]
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What the two runs showed, point by point."""
+    """What the runs showed, point by point."""
 
     points: tuple[Point, ...]
     before: RunRecord
     after: RunRecord
+    reference: RunRecord | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """Failed if a point failed; else not proved if one is open; else passed."""
-        verdicts = {point.verdict for point in self.points}
+        """Failed if a point failed; else not proved if one is open; else passed.
+
+        Gradients without a reference stay open without holding up the patch: some errors leave nothing to compare with.
+        """
+        verdicts = {p.verdict for p in self.points if p.number != 5 or p.verdict is Verdict.FAILED}
         for worst in (Verdict.FAILED, Verdict.NOT_PROVED):
             if worst in verdicts:
                 return worst
@@ -39,38 +58,67 @@ def run_original(original: Script, limits: Limits) -> RunRecord:
     return run(original, limits)
 
 
+def run_reference(original: Script, limits: Limits, before: RunRecord) -> RunRecord:
+    """Run the script that failed as *before* shows, on past its failure, with the gradients that its formulas mean."""
+    return run(original, limits, bounds(before, reference=True))
+
+
 def prove(
-    original: Script, patched: Script, limits: Limits, *, expected_error: str = "", before: RunRecord | None = None
+    original: Script,
+    patched: Script,
+    limits: Limits,
+    *,
+    expected_error: str = "",
+    before: RunRecord | None = None,
+    reference: RunRecord | None = None,
 ) -> Certificate:
     """Run both scripts and judge the patch.
 
     ``expected_error`` is a piece of the message that the original must raise; ``before`` is an earlier
-    :func:`run_original` with the same limits.  Never raises for what the scripts do: a run that did not happen is
-    *not proved*.
+    :func:`run_original` with the same limits, ``reference`` an earlier :func:`run_reference`.  Never raises for what
+    the scripts do: a run that did not happen is *not proved*.
     """
     before = before or run_original(original, limits)
-    fails = judge.fails_before(before, expected_error)
+    fails = fails_before(before, expected_error)
     if fails.verdict is not Verdict.PASSED:
         # Without the failure to compare with, the patched run would show nothing.
-        return Certificate(
-            (fails, *judge.unproved("the original's failure is not there to compare with")),
-            before,
-            RunRecord(Outcome.NOT_STARTED),
-        )
-    failure = before.failure
-    assert failure is not None
-    after = run(patched, limits, Bounds(failure.steps, failure.passes + failure.in_pass))
-    same = judge.same_until_failure(before, after)
+        open_points = unproved("there is no failure of the original to compare with")
+        return Certificate((fails, *open_points), before, RunRecord(Outcome.NOT_STARTED))
+    reference = reference or run_reference(original, limits, before)
+    after = run(patched, limits, bounds(before))
+    same = same_until_failure(before, after)
     if same.verdict is not Verdict.PASSED and not repeats(before, run_original(original, limits)):
-        same = judge.not_deterministic(same)
+        same = not_deterministic(same)
     points = (
         fails,
-        judge.clean_after(before, after),
+        clean_after(before, after),
         same,
-        judge.still_trains(before, after),
-        judge.memory_flat(before, after),
+        still_trains(before, after),
+        gradient(before, reference, after, first_difference(before)),
+        memory_flat(before, after),
     )
-    return Certificate(points, before, after)
+    return Certificate(points, before, after, reference)
+
+
+def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
+    """How far a run goes that is compared with *before*."""
+    failure = before.failure
+    assert failure is not None
+    return Bounds(failure.steps, failure.passes + failure.in_pass, first_difference(before), reference)
+
+
+def first_difference(before: RunRecord) -> int:
+    """The step (the pass, without an optimizer) up to which any right patch does what the original did.
+
+    That is the failure; or, where the original kept its graphs, the first pass that walks into an earlier step's graph:
+    there a patch begins to differ.
+    """
+    failure = before.failure
+    assert failure is not None
+    onset = next((p for p in before.passes[: failure.passes] if p.past), None)
+    if before.optimizers:
+        return onset.step if onset else failure.steps
+    return onset.number - 1 if onset else failure.passes
 
 
 def repeats(first: RunRecord, second: RunRecord) -> bool:

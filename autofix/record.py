@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -50,6 +50,10 @@ class Live:
     bytes: int
 
 
+Sketches = Mapping[int, tuple[float, ...]]
+"""Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
+
+
 @dataclass(frozen=True)
 class Pass:
     """One call of ``backward`` (or of ``torch.autograd.grad``).  Keys of the mappings are indices of parameters."""
@@ -63,8 +67,8 @@ class Pass:
     file: str
     walked: int
     """Graph nodes that it visits."""
-    again: int
-    """Those of them that an earlier pass had visited."""
+    past: int
+    """Those of them that an earlier pass had freed, or had visited before an earlier optimizer step."""
     keeps: bool
     """Whether it keeps the graph: ``retain_graph`` or ``create_graph``."""
     reached: frozenset[int]
@@ -75,6 +79,8 @@ class Pass:
     random: str
     """Fingerprint of the random generator before it."""
     live: Live | None
+    sketches: Sketches | None
+    sound: Sketches
     error: RunError | None
 
 
@@ -91,6 +97,10 @@ class Step:
     state: Mapping[int, str]
     """Fingerprints of all parameters after it."""
     live: Live
+    sketches: Sketches | None
+    """What each gradient was when the step began; None for steps that are not compared with the reference."""
+    sound: Sketches
+    """In a reference run, the gradients without what came through faulty nodes, where that differs."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +232,10 @@ def _numbers(values: Mapping[str, Any] | None) -> dict[int, Any]:
     return {int(index): value for index, value in (values or {}).items()}
 
 
+def _sketches(values: Mapping[str, Sequence[float]] | None) -> Sketches:
+    return {int(index): tuple(sketch) for index, sketch in (values or {}).items()}
+
+
 def _live(values: Mapping[str, int] | None) -> Live | None:
     return Live(**values) if values else None
 
@@ -236,13 +250,15 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         line=event["line"],
         file=event["file"],
         walked=event["walked"],
-        again=event["again"],
+        past=event["past"],
         keeps=event["keeps"],
         reached=frozenset(event["reached"]),
         gradients=_numbers(event["gradients"]),
         state=_numbers(event["state"]),
         random=event["random"],
         live=_live(event["live"]),
+        sketches=_sketches(event["sketches"]) if "sketches" in event else None,
+        sound=_sketches(event.get("sound")),
         error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
     )
 
@@ -256,4 +272,6 @@ def _step(event: Mapping[str, Any]) -> Step:
         moved=_numbers(event["moved"]),
         state=_numbers(event["state"]),
         live=Live(**event["live"]),
+        sketches=_sketches(event["sketches"]) if "sketches" in event else None,
+        sound=_sketches(event.get("sound")),
     )

@@ -61,6 +61,10 @@ class Bounds:
 
     failed_steps: int | None = None
     failed_passes: int | None = None
+    compare_from: int | None = None
+    """The step (the pass, without an optimizer) after which gradients are recorded."""
+    reference: bool = False
+    """Whether the script is run on with all graphs kept."""
 
 
 @dataclass
@@ -101,6 +105,8 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "more_steps": limits.steps,
             "failed_steps": bounds.failed_steps,
             "failed_passes": bounds.failed_passes,
+            "compare_from": bounds.compare_from,
+            "reference": bounds.reference,
         }
         return _execute(job, folder, record, limits)
 

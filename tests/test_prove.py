@@ -100,6 +100,64 @@ for i in range(20):
         w.grad.zero_()
 """
 
+ACTOR_CRITIC = """\
+import torch
+from torch import nn
+
+torch.manual_seed(1)
+actor, critic = nn.Linear(3, 2), nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+act_opt = torch.optim.Adam(actor.parameters(), lr=0.01)
+crit_opt = torch.optim.SGD(critic.parameters(), lr=0.05)
+for i in range(1000):
+    state, reward = torch.randn(5, 3), torch.randn(5, 1)
+    action = actor(state)
+    actor_loss = -critic(action).mean()
+    critic_loss = (critic(action.detach()) - reward).pow(2).mean()
+    crit_opt.zero_grad()
+    critic_loss.backward()
+    crit_opt.step()
+    act_opt.zero_grad()
+    actor_loss.backward()
+    act_opt.step()
+"""
+
+OVERWRITTEN = """\
+import torch
+from torch import nn
+
+torch.manual_seed(2)
+body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
+for i in range(1000):
+    x = torch.randn(6, 3)
+    h = torch.sigmoid(body(x))
+    skip = h * 0.5
+    h += 1
+    loss = (head(h) + skip.sum(1, keepdim=True)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+TWO_TERMS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(4)
+encoder, decoder = nn.Linear(3, 4), nn.Linear(4, 3)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.05)
+centre = torch.zeros(4)
+for i in range(1000):
+    x = torch.randn(8, 3)
+    code = torch.tanh(encoder(x))
+    centre = 0.9 * centre + 0.1 * code.mean(0)
+    apart = (code - centre).pow(2).mean()
+    same = (decoder(code) - x).pow(2).mean()
+    optimizer.zero_grad()
+    (same + apart).backward()
+    optimizer.step()
+"""
+
 
 def certify(
     folder: Path, broken: str, *changes: tuple[str, str], expected: str = "", limits: Limits = LIMITS
@@ -159,6 +217,18 @@ RIGHT = {
         STORED.replace("optimizer.step()", "optimizer.step()\n    print(loss.data[0])"), "0-dim tensor",
         [("append(h)", "append(h.detach())"), ("loss.data[0]", "loss.item()")],
     ),
+    "two losses are walked before either network changes": (
+        ACTOR_CRITIC, INPLACE,
+        [("    act_opt.zero_grad()\n    actor_loss.backward()\n", ""),
+         ("    crit_opt.zero", "    act_opt.zero_grad()\n    actor_loss.backward()\n    crit_opt.zero")],
+    ),
+    "the critic is asked anew after its step": (
+        ACTOR_CRITIC, INPLACE,
+        [("    actor_loss = -critic(action).mean()\n", ""),
+         ("    actor_loss.backward()", "    actor_loss = -critic(action).mean()\n    actor_loss.backward()")],
+    ),
+    "a value is no longer overwritten": (OVERWRITTEN, INPLACE, [("h += 1", "h = h + 1")]),
+    "a moving average is detached": (TWO_TERMS, STALE, [("0.9 * centre +", "0.9 * centre.detach() +")]),
 }  # fmt: skip
 
 
@@ -199,6 +269,28 @@ WRONG = {
         [("append(h)", "append(h.detach())"), ("out = second(h)", "out = second(h if i < 4 else h.detach())")],
         {4},
     ),
+    "gradients that are doubled": (
+        STORED, [("append(h)", "append(h.detach())"), ("loss.backward()", "((2 if i else 1) * loss).backward()")], {5}),
+    "a backward pass that runs twice": (
+        ACTOR_CRITIC,
+        [("    act_opt.zero_grad()\n    actor_loss.backward()\n", ""),
+         ("    crit_opt.zero_grad()\n", "    act_opt.zero_grad()\n    actor_loss.backward(retain_graph=True)\n"
+          "    actor_loss.backward()\n    crit_opt.zero_grad()\n")],
+        {5},
+    ),
+    "a term of the loss that is detached": (
+        TWO_TERMS,
+        [("0.9 * centre +", "0.9 * centre.detach() +"), ("(same + apart)", "(same + apart.detach())")],
+        {3, 5},
+    ),
+    "the first term loses its graph after the failure": (
+        TWO_TERMS,
+        [("0.9 * centre +", "0.9 * centre.detach() +"), ("decoder(code)", "decoder(code.detach() if i else code)")],
+        {5},
+    ),
+    "an overwritten value is detached": (
+        OVERWRITTEN, [("h += 1", "h = h.detach() + 1")], {5}),
+    "an overwritten value is changed behind autograd's back": (OVERWRITTEN, [("h += 1", "h.data += 1")], {5}),
 }  # fmt: skip
 
 
@@ -227,7 +319,7 @@ def test_values_kept_by_the_script_are_named_and_do_not_refuse(tmp_path: Path) -
     broken = broken.replace("hidden = after", "hidden = after\n    kept.append(loss)")
     certificate = certify(tmp_path, broken, ("hidden = after", "hidden = after.detach()"))
     assert certificate.proved, show(certificate)
-    assert "values that the script stores keep" in certificate.points[-1].detail
+    assert "the script itself keeps" in certificate.points[-1].detail
 
 
 NOTHING = {

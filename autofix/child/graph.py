@@ -63,15 +63,20 @@ def roots_of(tensors: Any) -> list[Any]:
     return []
 
 
-def mark(nodes: Iterable[Any], note: str) -> None:
-    """Put *note* on every node.  It lives and dies with the node."""
+def mark(nodes: Iterable[Any], note: str, step: int) -> None:
+    """Put *note* with the number of the optimizer step on every node.  It lives and dies with the node."""
     for node in nodes:
-        node.metadata[note] = True
+        node.metadata[note] = step
 
 
-def count_marked(nodes: Iterable[Any], note: str) -> int:
-    """How many of *nodes*, leaves' accumulators left out, carry *note*."""
-    return sum(1 for node in nodes if note in node.metadata and not hasattr(node, "variable"))
+def count_past(nodes: Iterable[Any], step: int) -> int:
+    """How many of *nodes*, leaves' accumulators left out, an earlier pass has freed or walked before step *step*."""
+    return sum(1 for node in nodes if is_past(node.metadata, step) and not hasattr(node, "variable"))
+
+
+def is_past(notes: dict[str, int], step: int) -> bool:
+    """Whether a node with these notes belongs to a graph of the past when *step* optimizer steps have been made."""
+    return SPENT in notes or notes.get(WALKED, step) < step
 
 
 @dataclass(frozen=True)

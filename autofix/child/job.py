@@ -27,6 +27,10 @@ class Job:
     """Optimizer steps that the original had made when it failed; None in the run of the original itself."""
     failed_passes: int | None = None
     """Backward passes that the original had started when it failed."""
+    compare_from: int | None = None
+    """Optimizer steps (passes, where there is no optimizer) after which gradients are recorded for comparison."""
+    reference: bool = False
+    """Whether the broken script is to run on with the gradients that its formulas mean."""
 
 
 def read_job(text: str) -> Job:

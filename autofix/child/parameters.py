@@ -62,6 +62,11 @@ class Parameters:
         tracked = self._by_id.get(id(tensor))
         return tracked if tracked is not None and tracked.tensor is tensor else None
 
+    def storages(self) -> set[int]:
+        """Where the members of optimizers lie in memory."""
+        tensors = (tracked.tensor for tracked in self if tracked.in_optimizer)
+        return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor is not None}
+
     def add_group_member(self, tensor: torch.Tensor, optimizer: int, group: int, position: int) -> Tracked:
         """Track a parameter of an optimizer.  One that was first seen as a leaf is registered anew."""
         tracked = self.find(tensor)

@@ -25,11 +25,15 @@ from torch.optim.optimizer import (
 )
 
 from .events import Events
-from .graph import SPENT, WALKED, Meter, count_marked, mark, roots_of, walk
+from .graph import SPENT, WALKED, Meter, Walk, count_past, mark, roots_of, walk
 from .job import Job
 from .parameters import Parameters, digest, norm
+from .reference import Reference
+from .sketch import sketch
 from .stage import user_place
 
+COMPARED = 6
+"""Optimizer steps, for each optimizer, whose gradients are compared with the reference."""
 PASSES_PER_STEP = 64
 """Backward passes that count as one optimizer step where none comes (gradient accumulation takes fewer)."""
 
@@ -49,7 +53,8 @@ class Probe:
         self._stop_at: int | None = None
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
-        self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float]]] = {}
+        self._reference = Reference(self._parameters) if job.reference else None
+        self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float], dict[str, Any]]] = {}
         if job.failed_steps is not None:
             self._allow_more(job.failed_steps, job.failed_passes or 0)
 
@@ -64,6 +69,8 @@ class Probe:
         self._watch_optimizers()
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
+        if self._reference is not None:
+            self._reference.install()
         self._events.write(
             "start", torch=torch.__version__, python=sys.version.split()[0], cuda=torch.cuda.is_available()
         )
@@ -95,24 +102,26 @@ class Probe:
             retain = args[at] if len(args) > at else kwargs.get("retain_graph")
             create = args[at + 1] if len(args) > at + 1 else kwargs.get("create_graph")
             keeps = bool(create if retain is None else retain)
-            state = self._quietly(self._before_pass)(tensors, kind, keeps) or {}
+            walked = walk(roots_of(tensors))
+            state = self._quietly(self._before_pass)(tensors, walked, kind, keeps) or {}
             failure: BaseException | None = None
             self._inside.depth = 1
             try:
+                if self._reference is not None:
+                    return self._reference.run_pass(original, kind, args, kwargs, walked, self._steps)
                 return original(*args, **kwargs)
             except BaseException as error:
                 failure = error
                 raise
             finally:
                 self._inside.depth = 0
-                self._quietly(self._after_pass)(state, failure)
+                self._quietly(self._after_pass)(state, walked, keeps, failure)
 
         return watched
 
-    def _before_pass(self, tensors: Any, kind: str, keeps: bool) -> dict[str, Any]:
+    def _before_pass(self, tensors: Any, walked: Walk, kind: str, keeps: bool) -> dict[str, Any]:
         for optimizer in list(self._optimizers):
             self._members(optimizer)
-        walked = walk(roots_of(tensors))
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
         file, line = user_place(self._job.root)
         self._passes += 1
@@ -125,19 +134,17 @@ class Probe:
             "line": line,
             "keeps": keeps,
             "walked": len(walked.nodes),
-            "again": count_marked(walked.nodes, WALKED),
+            "past": count_past(walked.nodes, self._steps),
             "reached": sorted({tracked.index for tracked in reached}),
             "random": random_state(),
             "state": self._state(),
-            "nodes": walked.nodes,
         }
 
-    def _after_pass(self, state: dict[str, Any], failure: BaseException | None) -> None:
-        nodes = state.pop("nodes", [])
-        mark(nodes, WALKED)
-        if failure is None and not state.get("keeps"):
-            mark(nodes, SPENT)
-        nodes.clear()
+    def _after_pass(self, state: dict[str, Any], walked: Walk, keeps: bool, failure: BaseException | None) -> None:
+        mark(walked.nodes, WALKED, self._steps)
+        if failure is None and not keeps:
+            mark(walked.nodes, SPENT, self._steps)
+        walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
         reached = set(state.get("reached", ()))
         gradients = {
             tracked.index: norm(tensor.grad)
@@ -150,6 +157,8 @@ class Probe:
             **state,
             gradients=gradients,
             live=vars(live) if live else None,
+            # Weights that are updated by hand are compared pass by pass.
+            **(self._sketches([t.index for t in self._parameters if t.index in reached]) if not self._made else {}),
             error={"type": type(failure).__name__, "message": str(failure)} if failure else None,
         )
         if failure is not None and self._stop_at is None:
@@ -165,6 +174,24 @@ class Probe:
             for tracked in self._parameters
             if (comparable or not tracked.in_optimizer) and (tensor := tracked.tensor) is not None
         }
+
+    def _sketches(self, indices: list[int]) -> dict[str, dict[int, list[float]]]:
+        """Sketches of the present gradients, and of their sound part where it differs, while they are compared."""
+        start = self._job.compare_from
+        done = self._steps if self._made else self._passes
+        if start is None or not start <= done <= start + COMPARED * max(1, self._made):
+            return {}
+        whole: dict[int, list[float]] = {}
+        sound: dict[int, list[float]] = {}
+        for tracked in self._parameters:
+            tensor = tracked.tensor
+            if tracked.index not in indices or tensor is None or tensor.grad is None:
+                continue
+            whole[tracked.index] = sketch(tensor.grad)
+            faulty = self._reference.faulty_part(tracked.index) if self._reference is not None else None
+            if faulty is not None:
+                sound[tracked.index] = sketch(tensor.grad - faulty)
+        return {"sketches": whole, "sound": sound}
 
     def _track(self, leaf: torch.Tensor) -> Any:
         return self._parameters.find(leaf) or self._parameters.add_leaf(leaf)
@@ -200,13 +227,14 @@ class Probe:
     def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
         members = self._members(optimizer)
         values = {index: tensor.detach().clone() for index, tensor in members}
-        self._before[self._register(optimizer)] = values, gradient_norms(members)
+        sketches = self._sketches([index for index, _ in members])
+        self._before[self._register(optimizer)] = values, gradient_norms(members), sketches
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
         members = self._members(optimizer)
         number = self._register(optimizer)
-        values, gradients = self._before.pop(number, ({}, {}))
+        values, gradients, sketches = self._before.pop(number, ({}, {}, {}))
         self._events.write(
             "step",
             number=self._steps,
@@ -217,6 +245,7 @@ class Probe:
             moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
             state=self._state(),
             live=vars(self._meter.measure()),
+            **sketches,
         )
         if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):
             self.finish("stopped", None)

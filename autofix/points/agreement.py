@@ -1,0 +1,148 @@
+"""Point 3: up to the failure, the patched run is the original one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from autofix.points.base import Point, Verdict, count, listed, matching, point
+from autofix.record import Outcome, Pass, RunRecord
+
+ROUNDING = 1e-5
+"""Relative difference up to which two losses or norms count as equal although their bits differ."""
+
+
+def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
+    """Up to the failing backward, losses and parameters are those of the original, bit for bit.
+
+    A patch may run one pass over the sum of several losses, or arrange the passes within the step that failed in
+    another order.  Then what is compared is what every completed optimizer step left behind.  Where the original kept
+    its graphs and so reached back into an earlier pass's graph *before* the pass that failed, a right patch differs
+    from there on: then the runs are compared up to the first pass that reached back.
+    """
+    failure = before.failure
+    assert failure is not None
+    if not after.passes and after.outcome is Outcome.NOT_STARTED:
+        return point(3, Verdict.NOT_PROVED, "the patched script did not run")
+    whole = compare_until(before, after, failure.passes, failure.steps)
+    if whole.verdict is Verdict.PASSED:
+        return whole
+    onset = next((p for p in before.passes[: failure.passes] if p.past), None)
+    if onset is None:
+        return whole
+    part = compare_until(before, after, onset.number - 1, onset.step)
+    if part.verdict is not Verdict.PASSED:
+        return whole
+    until = f"until backward pass {onset.number}, the first to walk into an earlier step's graph"
+    return replace(part, detail=f"{part.detail}, {until}", figures={**part.figures, "until_pass": onset.number})
+
+
+def compare_until(before: RunRecord, after: RunRecord, passes: int, steps: int) -> Point:
+    """Compare the two runs over the first *passes* and *steps* of the original."""
+    wanted = [p for p in before.passes[:passes] if p.error is None and p.kind == "backward"]
+    seen = [p for p in after.passes if p.error is None and p.kind == "backward"]
+    figures: dict[str, Any] = {"steps": steps, "passes": len(wanted)}
+    completed = [p for p in wanted if p.step < steps]
+    how = ""
+    worst = first_difference(wanted, seen)
+    if worst is not None and worst >= len(completed):
+        worst, how = None, "; the passes of the step that failed are arranged differently"
+    if worst is not None and is_subsequence(completed, seen):
+        worst, how = None, "; other passes run between them"
+    if worst is not None and merged(completed, seen, steps):
+        worst, how = None, "; one pass over the sum of the losses takes the place of several"
+    if worst is not None:
+        here, there = wanted[worst], seen[worst] if worst < len(seen) else None
+        if there is None:
+            return point(3, Verdict.FAILED, f"backward pass {worst + 1} of the original is not there", **figures)
+        figures |= {"pass": worst + 1, "original": sum(here.losses), "patched": sum(there.losses)}
+        if here.random != there.random:
+            detail = f"the patched script draws random numbers in another order before backward pass {worst + 1}"
+            return point(3, Verdict.NOT_PROVED, f"{detail}, so that the runs cannot be compared", **figures)
+        detail = f"the loss of backward pass {worst + 1} is {sum(there.losses):.6g} instead of {sum(here.losses):.6g}"
+        return point(3, Verdict.FAILED, detail, **figures)
+    exact, where = compare_parameters(before, after, passes, steps)
+    if where:
+        return point(3, Verdict.FAILED, where, **figures)
+    bits = exact and {p.losses for p in completed} <= {p.losses for p in seen}
+    figures["bit_equal"] = bits
+    what = f"{count(len(wanted), 'loss')} and {count(len(before.parameters), 'parameter')}"
+    until = f"over {count(steps, 'step')}" if steps else "before the first step"
+    equal = "bit-equal" if bits else "equal up to rounding"
+    return point(3, Verdict.PASSED, f"{what} {equal} {until}{how}", **figures)
+
+
+def not_deterministic(same: Point) -> Point:
+    detail = "the original does not repeat itself with the same seed, so that the runs cannot be compared"
+    return replace(same, verdict=Verdict.NOT_PROVED, detail=detail)
+
+
+def close(a: float, b: float, tolerance: float = ROUNDING) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=tolerance, abs_tol=1e-12)
+
+
+def first_difference(wanted: Sequence[Pass], seen: Sequence[Pass]) -> int | None:
+    """The index of the first pass whose losses differ by more than rounding, or that is missing."""
+    for index, one in enumerate(wanted):
+        if index >= len(seen) or not same_losses(one, seen[index]):
+            return index
+    return None
+
+
+def is_subsequence(completed: Sequence[Pass], seen: Sequence[Pass]) -> bool:
+    """Whether every pass of the completed steps is there, in its order and its step, perhaps with others between."""
+    rest = iter(seen)
+    return bool(completed) and all(
+        any(one.step == other.step and same_losses(one, other) for other in rest) for one in completed
+    )
+
+
+def same_losses(one: Pass, other: Pass) -> bool:
+    pairs = zip(one.losses, other.losses, strict=False)
+    return len(one.losses) == len(other.losses) and all(close(a, b) for a, b in pairs)
+
+
+def merged(completed: Sequence[Pass], seen: Sequence[Pass], steps: int) -> bool:
+    """Whether in every completed step the patched run has fewer passes, over the same sum of losses."""
+    for step in range(steps):
+        ours = [sum(p.losses) for p in completed if p.step == step]
+        theirs = [sum(p.losses) for p in seen if p.step == step]
+        if not theirs or len(theirs) > len(ours) or not close(sum(ours), sum(theirs), 1e-4):
+            return False
+    return True
+
+
+def compare_parameters(before: RunRecord, after: RunRecord, passes: int, steps: int) -> tuple[bool, str]:
+    """Whether all parameters are bit-equal at the start and after each of the first *steps*, and where they are not."""
+    indices = matching(before, after)
+    if missing := [p.name for i, p in before.parameters.items() if i not in indices and p.optimizer is not None]:
+        return False, f"no longer among the parameters: {listed(missing)}"
+    moments = [("at the start", p.state, q.state) for p, q in zip(before.passes[:1], after.passes[:1], strict=False)]
+    moments += [
+        (f"after step {s.number}", s.state, t.state)
+        for s, t in zip(before.updates[:steps], after.updates, strict=False)
+    ]
+    if not before.optimizers:  # weights updated by hand: compare from pass to pass
+        pairs = zip(before.passes[: passes + 1], after.passes, strict=False)
+        moments += [(f"before backward pass {p.number}", p.state, q.state) for p, q in pairs]
+    exact = True
+    for number, (when, ours, theirs) in enumerate(moments):
+        names = [
+            before.parameters[i].name
+            for i, bits in ours.items()
+            if i in indices and theirs.get(indices[i], bits) != bits
+        ]
+        if names and not _moved_alike(before, after, indices, number):
+            return False, f"{when}, {listed(names)} differ{'s' if len(names) == 1 else ''} from the original"
+        exact = exact and not names
+    return exact, ""
+
+
+def _moved_alike(before: RunRecord, after: RunRecord, indices: dict[int, int], step: int) -> bool:
+    """Whether step number *step* (from 1) moved every parameter by the same distance, up to rounding."""
+    if not 1 <= step <= min(before.steps, after.steps):
+        return False
+    ours, theirs = before.updates[step - 1].moved, after.updates[step - 1].moved
+    return all(close(distance, theirs.get(indices[i], -1.0), 1e-3) for i, distance in ours.items() if i in indices)

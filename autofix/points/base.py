@@ -1,0 +1,68 @@
+"""The verdict on one point, and the words in which points are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from autofix.record import RunRecord
+
+
+class Verdict(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_PROVED = "not proved"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing that a patch must show: number and name as in the documentation, and the figures behind the verdict."""
+
+    number: int
+    name: str
+    verdict: Verdict
+    detail: str
+    figures: dict[str, Any] = field(default_factory=dict)
+    """Plain numbers, strings and lists, ready for JSON."""
+
+
+NAMES = {
+    1: "fails before",
+    2: "clean after",
+    3: "same until the failure",
+    4: "still trains",
+    5: "gradient",
+    6: "memory flat",
+}
+
+
+def point(number: int, verdict: Verdict, detail: str, **figures: Any) -> Point:
+    return Point(number, NAMES[number], verdict, detail, figures)
+
+
+def unproved(reason: str) -> tuple[Point, ...]:
+    """Points 2 to 6 of a patch that could not be compared with its original."""
+    return tuple(point(number, Verdict.NOT_PROVED, reason) for number in (2, 3, 4, 5, 6))
+
+
+def matching(before: RunRecord, after: RunRecord) -> dict[int, int]:
+    """Index in the original's record to index in the patched one's, for every parameter that both have."""
+    keys = {p.key: i for i, p in after.parameters.items()}
+    return {i: keys[p.key] for i, p in before.parameters.items() if p.key in keys}
+
+
+def count(number: int, word: str) -> str:
+    plural = {"loss": "losses", "backward pass": "backward passes"}.get(word, word + "s")
+    return f"{number} {word if number == 1 else plural}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def short(text: str, most: int = 160) -> str:
+    first = text.strip().splitlines()[0] if text.strip() else ""
+    return first if len(first) <= most else first[: most - 3] + "..."

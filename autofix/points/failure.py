@@ -1,0 +1,106 @@
+"""Points 1 and 2: the original fails with the error that is to be repaired, and the patched script is clean."""
+
+from __future__ import annotations
+
+import math
+
+from autofix.points.base import Point, Verdict, count, point, short
+from autofix.record import Failure, Outcome, RunRecord
+
+NOT_OURS = {
+    "ModuleNotFoundError": "a module is missing",
+    "ImportError": "a module is missing",
+    "FileNotFoundError": "a file is missing",
+    "ConnectionError": "the network is not there",
+    "URLError": "the network is not there",
+    "EOFError": "it waits for input",
+}
+"""Errors of the surroundings, by type: they say nothing of the tape."""
+NOT_OURS_MESSAGES = {
+    "Torch not compiled with CUDA": "there is no GPU",
+    "Found no NVIDIA driver": "there is no GPU",
+    "No CUDA GPUs are available": "there is no GPU",
+    "Attempting to deserialize object on a CUDA device": "there is no GPU",
+}
+
+
+def fails_before(before: RunRecord, expected_error: str) -> Point:
+    """The original raised the error that is to be repaired."""
+    failure = before.failure
+    seconds = round(before.seconds, 2)
+    if failure is None:
+        reason = {
+            Outcome.FINISHED: f"the original raised no error in {count(before.steps, 'step')}",
+            Outcome.STOPPED: f"the original raised no error in {count(before.steps, 'step')}",
+            Outcome.TIMED_OUT: f"the original raised no error within {before.seconds:.0f} s",
+            Outcome.DIED: "the original's process died without a word",
+            Outcome.NOT_STARTED: f"the original could not be run: {before.error.message if before.error else ''}",
+        }.get(before.outcome, before.outcome.value)
+        return point(1, Verdict.NOT_PROVED, reason, seconds=seconds)
+    error = failure.error
+    where = f"line {error.line}: " if error.line else ""
+    figures = {
+        "type": error.type,
+        "message": error.message,
+        "line": error.line,
+        "steps": failure.steps,
+        "passes": failure.passes,
+        "in_backward": failure.in_pass,
+        "seconds": seconds,
+    }
+    if reason := surroundings(failure):
+        return point(1, Verdict.NOT_PROVED, f"{reason}: {where}{error}", **figures)
+    if expected_error and expected_error not in error.message:
+        return point(1, Verdict.FAILED, f"another error than the one to be repaired: {where}{error}", **figures)
+    return point(1, Verdict.PASSED, f"{where}{short(str(error))}", **figures)
+
+
+def surroundings(failure: Failure) -> str:
+    """What is missing around the script, if that is why it failed; else empty."""
+    if failure.in_pass:
+        return ""
+    for piece, reason in NOT_OURS_MESSAGES.items():
+        if piece in failure.error.message:
+            return reason
+    return NOT_OURS.get(failure.error.type, "")
+
+
+def clean_after(before: RunRecord, after: RunRecord) -> Point:
+    """The patched script raises nothing, not even what it catches itself; its losses are finite; it gets further."""
+    failure = before.failure
+    assert failure is not None
+    losses = after.losses
+    figures = {
+        "outcome": after.outcome.value,
+        "steps": after.steps,
+        "passes": len(losses),
+        "first_loss": losses[0] if losses else None,
+        "last_loss": losses[-1] if losses else None,
+        "seconds": round(after.seconds, 2),
+    }
+    if again := after.failure:
+        where = f"line {again.error.line}: " if again.error.line else ""
+        if reason := surroundings(again):
+            return point(2, Verdict.NOT_PROVED, f"{reason}: {where}{short(str(again.error))}", **figures)
+        caught = "" if after.error else " (caught by the script)"
+        when = f" after {count(again.steps, 'step')}"
+        return point(2, Verdict.FAILED, f"{where}{short(str(again.error))}{caught}{when}", **figures)
+    for number, loss in enumerate(losses, 1):
+        if not math.isfinite(loss):
+            return point(2, Verdict.FAILED, f"the loss of backward pass {number} is {loss}", **figures)
+    if not after.complete:
+        reason = {
+            Outcome.TIMED_OUT: f"timed out after {after.seconds:.0f} s and {count(after.steps, 'step')}",
+            Outcome.DIED: f"the process died after {count(after.steps, 'step')}",
+            Outcome.NOT_STARTED: f"could not be run: {after.error.message if after.error else ''}",
+        }[after.outcome]
+        return point(2, Verdict.NOT_PROVED, reason, **figures)
+    further = len(after.passes) - failure.passes
+    if failure.in_pass and further <= 0 and after.steps <= failure.steps:
+        return point(2, Verdict.FAILED, "it ends without the backward pass that failed in the original", **figures)
+    if after.steps < failure.steps or (not failure.in_pass and further < 0):
+        return point(2, Verdict.FAILED, "it ends before the place where the original failed", **figures)
+    ended = "ran to its end" if after.outcome is Outcome.FINISHED else "ran on until it was stopped"
+    return point(
+        2, Verdict.PASSED, f"{ended}: {count(after.steps, 'step')}, {count(len(losses), 'backward pass')}", **figures
+    )

@@ -1,0 +1,79 @@
+"""Point 6: memory does not grow from step to step."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from autofix.points.base import Point, Verdict, count, point
+from autofix.record import RunRecord, Step
+
+
+def memory_flat(before: RunRecord, after: RunRecord) -> Point:
+    """Neither the graphs that are alive nor the part of the past that a pass walks grow from step to step.
+
+    Tensor bytes are reported and not judged: a list of results that the script itself keeps grows in a right patch,
+    too.  Graphs that are already used and that the script holds by values of its own (``losses.append(loss)``) are
+    named; they fail only where the original did not hold them.
+    """
+    failure = before.failure
+    assert failure is not None
+    if not after.passes:
+        return point(6, Verdict.NOT_PROVED, "the patched script ran no backward pass")
+    later = [s for s in after.updates if s.number > failure.steps]
+    lives = [[s.live for s in part] for part in series_of(later)]
+    lives = lives or [[p.live for p in after.passes[failure.passes :] if p.live is not None]]
+    longest = max((len(part) for part in lives), default=0)
+    figures: dict[str, Any] = {
+        "nodes": [live.nodes for part in lives for live in part],
+        "armed": [live.armed for part in lives for live in part],
+        "bytes": [live.bytes for part in lives for live in part],
+        "walked": [p.walked for p in after.passes[failure.passes :]],
+    }
+    for part in lives:
+        if rate := growth([live.armed for live in part]):
+            detail = f"{rate:.3g} graph nodes more at every step keep what they saved for a backward pass"
+            return point(6, Verdict.FAILED, detail, **figures)
+    for line in {p.line for p in after.passes}:
+        if rate := growth([p.walked for p in after.passes[failure.passes :] if p.line == line]):
+            detail = (
+                f"the backward pass in line {line} walks {rate:.3g} nodes more every time: the past is never let go"
+            )
+            return point(6, Verdict.FAILED, detail, **figures)
+    rates = [rate for part in lives if (rate := growth([live.nodes for live in part]))]
+    if rates and steady_in(before):
+        return point(6, Verdict.FAILED, f"{max(rates):.3g} graph nodes more at every step", **figures)
+    if rates:
+        detail = (
+            f"the script itself keeps {max(rates):.3g} used graph nodes more at every step, by values that it stores"
+        )
+        return point(6, Verdict.PASSED, detail, **figures)
+    if longest < 4:
+        return point(6, Verdict.PASSED, "the script ends before anything can add up", **figures)
+    return point(6, Verdict.PASSED, f"live graphs do not grow over {count(longest, 'step')}", **figures)
+
+
+def series_of(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """The steps of each optimizer apart, because an iteration's graph is alive at one and gone at another.
+
+    The first step of each is left out: state is created there.
+    """
+    for optimizer in sorted({s.optimizer for s in steps}):
+        yield [s for s in steps if s.optimizer == optimizer][1:]
+
+
+def growth(values: Sequence[int]) -> float:
+    """Mean increase of values that grow steadily (they never fall, and rise at half of the places), else 0."""
+    if len(values) < 4:
+        return 0.0
+    differences = [b - a for a, b in itertools.pairwise(values)]
+    if min(differences) < 0 or 2 * sum(1 for d in differences if d > 0) < len(differences):
+        return 0.0
+    return sum(differences) / len(differences)
+
+
+def steady_in(before: RunRecord) -> bool:
+    """Whether the original is known to have held no graphs: it made enough steps, and the nodes did not grow."""
+    parts = [[s.live.nodes for s in part] for part in series_of(before.updates)]
+    return any(len(part) >= 4 for part in parts) and not any(growth(part) for part in parts)
