@@ -85,8 +85,15 @@ class DetachCarried(Codemod):
         code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'))}"
         guarded = f"if {name} is not None:\n{tree.module.default_indent}{code}"
         places = list(self._places(fact, tree, carrier))
+        yield from self._inserted(fact, tree, name, [(code, *place) for place in places])
+        if form is Form.TENSOR:
+            yield from self._detach_read(fact, tree, name)
         # A guard against the None before the first iteration only where no place does without.
-        tries = [(code, *place) for place in places] + [(guarded, *place) for place in places if not place[1]]
+        yield from self._inserted(fact, tree, name, [(guarded, *place) for place in places if not place[1]])
+
+    def _inserted(
+        self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
+    ) -> Iterator[Candidate]:
         for written, statement, after, when in tries:
 
             def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
@@ -94,6 +101,24 @@ class DetachCarried(Codemod):
 
             for text, more in retain.variants(fact, tree, build):
                 yield Candidate(text, f"detach `{name}` {when}{more}")
+
+    def _detach_read(self, fact: StaleGraph | Overwritten, tree: Tree, name: str) -> Iterator[Candidate]:
+        """``beta * old`` becomes ``beta * old.detach()``."""
+        used = tree.expression(fact.used) if fact.used is not None else None
+        if isinstance(used, cst.BinaryOperation):
+            operands: list[cst.BaseExpression] = [used.left, used.right]
+        elif isinstance(used, cst.Call):
+            operands = [argument.value for argument in used.args]
+        else:
+            return
+        for operand in operands:
+            if tree.code(operand) == name:
+
+                def build(edit: Edit, node: cst.BaseExpression = operand) -> None:
+                    edit.change(node, detach)
+
+                for text, more in retain.variants(fact, tree, build):
+                    yield Candidate(text, f"read `{name}` without the graph{more}")
 
     def _places(
         self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier

@@ -75,15 +75,11 @@ class DetachStored(Codemod):
         assert isinstance(fact, (StaleGraph, Overwritten))
         if fact.kept is None:
             return
-        by_statement: dict[Span, list[Carrier]] = {}
-        for carrier in fact.carriers:
-            by_statement.setdefault(carrier.statement, []).append(carrier)
-        others = [span for span in reversed(by_statement) if span != fact.kept]
-        for span in (fact.kept, *others):
-            statement = tree.statement(span)
-            if is_store(statement):
-                yield from self._detach_at(fact, tree, by_statement.get(span, []))
-                yield from self._detach_after_pass(fact, tree, statement, by_statement.get(span, []))
+        carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
+        statement = tree.statement(fact.kept)
+        if is_store(statement):
+            yield from self._detach_at(fact, tree, carriers)
+            yield from self._detach_after_pass(fact, tree, statement, carriers)
 
     def _detach_at(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
         """Detach the expression that the statement stores."""

@@ -74,14 +74,9 @@ class GuardFeatures(Codemod):
         else:
             for statement in run[1:]:
                 edit.remove(statement)
-            lead = run[0].leading_lines
-            comments = [line for line in lead if line.comment is not None]
-            bare = list(lead)[: len(lead) - len(comments)] if comments == list(lead)[len(lead) - len(comments) :] else list(lead)
-            inside = run[0].with_changes(leading_lines=list(lead)[len(bare) :])
-            edit.change(
-                run[0],
-                lambda _: _with_body(guard.with_changes(leading_lines=bare), [inside, *run[1:]]),
-            )
+            headed = guard.with_changes(leading_lines=run[0].leading_lines)
+            inside = run[0].with_changes(leading_lines=[])
+            edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]]))
         text = edit.text()
         if not tree.imports_torch:
             text = _with_import(text)

@@ -9,13 +9,14 @@ from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, LegacyApi, Overwritten, StaleGraph
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewrite import Tree
+from codemods.tape.oracle import Path
 from codemods.tape.source import Source
 from codemods.tape.witness import Observation, observe
 
 _ROUNDS = 24
 """Facts repaired in one text, one after the other."""
-_TRIALS = 120
-"""Candidates read in one text."""
+_STEPS = 3_000_000
+"""Expressions and statements evaluated for all candidates of one text."""
 _DEPTH = 3
 """Mistakes that may come to light behind one another before a candidate is given up."""
 
@@ -48,31 +49,38 @@ class _Search:
     path: str
     codemods: list[type[Codemod]]
     rejected: frozenset[str] = frozenset()
-    trials: int = 0
+    steps: int = 0
     refused: dict[str, None] = field(default_factory=dict)
 
-    def observe(self, text: str) -> Observation | None:
-        self.trials += 1
-        try:
-            return observe(Source(text, self.path))
-        except SyntaxError:
-            return None
+    def observe(self, source: Source, only: Path | None = None) -> Observation:
+        seen = observe(source, only)
+        self.steps += seen.steps
+        return seen
 
     def repair(
         self, fact: Fact, text: str, seen: Observation, origin: str, start: Observation, depth: int
     ) -> tuple[str, Observation, list[Repair]] | None:
         """A text in which *fact* is repaired; *origin* and *start* are what nothing may be lost of."""
         tree = Tree(text)
+        path = seen.paths[seen.facts.index(fact)]
+        shown = _times(fact, self.observe(Source(text, self.path), path).facts)
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
             for candidate in _distinct(kind(_context(self.path)).candidates(fact, tree), {text, *self.rejected}):
-                if self.trials >= _TRIALS:
+                if self.steps >= _STEPS:
                     return None
-                after = self.observe(candidate.text)
-                if after is None:
+                try:
+                    source = Source(candidate.text, self.path)
+                except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue
+                # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
+                glimpse = self.observe(source, path)
+                if _still_there(fact, text, candidate.text, glimpse, shown):
+                    self._refuse(kind, candidate, "the mistake is still there")
+                    continue
+                after = self.observe(source)
                 verdict = judge(text, seen, candidate.text, after, fact, candidate.keeps)
                 done = Repair(fact, kind, candidate.remedy)
                 if verdict.stands:
@@ -101,6 +109,15 @@ class _Search:
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+
+
+def _times(fact: Fact, facts: Iterable[Fact], lines: LineMap | None = None) -> int:
+    """How often a fact's story is told."""
+    return sum(key_of(one, lines) == key_of(fact) for one in facts)
+
+
+def _still_there(fact: Fact, text: str, patched: str, glimpse: Observation, shown: int) -> bool:
+    return 0 < shown <= _times(fact, glimpse.facts, LineMap(text, patched))
 
 
 def _context(path: str) -> object:

@@ -7,6 +7,7 @@ gradient flow that was not stale is still walked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -78,9 +79,10 @@ def judge(
     if not after.complete:
         return Verdict(False, reason="the patched program is too large to be read in full")
     lines = LineMap(original, patched)
-    known = {key_of(one) for one in before.facts}
-    mapped = {key_of(one, lines): one for one in after.facts}
-    if key_of(fact) in mapped:
+    known = Counter(key_of(one) for one in before.facts)
+    mapped = [(key_of(one, lines), one) for one in after.facts]
+    left = Counter(key for key, _ in mapped)
+    if left[key_of(fact)] >= known[key_of(fact)]:
         return Verdict(False, reason="the mistake is still there")
     if after.crashes - before.crashes:
         return Verdict(False, reason="; ".join(sorted(after.crashes - before.crashes)))
@@ -89,7 +91,7 @@ def judge(
     lost = _lost(before, after, lines, keeps)
     if lost:
         return Verdict(False, reason=lost)
-    revealed = tuple(one for key, one in mapped.items() if key not in known)
+    revealed = tuple(one for key, one in mapped if left[key] > known[key])
     return Verdict(not revealed, revealed, "another mistake comes to light" if revealed else "")
 
 

@@ -180,8 +180,8 @@ class Edit(cst.CSTTransformer):
         super().__init__()
         self._tree = tree
         self._changes: dict[cst.CSTNode, list[Callable[[cst.CSTNode], cst.CSTNode]]] = {}
-        self._before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
-        self._after: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        self._before: dict[cst.CSTNode, list[Statement]] = {}
+        self._after: dict[cst.CSTNode, list[Statement]] = {}
         self._removed: set[cst.CSTNode] = set()
 
     def change(self, node: cst.CSTNode, how: Callable[[cst.CSTNode], cst.CSTNode]) -> Edit:
@@ -200,7 +200,7 @@ class Edit(cst.CSTTransformer):
         self._removed.add(statement)
         return self
 
-    def _parsed(self, code: str) -> cst.BaseStatement:
+    def _parsed(self, code: str) -> Statement:
         return cst.parse_statement(code, config=self._tree.module.config_for_parsing)
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> object:  # type: ignore[override]
@@ -212,9 +212,9 @@ class Edit(cst.CSTTransformer):
         before, after = self._before.get(original_node), self._after.get(original_node)
         if before:
             # The comment that introduces the statement introduces what now comes before it as well.
-            lead = node.leading_lines  # type: ignore[attr-defined]
-            before = [before[0].with_changes(leading_lines=lead), *before[1:]]
-            node = node.with_changes(leading_lines=[])
+            if not before[0].leading_lines:
+                before = [before[0].with_changes(leading_lines=node.leading_lines), *before[1:]]  # type: ignore[attr-defined]
+                node = node.with_changes(leading_lines=[])
         if before or after:
             return cst.FlattenSentinel([*(before or ()), node, *(after or ())])
         return node

@@ -78,14 +78,16 @@ class SeparateNetworks(Codemod):
         if tree.statement_of(made) is not kept or not tree.block_of(reader) or reader is kept:
             return
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
-        for value in _operands(made):
+        for value in (None, *_operands(made)):
 
-            def build(edit: Edit, shared: cst.BaseExpression = value, place: Statement = reader) -> None:
-                edit.change(shared, detach).insert_before(place, again)
+            def build(edit: Edit, shared: cst.BaseExpression | None = value, place: Statement = reader) -> None:
+                edit.insert_before(place, again)
+                if shared is not None:
+                    edit.change(shared, detach)
 
             for text, more in retain.variants(fact, tree, build):
-                remedy = f"the first loss takes `{tree.code(value)}` detached, the second a fresh `{fact.name}`{more}"
-                yield Candidate(text, remedy, Keeps.PARAMETERS)
+                first = f"the first loss takes `{tree.code(value)}` detached, " if value is not None else ""
+                yield Candidate(text, f"{first}the second loss takes a fresh `{fact.name}`{more}", Keeps.PARAMETERS)
 
     def _cut_first_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""

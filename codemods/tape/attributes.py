@@ -325,12 +325,14 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     slot = value.items.get(key)
     if slot is not None:
         return machine.read(slot, value)
+    slot = alias(machine, value, key)
+    if slot is not None:
+        return machine.read(slot, value)
     if value.default is not None:
         made = machine.call(value.default, [], {}, node)
         value.items[key] = Slot(made)
         return made
-    slot = alias(machine, value, key)
-    return machine.read(slot, value) if slot is not None else machine.unknown(("item", id(value), key))
+    return machine.unknown(("item", id(value), key))
 
 
 def alias(machine: Machine, value: Mapping, key: Hashable) -> Slot | None:

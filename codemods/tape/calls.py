@@ -55,7 +55,11 @@ def call(
         case Method():
             return call_method(machine, function, args, keywords, node)
         case Record():
-            slots = [machine.slot(value, "", None) for value in (*args, *keywords.values())]
+            written = _written(node)
+            slots = [
+                machine.slot(value, "", written[at] if at < len(written) else None)
+                for at, value in enumerate((*args, *keywords.values()))
+            ]
             return Sequence("tuple", slots, fields=function.fields)
         case Partial():
             return call(machine, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
@@ -69,6 +73,13 @@ def call(
         case Tensor():
             return machine.opaque("call", [function, *args, *keywords.values()], node)
     return machine.opaque("call", [*args, *keywords.values()], node)
+
+
+def _written(node: ast.expr) -> list[ast.expr]:
+    """The expressions written for a call's arguments, in order; none where some are unpacked."""
+    if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return []
+    return [*node.args, *(keyword.value for keyword in node.keywords)]
 
 
 def call_function(
@@ -150,10 +161,11 @@ def instantiate(
         for part in ancestor.node.body
         if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
     ]
-    for (name, default), value in zip(fields, args, strict=False):
-        instance.names[name] = machine.slot(value, name, None)
+    written = _written(node)
+    for at, ((name, _), value) in enumerate(zip(fields, args, strict=False)):
+        instance.names[name] = machine.slot(value, name, written[at] if at < len(written) else None)
     for name, value in keywords.items():
-        instance.names[name] = machine.slot(value, name, None)
+        instance.names[name] = machine.slot(value, name, python_calls.written_keyword(node, name))
     for name, default in fields:
         if name not in instance.names and default is not None:
             instance.names[name] = Slot(_default_of_field(machine, default, node))

@@ -139,10 +139,39 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return machine.opaque(name, [left, right], node)
     low, high = _bounds(kind, left, right)
-    found = machine.unknown((name, machine.key(left), machine.key(right)))
+    found = machine.unknown(_arithmetic_key(machine, name, left, right))
     if low is not None or high is not None:
         found = Unknown(found.key, low, high)
     return found
+
+
+def _arithmetic_key(machine: Machine, name: str, left: Value, right: Value) -> tuple[Any, ...]:
+    """The key of a result; sums and remainders of one counter in one form, so that equal conditions are seen to be equal.
+
+    ``(t + 1) % 5`` is ``("remainder", t, 1, 5)``, and so is ``(1 + t) % 5``.
+    """
+    if name == "add" and isinstance(right, Unknown) and isinstance(left, int):
+        left, right = right, left
+    if isinstance(left, Unknown) and isinstance(right, int):
+        base, offset = _offset(left.key)
+        if name in ("add", "sub"):
+            return ("plus", base, offset + (right if name == "add" else -right))
+        if name == "remainder" and right > 0:
+            return ("remainder", base, offset % right, right)
+    return (name, machine.key(left), machine.key(right))
+
+
+def _offset(key: Any) -> tuple[Any, int]:
+    return (key[1], key[2]) if isinstance(key, tuple) and len(key) == 3 and key[0] == "plus" else (key, 0)
+
+
+def _residue(left: Value, right: Value) -> tuple[Any, ...] | None:
+    """The key of ``(t + a) % k == c``, one for all ways to write it; None for another comparison."""
+    if isinstance(left, Unknown) and isinstance(right, int) and isinstance(left.key, tuple):
+        if len(left.key) == 4 and left.key[0] == "remainder":
+            _, base, offset, modulus = left.key
+            return ("residue", base, modulus, (right - offset) % modulus)
+    return None
 
 
 def _magnitude(value: Any) -> float:
@@ -227,6 +256,10 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value) -> 
     if decided is not None:
         return decided
     kind: type[ast.cmpop] = type(op)
+    residue = _residue(left, right)
+    if residue is not None and kind in (ast.Eq, ast.NotEq):
+        asked = machine.unknown(residue)
+        return negated(machine, asked) if kind is ast.NotEq else asked
     if kind is ast.NotEq:
         return negated(machine, machine.unknown(("Eq", machine.key(left), machine.key(right))))
     if kind is ast.GtE:

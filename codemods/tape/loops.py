@@ -90,6 +90,11 @@ def _number(machine: Machine, numbers: range, at: int, exact: bool) -> Value:
     return Unknown(("index", id(numbers), machine.new_instance(), at), low, high)
 
 
+def counter(machine: Machine, low: int) -> Unknown:
+    """A loop's counter of which only a lower bound is known."""
+    return Unknown(("index", "counter", machine.new_instance(), low), low)
+
+
 def _item_of_sequence(machine: Machine, value: Sequence, at: int) -> Value:
     if at < len(value.items):
         return machine.read(value.items[at], value)
@@ -132,7 +137,7 @@ def run_while(machine: Machine, node: ast.While) -> str:
     while True:
         with machine.iteration(node, instance, number, cut=True):
             condition = machine.eval(node.test)
-            if not machine.truth(condition, likely=True):
+            if not isinstance(condition, (Unknown, Tensor)) and not machine.truth(condition):
                 break
             signal = machine.run(node.body)
         if signal == "break":

@@ -113,8 +113,8 @@ class Machine:
     # Names of unknown things
 
     def fresh(self, *label: Hashable) -> Unknown:
-        """A value that is like no other."""
-        return Unknown((*label, next(self._fresh)))
+        """A value that is like no other.  Inside a loop it is another one in each iteration (see ``oracle.varies``)."""
+        return Unknown(("~" if self.loops else "new", *label, next(self._fresh)))
 
     def unknown(self, key: Hashable) -> Unknown:
         """The value with this key: asked twice, the same object."""
@@ -337,20 +337,18 @@ class Machine:
 
     # Control
 
-    def truth(self, value: Value, *, likely: bool = True) -> bool:
-        """Whether *value* is true on this path."""
+    def truth(self, value: Value, *, likely: bool = True, optional: bool = False) -> bool:
+        """Whether *value* is true on this path (see :meth:`Oracle.decide`)."""
         match value:
             case Unknown():
                 if value.low is not None and value.low > 0:
                     return True
                 key = value.key
                 while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-                    key, likely = key[1], not likely
-                    answer = self.oracle.decide(key, likely)
-                    return not answer
-                return self.oracle.decide(key, likely)
+                    return not self.oracle.decide(key[1], not likely)
+                return self.oracle.decide(key, likely, optional=optional)
             case Tensor():
-                return self.oracle.decide(("truth", next(self._fresh)), likely)
+                return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)
             case Sequence():
                 return bool(value.items) or (value.more and self.oracle.decide(("any", id(value)), likely))
             case Mapping():

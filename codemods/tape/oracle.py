@@ -2,42 +2,76 @@
 
 The interpreter follows one path at a time, so every value on it is definite.  A condition that cannot be computed is
 asked of the oracle: the same condition on the same values is answered alike for the whole path, so branches that belong
-together stay together.  Paths are enumerated breadth first, the likely one first, up to a limit.
+together stay together.  The likely path is followed first, then the one on which conditions that change from iteration
+to iteration are false, then alternatives of the likely path, one answer changed at a time, up to a limit.
+
+A switch that stays as it is for the whole program (``if args.truncate: h = h.detach()``) is never turned off only to see
+what happens: whoever wrote it set it.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+
+class Path(NamedTuple):
+    """A way through the program: the first answers, and what is said to all further questions."""
+
+    answers: tuple[bool, ...] = ()
+    sceptical: bool = False
+    """Whether conditions that change from iteration to iteration are answered with no."""
+
+
+class Asked(NamedTuple):
+    answer: bool
+    flips: bool
+    """Whether the opposite answer is worth a path of its own."""
 
 
 class Oracle:
     """Answers for one path: those prescribed, in order, then the likely answer to each new question."""
 
-    def __init__(self, prescribed: tuple[bool, ...] = ()) -> None:
-        self.prescribed = prescribed
-        self.answers: list[bool] = []
+    def __init__(self, path: Path = Path()) -> None:
+        self.path = path
+        self.asked: list[Asked] = []
         self._known: dict[Hashable, bool] = {}
 
-    def decide(self, key: Hashable, likely: bool) -> bool:
+    def decide(self, key: Hashable, likely: bool, *, optional: bool = False) -> bool:
+        """Whether the condition *key* holds.
+
+        ``optional`` marks a condition whose block is only skipped where it does not hold (``if`` without ``else``).
+        """
         known = self._known.get(key)
         if known is not None:
             return known
-        position = len(self.answers)
-        answer = self.prescribed[position] if position < len(self.prescribed) else likely
-        self.answers.append(answer)
+        position = len(self.asked)
+        changes = varies(key)
+        if position < len(self.path.answers):
+            answer = self.path.answers[position]
+        elif self.path.sceptical and changes and optional:
+            answer = False
+        else:
+            answer = likely
+        self.asked.append(Asked(answer, changes or not optional or not likely))
         self._known[key] = answer
         return answer
 
 
+def varies(key: Hashable) -> bool:
+    """Whether a condition is computed from something that changes from iteration to iteration."""
+    if isinstance(key, tuple):
+        return key[:1] in (("~",), ("index",), ("item",), ("count",)) or any(map(varies, key))
+    return False
+
+
 class Paths:
-    """Oracles for up to *limit* paths.  Call :meth:`explored` after each run so that its alternatives are tried."""
+    """Oracles for up to *limit* paths."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._queue: deque[tuple[bool, ...]] = deque([()])
-        self.exhausted = False
-        """Whether the program has no other paths than those that were run."""
+        self._queue: deque[Path] = deque([Path(), Path(sceptical=True)])
 
     def __iter__(self) -> Iterator[Oracle]:
         count = 0
@@ -45,6 +79,11 @@ class Paths:
             count += 1
             oracle = Oracle(self._queue.popleft())
             yield oracle
-            for position in range(len(oracle.prescribed), len(oracle.answers)):
-                self._queue.append((*oracle.answers[:position], not oracle.answers[position]))
-        self.exhausted = not self._queue
+            if count == 1 and not oracle.asked:
+                return
+            if oracle.path.sceptical:
+                continue
+            given = tuple(asked.answer for asked in oracle.asked)
+            for position in range(len(oracle.path.answers), len(given)):
+                if oracle.asked[position].flips:
+                    self._queue.append(Path((*given[:position], not given[position])))

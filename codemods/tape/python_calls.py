@@ -299,7 +299,7 @@ def call_container_method(
 ) -> Value:
     """``receiver.name(...)`` for a list, deque, set, dict or string."""
     if isinstance(receiver, Sequence):
-        return _sequence_method(machine, receiver, name, args, node)
+        return _sequence_method(machine, receiver, name, args, keywords, node)
     if isinstance(receiver, Mapping):
         return _mapping_method(machine, receiver, name, args, keywords, node)
     return _string_method(machine, receiver, name, args, node)
@@ -330,7 +330,24 @@ def _owner(node: ast.expr) -> str:
     return ast.unparse(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
 
 
-def _sequence_method(machine: Machine, receiver: Sequence, name: str, args: list[Value], node: ast.expr) -> Value:
+def _replaced(machine: Machine, receiver: Sequence, keywords: dict[str, Value], node: ast.expr) -> Sequence:
+    """A named tuple with some of its items replaced."""
+    changed = Sequence(receiver.kind, list(receiver.items), fields=receiver.fields)
+    for name, value in keywords.items():
+        if name in receiver.fields:
+            changed.items[receiver.fields.index(name)] = machine.slot(value, name, written_keyword(node, name))
+    return changed
+
+
+def written_keyword(node: ast.expr, name: str) -> ast.expr | None:
+    """The expression written for a keyword argument of a call."""
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    return next((keyword.value for keyword in keywords if keyword.arg == name), None)
+
+
+def _sequence_method(
+    machine: Machine, receiver: Sequence, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
     items = receiver.items
     match name:
         case "append" | "add" if args:
@@ -362,6 +379,8 @@ def _sequence_method(machine: Machine, receiver: Sequence, name: str, args: list
             items.reverse()
         case "sort" | "rotate":
             return None
+        case "_replace":
+            return _replaced(machine, receiver, keywords, node)
         case "index" | "count":
             return machine.fresh(name)
         case _:

@@ -138,10 +138,10 @@ def _return(machine: Machine, node: ast.Return) -> str:
 
 
 def _if(machine: Machine, node: ast.If) -> str:
-    likely = True
-    if not node.orelse and _only_leaves(node.body):
-        likely = False
-    return machine.run(node.body if machine.truth(machine.eval(node.test), likely=likely) else node.orelse)
+    leaves = not node.orelse and _only_leaves(node.body)
+    optional = not node.orelse and not leaves
+    holds = machine.truth(machine.eval(node.test), likely=not leaves, optional=optional)
+    return machine.run(node.body if holds else node.orelse)
 
 
 def _only_leaves(body: list[ast.stmt]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
+from codemods.tape.loops import LazyStream, Stream, counter
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     Bound,
@@ -69,6 +70,16 @@ def call_name(
     if path in ("sys.exit", "os._exit", "os.abort"):
         machine.exited = True
         return None
+    if path == "dataclasses.replace" and args and isinstance(args[0], Instance):
+        changed = Instance(args[0].cls, dict(args[0].names))
+        for name, value in keywords.items():
+            changed.names[name] = machine.slot(value, name, python_calls.written_keyword(node, name))
+        return changed
+    if path == "itertools.count":
+        start = args[0] if args and isinstance(args[0], int) else 0
+        return LazyStream(Stream(None, lambda at, exact: at + start if exact else counter(machine, at + start)))
+    if path == "itertools.islice" and args:
+        return args[0]
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(machine, args[0], node)
     if head == "random" and args and isinstance(args[0], Sequence):
@@ -309,8 +320,8 @@ def _or_unknown(machine: Machine, result: Tensor, values: list[Value]) -> Value:
 
 
 def _part(machine: Machine, whole: Tensor, node: ast.expr) -> Tensor:
-    """Another output of the same operation."""
-    return Tensor(Cell(node=whole.cell.node))
+    """Another output of the same operation: a node of its own over the operation's, saving nothing itself."""
+    return machine.operation("select", [whole], node)
 
 
 def _saved_by_module(machine: Machine, kind: str, leaf: Leaf | None, values: list[Value]) -> list[Saved]:

@@ -210,6 +210,8 @@ def form_of(value: Value) -> Form:
     if isinstance(value, Tensor):
         return Form.TENSOR
     if isinstance(value, Sequence):
+        if value.fields:
+            return Form.UNKNOWN
         if value.items and all(isinstance(slot.value, Tensor) for slot in value.items):
             return Form.TUPLE if value.kind == "tuple" else Form.LIST
         return Form.NESTED

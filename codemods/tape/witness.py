@@ -10,7 +10,7 @@ from codemods.facts import Carrier, Certainty, Fact, LegacyApi, Outer, Overwritt
 from codemods.tape import calls
 from codemods.tape.graph import Clobbered, Kept, Loops, Node, Pass, Stale, crossing, distance, useful_edges
 from codemods.tape.machine import GaveUp, Machine
-from codemods.tape.oracle import Paths
+from codemods.tape.oracle import Oracle, Path, Paths
 from codemods.tape.source import Site, Source
 from codemods.tape.values import Class, Function, Slot
 
@@ -41,11 +41,15 @@ class Observation:
     passes: frozenset[int] = frozenset()
     complete: bool = True
     """False where the program was too large for the budget."""
+    paths: tuple[Path, ...] = ()
+    """For each fact, the path that showed it first."""
+    steps: int = 0
+    """Expressions and statements evaluated, for budgets."""
 
 
 @dataclass
 class _Collected:
-    facts: dict[Fact, None] = field(default_factory=dict)
+    facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
     trained: set[tuple[int, str]] = field(default_factory=set)
     reached: set[tuple[int, str]] = field(default_factory=set)
@@ -55,13 +59,13 @@ class _Collected:
     complete: bool = True
 
 
-def observe(source: Source) -> Observation:
-    """Follow the program's paths and say what goes wrong on its tape."""
+def observe(source: Source, only: Path | None = None) -> Observation:
+    """Follow the program's paths, or *only* one of them, and say what goes wrong on its tape."""
     if "torch" not in source.text:
         return Observation()
     found = _Collected()
     steps = 0
-    for oracle in Paths(PATHS):
+    for oracle in Paths(PATHS) if only is None else [Oracle(only)]:
         machine = Machine(source, oracle)
         try:
             _execute(machine)
@@ -71,9 +75,9 @@ def observe(source: Source) -> Observation:
         steps += machine.steps_taken
         if steps > STEPS or not found.complete:
             break
-    facts = _without_echoes(found.facts)
+    facts = tuple(_without_echoes(found.facts))
     return Observation(
-        tuple(facts),
+        facts,
         frozenset(found.edges),
         frozenset(found.trained),
         frozenset(found.reached),
@@ -81,6 +85,8 @@ def observe(source: Source) -> Observation:
         frozenset(found.rootless),
         frozenset(found.passes),
         found.complete,
+        tuple(found.facts[fact] for fact in facts),
+        steps,
     )
 
 
@@ -116,12 +122,13 @@ def _entry_points(machine: Machine) -> Iterator[tuple[Function, Class | None]]:
 
 def _collect(machine: Machine, found: _Collected) -> None:
     tape = machine.tape
+    path = Path(tuple(asked.answer for asked in machine.oracle.asked), machine.oracle.path.sceptical)
     for stale in tape.stale:
-        found.facts.setdefault(_stale_fact(stale))
+        found.facts.setdefault(_stale_fact(stale), path)
     for clobbered in tape.clobbered:
-        found.facts.setdefault(_overwritten_fact(clobbered))
+        found.facts.setdefault(_overwritten_fact(clobbered), path)
     for (name, _), site in machine.legacy.items():
-        found.facts.setdefault(LegacyApi(call=site.span, name=name))
+        found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
     for one in tape.passes:
         line = one.site.node.lineno
@@ -234,7 +241,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
     )
 
 
-def _without_echoes(facts: dict[Fact, None]) -> Iterator[Fact]:
+def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:
     """Facts once each; a story told with less certainty gives way to the same one told with more."""
     for fact in facts:
         sure = replace(fact, certainty=Certainty.CERTAIN)
