@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from autofix import engine, files
@@ -55,8 +57,14 @@ def check(
     if len(paths) <= FEW or workers == 1:
         yield from map(examine, paths)
         return
-    with ProcessPoolExecutor(workers, initializer=leave_interrupts_to_the_parent) as pool:
-        yield from pool.map(examine, paths, chunksize=max(1, min(8, len(paths) // (4 * workers))))
+    # A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
+    context = get_context("fork" if sys.platform == "linux" else None)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=die_of_interrupts) as pool:
+        try:
+            yield from pool.map(examine, paths, chunksize=max(1, min(8, len(paths) // (4 * workers))))
+        except BaseException:  # an interrupt above all: leave at once, and not when the queue is empty
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def check_path(path: Path, *, select: Collection[str] | None, from_root: bool) -> Result | Problem:
@@ -85,5 +93,6 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def die_of_interrupts() -> None:
+    """Let Ctrl-C end a worker without a traceback of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

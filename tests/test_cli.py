@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -632,6 +634,34 @@ def test_colour_only_where_it_is_wanted(shell: Shell, monkeypatch: pytest.Monkey
     monkeypatch.setenv("NO_COLOR", "1")
     shell.run("check")
     assert "\x1b" not in shell.out
+
+
+SLEEPY = """
+import pathlib, time
+from autofix import cli, engine
+
+def analyse(*arguments, **options):
+    pathlib.Path("started").touch()
+    time.sleep(600)
+
+engine.analyse = analyse
+raise SystemExit(cli.main(["check", "."]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
+def test_an_interrupt_ends_many_workers_at_once(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.py").write_text(CLEAN)
+    command = [sys.executable, "-c", SLEEPY]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    options: dict[str, Any] = {"cwd": tmp_path, "env": environment, "start_new_session": True}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        while process.poll() is None and not (tmp_path / "started").exists():
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err.strip()) == (130, b"", b"")
 
 
 def spawn(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
