@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autofix.points.agreement import not_deterministic, same_until_failure
-from autofix.points.base import Point, Verdict, unproved
+from autofix.points.agreement import same_until_failure
+from autofix.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
 from autofix.points.memory import memory_flat
@@ -87,14 +87,16 @@ def prove(
     reference = reference or run_reference(original, limits, before)
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
-    if same.verdict is not Verdict.PASSED and not repeats(before, run_original(original, limits)):
-        same = not_deterministic(same)
+    gradients = gradient(before, reference, after, first_difference(before))
+    differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
+    if differs and not repeats(before, run_original(original, limits)):
+        same, gradients = not_deterministic(same), not_deterministic(gradients)
     points = (
         fails,
         clean_after(before, after),
         same,
         still_trains(before, after),
-        gradient(before, reference, after, first_difference(before)),
+        gradients,
         memory_flat(before, after),
     )
     return Certificate(points, before, after, reference)
@@ -123,4 +125,4 @@ def first_difference(before: RunRecord) -> int:
 
 def repeats(first: RunRecord, second: RunRecord) -> bool:
     """Whether two runs of one script did the same: if not, comparing it with a patched one shows nothing."""
-    return first.losses == second.losses and [u.state for u in first.updates] == [u.state for u in second.updates]
+    return [(p.losses, p.state) for p in first.passes] == [(p.losses, p.state) for p in second.passes]

@@ -144,6 +144,10 @@ class RunRecord:
     seconds: float = 0.0
     mistakes: tuple[str, ...] = ()
     """Tracebacks of the probe itself: gaps in the record."""
+    device: str = ""
+    """``cpu`` if what was written for a GPU ran on the CPU."""
+    open_ends: tuple[str, ...] = ()
+    """What the sandbox could not close off, in words."""
 
     @property
     def losses(self) -> tuple[float, ...]:
@@ -184,6 +188,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     parameters: dict[int, Parameter] = {}
     optimizers: list[str] = []
     mistakes: list[str] = []
+    device, open_ends = "", tuple[str, ...]()
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
     error: RunError | None = None
     for line in lines:
@@ -203,6 +208,10 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 optimizers.append(event["type"])
             case "mistake":
                 mistakes.append(event["traceback"])
+            case "start":
+                device = event["device"]
+            case "sandbox":
+                open_ends = tuple(event["open"])
             case "unable":
                 outcome, error = Outcome.NOT_STARTED, RunError("not started", event["reason"])
             case "end":
@@ -212,7 +221,17 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         # The pass knows its own line; the exception that ended the run knows the frames.
         passes[-1] = _with_error(passes[-1], error)
     return RunRecord(
-        outcome, error, tuple(passes), tuple(updates), parameters, tuple(optimizers), output, seconds, tuple(mistakes)
+        outcome=outcome,
+        error=error,
+        passes=tuple(passes),
+        updates=tuple(updates),
+        parameters=parameters,
+        optimizers=tuple(optimizers),
+        output=output,
+        seconds=seconds,
+        mistakes=tuple(mistakes),
+        device=device,
+        open_ends=open_ends,
     )
 
 

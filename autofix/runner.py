@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
+from autofix.launch import Ending, Launch, launch, server_for
 from autofix.record import RunRecord, not_started, parse
 from autofix.scratch import scratch_copy
-
-CHILD = Path(__file__).parent / "child"
-HEAD = TAIL = 32 * 1024
-"""Bytes of output that are kept from its beginning and from its end."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +43,18 @@ class Limits:
     timeout: float = 300.0
     """Wall-clock seconds for one run."""
     seed: int = 0
+    device: str = ""
+    """``cpu`` to run what was written for a GPU on the CPU."""
+    sandbox: bool = True
+    """Whether writing outside the scratch copy and the network are closed off (where the system can)."""
+    network: bool = False
+    """Whether the network stays open."""
+    writable: tuple[str, ...] = ()
+    """Folders outside the scratch copy that may be written to."""
+    memory: int = 0
+    """The most bytes of data for one process; 0 for four fifths of the machine's memory."""
+    warm: bool = True
+    """Whether runs are forked from one process that has imported torch, where the system can."""
 
 
 @dataclass(frozen=True)
@@ -67,107 +69,73 @@ class Bounds:
     """Whether the script is run on with all graphs kept."""
 
 
-@dataclass
-class Output:
-    """The beginning and the end of what a stream says, so that a script that prints without end costs nothing."""
-
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
-    lost: int = 0
-
-    def drain(self, stream: IO[bytes]) -> None:
-        while chunk := os.read(stream.fileno(), 65536):
-            room = HEAD - len(self.head)
-            self.head += chunk[:room]
-            self.tail += chunk[room:] if room > 0 else chunk
-            if len(self.tail) > 2 * TAIL:
-                self.lost += len(self.tail) - TAIL
-                del self.tail[:-TAIL]
-
-    def text(self) -> str:
-        gap = f"\n[... {self.lost} bytes left out ...]\n".encode() if self.lost else b""
-        return (bytes(self.head) + gap + bytes(self.tail)).decode(errors="replace")
-
-
 def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
     """Run *script* once.  Never raises for what the script does; the record says how it ended."""
     if script.text is None and not script.path.is_file():
         return not_started(f"there is no file {script.path}")
     with scratch_copy(script.folder, script.texts) as folder:
-        record = folder.parent / "record.jsonl"
+        scratch = folder.parent
+        temporary = scratch / "tmp"
+        temporary.mkdir()
+        record = scratch / "record.jsonl"
         job = {
             "script": str(folder / script.path.name),
             "root": str(folder),
             "record": str(record),
             "args": list(script.args),
             "seed": limits.seed,
-            "parent": os.getpid(),
             "more_steps": limits.steps,
             "failed_steps": bounds.failed_steps,
             "failed_passes": bounds.failed_passes,
             "compare_from": bounds.compare_from,
             "reference": bounds.reference,
+            "device": limits.device,
+            "sandbox": limits.sandbox,
+            "writable": [str(scratch), *limits.writable],
+            "network": limits.network,
+            "memory": limits.memory or default_memory(),
         }
-        return _execute(job, folder, record, limits)
+        what = Launch(limits.python, job, folder, scratch, environment(temporary), limits.timeout)
+        ending = launch(what, warm=limits.warm)
+        return _read(record, ending, limits)
 
 
-def _execute(job: dict[str, Any], folder: Path, record: Path, limits: Limits) -> RunRecord:
-    job_file = folder.parent / "job.json"
-    job_file.write_text(json.dumps(job), encoding="utf-8")
-    began = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            [limits.python, str(CHILD), str(job_file)],
-            cwd=folder,
-            env=environment(limits.seed),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return not_started(f"cannot start {limits.python}: {error.strerror}")
-    assert process.stdout is not None
-    output = Output()
-    reader = threading.Thread(target=output.drain, args=(process.stdout,), daemon=True)
-    reader.start()
-    timed_out = False
-    try:
-        process.wait(limits.timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    finally:
-        kill_group(process.pid)
-        process.wait()
-    reader.join(2.0)  # a process that left the group may hold the pipe open for ever
-    seconds = time.monotonic() - began
+def _read(record: Path, ending: Ending, limits: Limits) -> RunRecord:
+    """The record of a run that has ended."""
+    if ending.refused:
+        return not_started(ending.refused)
     try:
         lines = record.read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    result = parse(lines, output=output.text(), seconds=seconds, timed_out=timed_out)
-    if not lines and not timed_out:
-        return not_started(result.output.strip() or f"{limits.python} ended with code {process.returncode}")
-    return result
+    if not lines and not ending.timed_out:
+        return not_started(ending.output.strip() or f"{limits.python} ended with code {ending.code}")
+    return parse(lines, output=ending.output, seconds=ending.seconds, timed_out=ending.timed_out)
 
 
-def kill_group(leader: int) -> None:
-    """End every process of the group that *leader* leads."""
-    kill: Callable[[int, int], None] | None = getattr(os, "killpg", None)
+def warm_up(limits: Limits) -> None:
+    """Let the interpreter import torch while the caller does something else.  Returns at once."""
+    if limits.warm and hasattr(os, "fork"):
+        server_for(limits.python, environment(None))
+
+
+def default_memory() -> int:
+    """Four fifths of the machine's memory, so that a run that eats without end fails before the machine does."""
     try:
-        if kill is not None:
-            kill(leader, signal.SIGKILL)
-        else:
-            os.kill(leader, signal.SIGTERM)
-    except (ProcessLookupError, PermissionError):
-        pass
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
-def environment(seed: int) -> dict[str, str]:
-    """The caller's environment, with what makes a run repeatable, quiet and free of windows."""
+def environment(temporary: Path | None) -> dict[str, str]:
+    """The caller's environment, with what makes a run repeatable, quiet and free of windows.
+
+    ``temporary`` is the folder for temporary files; None leaves the system's.
+    """
     return {
         **os.environ,
-        "PYTHONHASHSEED": str(seed % 2**32),
+        **({"TMPDIR": str(temporary)} if temporary is not None else {}),
+        "PYTHONHASHSEED": "0",  # read when an interpreter starts, so the same for all that a server forks
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",  # a killed run has still said what it said
         "OMP_NUM_THREADS": "1",

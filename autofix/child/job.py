@@ -31,6 +31,15 @@ class Job:
     """Optimizer steps (passes, where there is no optimizer) after which gradients are recorded for comparison."""
     reference: bool = False
     """Whether the broken script is to run on with the gradients that its formulas mean."""
+    device: str = ""
+    """``cpu`` to map GPU devices to the CPU; empty to leave them."""
+    sandbox: bool = False
+    writable: tuple[str, ...] = ()
+    """Folders that the run may change, the scratch directory among them."""
+    network: bool = False
+    """Whether the run may use the network."""
+    memory: int = 0
+    """The most bytes of data for one process; 0 for no limit."""
 
 
 def read_job(text: str) -> Job:
@@ -39,5 +48,6 @@ def read_job(text: str) -> Job:
     known = {field.name for field in fields(Job)}
     if unknown := set(values) - known:
         raise ValueError(f"unknown keys in the job: {sorted(unknown)}")
-    values["args"] = tuple(values.get("args", ()))
+    for name in ("args", "writable"):
+        values[name] = tuple(values.get(name, ()))
     return Job(**values)

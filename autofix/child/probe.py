@@ -24,6 +24,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from . import device
 from .events import Events
 from .graph import SPENT, WALKED, Meter, Walk, count_past, mark, roots_of, walk
 from .job import Job
@@ -71,9 +72,9 @@ class Probe:
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         if self._reference is not None:
             self._reference.install()
-        self._events.write(
-            "start", torch=torch.__version__, python=sys.version.split()[0], cuda=torch.cuda.is_available()
-        )
+        if self._job.device == "cpu":
+            device.install(self._job.root)
+        self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
 
     def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
         """Close the record and end the process at once: what the script left running must not run on."""

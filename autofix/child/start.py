@@ -1,9 +1,10 @@
-"""The first steps of a child process: tie it to its parent, read the job, watch the run, leave."""
+"""The first steps of a child process: tie it to its parent, read the job, close the sandbox, watch the run, leave."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -15,14 +16,18 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Run the job whose file *arguments* names; never returns."""
+    """``JOB.json``: run that job; ``--serve DESCRIPTOR``: be the warm server on that socket.  Never returns."""
+    if arguments[0] == "--serve":
+        from .server import main as serve
+
+        serve(int(arguments[1]))
     with open(arguments[0], encoding="utf-8") as file:
         job = read_job(file.read())
-    die_with(job.parent)
+    end_with(job.parent)
     run(job)
 
 
-def die_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Ask the kernel to kill this process when *parent* ends.  Only Linux can."""
     if not parent or not sys.platform.startswith("linux"):
         return
@@ -37,7 +42,14 @@ def run(job: Job) -> NoReturn:
     from .stage import perform
 
     events = Events(job.record)
+    if job.sandbox:
+        from .sandbox import close
+
+        open_ends = close(job.writable, network=job.network, memory=job.memory)
+        events.write("sandbox", open=open_ends)
     try:
+        # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
+        importlib.import_module("torch._dynamo")
         from .probe import Probe
     except ImportError as error:
         # Without torch the script cannot train, but what it says of that is the user's to read.

@@ -74,11 +74,6 @@ def compare_until(before: RunRecord, after: RunRecord, passes: int, steps: int) 
     return point(3, Verdict.PASSED, f"{what} {equal} {until}{how}", **figures)
 
 
-def not_deterministic(same: Point) -> Point:
-    detail = "the original does not repeat itself with the same seed, so that the runs cannot be compared"
-    return replace(same, verdict=Verdict.NOT_PROVED, detail=detail)
-
-
 def close(a: float, b: float, tolerance: float = ROUNDING) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=tolerance, abs_tol=1e-12)
 

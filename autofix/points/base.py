@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -45,6 +45,11 @@ def point(number: int, verdict: Verdict, detail: str, **figures: Any) -> Point:
 def unproved(reason: str) -> tuple[Point, ...]:
     """Points 2 to 6 of a patch that could not be compared with its original."""
     return tuple(point(number, Verdict.NOT_PROVED, reason) for number in (2, 3, 4, 5, 6))
+
+
+def not_deterministic(one: Point) -> Point:
+    detail = "the original does not repeat itself with the same seed, so that the runs cannot be compared"
+    return replace(one, verdict=Verdict.NOT_PROVED, detail=detail)
 
 
 def matching(before: RunRecord, after: RunRecord) -> dict[int, int]:

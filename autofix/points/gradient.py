@@ -185,7 +185,7 @@ def common_factor(
 
 
 def drifts(ours: Moments, theirs: Moments, indices: Mapping[int, int]) -> int | None:
-    """The first parameter whose later gradients leave the reference although the first were exact; None if none does."""
+    """The first parameter whose later gradients leave the reference although its first was exact, if there is one."""
     for index, seen in ours.items():
         others = theirs.get(indices.get(index, -1), [])
         for (whole, _), (other, _) in zip(seen[1:], others[1:], strict=False):

@@ -1,0 +1,159 @@
+"""Closes off what a run may touch: no writing outside its scratch folder, no network, limits of memory and files.
+
+Writing is held back by Landlock (Linux 5.13 and later), the network by a seccomp filter that refuses internet
+sockets; both work without privileges, hold for all processes that the script starts, and cannot be taken back.  Where
+the kernel has them not, the run goes on without, and ``close`` says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import platform
+import resource
+import struct
+import sys
+from collections.abc import Sequence
+
+PR_SET_NO_NEW_PRIVS = 38
+PR_SET_SECCOMP = 22
+SECCOMP_MODE_FILTER = 2
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+LANDLOCK_RULE_PATH_BENEATH = 1
+LANDLOCK_CREATE_RULESET_VERSION = 1
+
+# include/uapi/linux/landlock.h
+WRITE_FILE, REMOVE_DIR, REMOVE_FILE = 1 << 1, 1 << 4, 1 << 5
+MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = (1 << bit for bit in range(6, 13))
+REFER, TRUNCATE = 1 << 13, 1 << 14
+CHANGES = (
+    WRITE_FILE | REMOVE_DIR | REMOVE_FILE
+    | MAKE_CHAR | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_BLOCK | MAKE_SYM
+)  # fmt: skip
+ON_FILES = WRITE_FILE | TRUNCATE
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+ACCELERATORS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri/*")
+SHARED_MEMORY = "/dev/shm"
+"""Data loader workers hand their tensors over in shared memory."""
+
+LARGEST_FILE = 4 * 2**30
+MOST_PROCESSES = 4096
+
+# include/uapi/linux/{filter,seccomp,audit}.h
+LD, JEQ, JGE, RET = 0x20, 0x15, 0x35, 0x06
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+ENETUNREACH, ENOSYS = 101, 38
+AF_UNIX, AF_NETLINK = 1, 16
+SYSTEM_CALLS = {  # machine: (audit architecture, socket, io_uring_setup, first number of a second table or 0)
+    "x86_64": (0xC000003E, 41, 425, 0x40000000),
+    "aarch64": (0xC00000B7, 198, 425, 0),
+}
+
+
+def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
+    """Restrict this process and all that it starts, for good.
+
+    ``writable`` are the folders that may be written to, ``network`` whether the network stays open, ``memory`` the most
+    bytes of data for one process (0 for no limit).  Returns what could not be closed, in words.
+    """
+    limit(memory)
+    if not sys.platform.startswith("linux"):
+        return ["writing and the network are not closed off: only Linux can"]
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return ["writing and the network are not closed off: the kernel refuses"]
+    open_ends = []
+    if reason := close_files(libc, writable):
+        open_ends.append(f"writing outside the scratch folder is not closed off: {reason}")
+    if not network and (reason := close_network(libc)):
+        open_ends.append(f"the network is not closed off: {reason}")
+    return open_ends
+
+
+def limit(memory: int) -> None:
+    """Limits of memory, file size and processes, never above those that hold already."""
+    lower(resource.RLIMIT_CORE, 0)
+    lower(resource.RLIMIT_FSIZE, LARGEST_FILE)
+    lower(resource.RLIMIT_NPROC, MOST_PROCESSES)
+    if memory:
+        lower(resource.RLIMIT_DATA, memory)
+
+
+def lower(kind: int, value: int) -> None:
+    soft, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY and hard <= value:
+        return
+    soft = value if soft == resource.RLIM_INFINITY else min(soft, value)
+    resource.setrlimit(kind, (soft, value))
+
+
+def close_files(libc: ctypes.CDLL, writable: Sequence[str]) -> str:
+    """Forbid every change outside of *writable*, of shared memory and of harmless devices.  Returns why not, if not."""
+    version = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION)
+    if version < 1:
+        return "this kernel has no Landlock"
+    handled = CHANGES | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
+    attributes = ctypes.create_string_buffer(struct.pack("=Q", handled))
+    ruleset = libc.syscall(LANDLOCK_CREATE_RULESET, attributes, 8, 0)
+    if ruleset < 0:
+        return os.strerror(ctypes.get_errno())
+    try:
+        for folder in (*writable, SHARED_MEMORY):
+            allow(libc, ruleset, folder, handled)
+        for pattern in (*DEVICES, *ACCELERATORS):
+            for device in glob.glob(pattern):
+                allow(libc, ruleset, device, handled & ON_FILES)
+        if libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0:
+            return os.strerror(ctypes.get_errno())
+    finally:
+        os.close(ruleset)
+    return ""
+
+
+def allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+    """Let *path*, and what lies beneath it, be changed."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not os.path.isdir(path):
+            rights &= ON_FILES
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, descriptor))
+        libc.syscall(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+    finally:
+        os.close(descriptor)
+
+
+def close_network(libc: ctypes.CDLL) -> str:
+    """Let no process open an internet socket: ``socket`` fails as it does without a network.  Returns why not, if not."""
+    if platform.machine() not in SYSTEM_CALLS:
+        return f"unknown machine {platform.machine()}"
+    architecture, socket_call, ring_call, second_table = SYSTEM_CALLS[platform.machine()]
+    refuse_network, refuse_call = REFUSE | ENETUNREACH, REFUSE | ENOSYS
+    # The system call's number lies at offset 0 of the data, the architecture at 4, the first argument at 16.
+    steps = [
+        (LD, 0, 0, 4),
+        (JEQ, 1, 0, architecture),
+        (RET, 0, 0, refuse_call),  # a foreign instruction set has numbers of its own
+        (LD, 0, 0, 0),
+        (JGE, 0, 1, second_table or 0xFFFFFFFF),
+        (RET, 0, 0, refuse_call),
+        (JEQ, 0, 1, ring_call),  # io_uring opens sockets behind the filter's back
+        (RET, 0, 0, refuse_call),
+        (JEQ, 1, 0, socket_call),
+        (RET, 0, 0, ALLOW),
+        (LD, 0, 0, 16),
+        (JEQ, 1, 0, AF_UNIX),
+        (JEQ, 0, 1, AF_NETLINK),
+        (RET, 0, 0, ALLOW),
+        (RET, 0, 0, refuse_network),
+    ]
+    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    instructions = ctypes.create_string_buffer(code)
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(instructions)))
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0:
+        return os.strerror(ctypes.get_errno())
+    return ""

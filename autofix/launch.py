@@ -1,0 +1,254 @@
+"""Starts child processes: from a warm server that forks one for each run, or afresh where that cannot be."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHILD = Path(__file__).parent / "child"
+HEAD = TAIL = 32 * 1024
+"""Bytes of output that are kept from its beginning and from its end."""
+START = 120.0
+"""Seconds that an interpreter may take to import torch."""
+
+
+@dataclass
+class Output:
+    """The beginning and the end of what a stream says, so that a script that prints without end costs nothing."""
+
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+    lost: int = 0
+
+    def drain(self, descriptor: int) -> None:
+        """Read until the stream ends, and close it."""
+        with open(descriptor, "rb", buffering=0) as stream:
+            while chunk := stream.read(65536):
+                room = HEAD - len(self.head)
+                self.head += chunk[:room]
+                self.tail += chunk[room:] if room > 0 else chunk
+                if len(self.tail) > 2 * TAIL:
+                    self.lost += len(self.tail) - TAIL
+                    del self.tail[:-TAIL]
+
+    def text(self) -> str:
+        gap = f"\n[... {self.lost} bytes left out ...]\n".encode() if self.lost else b""
+        return (bytes(self.head) + gap + bytes(self.tail)).decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start: the job as the child reads it, where, and with what surroundings."""
+
+    python: str
+    job: Mapping[str, Any]
+    folder: Path
+    """The working directory, inside ``scratch``."""
+    scratch: Path
+    """Removed by whoever is left when the caller is killed."""
+    environment: Mapping[str, str]
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a child ended: its output, the seconds that it took, and its exit code, or why it could not be started."""
+
+    output: str
+    seconds: float
+    code: int | None
+    timed_out: bool = False
+    refused: str = ""
+
+
+def launch(what: Launch, *, warm: bool) -> Ending:
+    """Run one child to its end, or kill it when its time is up."""
+    if warm and hasattr(os, "fork") and hasattr(socket, "send_fds"):
+        server = server_for(what.python, what.environment)
+        ending = server.launch(what) if server is not None else None
+        if ending is not None:
+            return ending
+    return launch_fresh(what)
+
+
+def launch_fresh(what: Launch) -> Ending:
+    """Start a new interpreter for one run."""
+    job_file = what.scratch / "job.json"
+    job_file.write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
+    began = time.monotonic()
+    reading, writing = os.pipe()
+    output, reader = collect(reading)
+    try:
+        process = subprocess.Popen(
+            [what.python, str(CHILD), str(job_file)],
+            cwd=what.folder,
+            env=dict(what.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Ending("", 0.0, None, refused=f"cannot start {what.python}: {error.strerror}")
+    finally:
+        os.close(writing)
+    timed_out = False
+    try:
+        process.wait(what.timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:
+        kill_group(process.pid)
+        process.wait()
+    reader.join(2.0)  # a process that left the group may hold the pipe open for ever
+    return Ending(output.text(), time.monotonic() - began, process.returncode, timed_out)
+
+
+def collect(descriptor: int) -> tuple[Output, threading.Thread]:
+    """Gather what comes from *descriptor* in a thread."""
+    output = Output()
+    reader = threading.Thread(target=output.drain, args=(descriptor,), daemon=True)
+    reader.start()
+    return output, reader
+
+
+def kill_group(leader: int) -> None:
+    """End every process of the group that *leader* leads."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(leader, signal.SIGKILL)
+        else:
+            os.kill(leader, signal.SIGTERM)
+
+
+class WarmServer:
+    """A running server (``child/server.py``) for one interpreter."""
+
+    def __init__(self, python: str, environment: Mapping[str, str]) -> None:
+        self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        self._ready = False
+        with theirs:
+            self._process = subprocess.Popen(
+                [python, str(CHILD), "--serve", str(theirs.fileno())],
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # an interrupt from the keyboard is ours to pass on
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the server and all that it runs."""
+        self._control.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def launch(self, what: Launch) -> Ending | None:
+        """Run one child; None if the server cannot, so that a fresh process must."""
+        request = {
+            "job": {**what.job, "parent": 0},
+            "folder": str(what.folder),
+            "scratch": str(what.scratch),
+            "environment": dict(what.environment),
+        }
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        output, reader = collect(reading)
+        try:
+            with ours:
+                with theirs:
+                    try:
+                        started = self._request(request, ours, theirs.fileno(), writing)
+                    finally:
+                        os.close(writing)
+                if not started:
+                    return None
+                return self._await(what, ours, int(started), output, reader)
+        finally:
+            reader.join(0.0)
+
+    def _request(self, request: Mapping[str, Any], ours: socket.socket, theirs: int, writing: int) -> str:
+        """Send the request and return the child's process number, or nothing if the server is gone."""
+        ours.settimeout(START)
+        try:
+            with self._lock:  # requests must not mix on the control channel
+                if not self._ready:
+                    self._control.settimeout(START)
+                    self._ready = self._control.recv(64) == b"ready\n"
+                    if not self._ready:
+                        return ""
+                message = json.dumps(request).encode() + b"\n"
+                sent = socket.send_fds(self._control, [message[:1]], [theirs, writing])
+                self._control.sendall(message[sent:])
+                word, _, number = ours.recv(64).decode().partition(" ")
+        except OSError:
+            return ""
+        return number.strip() if word == "started" else ""
+
+    def _await(
+        self, what: Launch, ours: socket.socket, process: int, output: Output, reader: threading.Thread
+    ) -> Ending:
+        began = time.monotonic()
+        ours.settimeout(what.timeout)
+        timed_out, answer = False, b""
+        try:
+            answer = ours.recv(64)
+        except TimeoutError:
+            timed_out = True
+        except OSError:
+            pass
+        finally:
+            if not answer:
+                kill_group(process)
+                ours.settimeout(10.0)
+                with contextlib.suppress(OSError):
+                    ours.recv(64)  # the server has reaped it: nothing writes to the scratch folder any more
+        reader.join(2.0)
+        code = int(answer.decode().split()[1]) if answer else None
+        return Ending(output.text(), time.monotonic() - began, code, timed_out)
+
+
+_servers: dict[str, WarmServer] = {}
+_servers_lock = threading.Lock()
+
+
+def server_for(python: str, environment: Mapping[str, str]) -> WarmServer | None:
+    """The server of an interpreter, started if there is none; None if it cannot be started."""
+    with _servers_lock:
+        server = _servers.get(python)
+        if server is None or not server.alive:
+            try:
+                server = WarmServer(python, environment)
+            except OSError:
+                return None
+            _servers[python] = server
+        return server
+
+
+@atexit.register
+def close_servers() -> None:
+    """End all servers.  They end by themselves, too, when this process is gone."""
+    with _servers_lock:
+        for server in _servers.values():
+            server.close()
+        _servers.clear()
