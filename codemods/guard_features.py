@@ -106,12 +106,29 @@ class GuardFeatures(Codemod):
             return
         for count in range(1, len(run) + 1):
             moved = run[-count:]
+            if _feeds_itself(moved, tree):
+                continue
             edit = Edit(tree)
             for statement in moved:
                 edit.remove(statement)
             codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
             yield Candidate(edit.text(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+
+
+def _feeds_itself(run: list[Statement], tree: Tree) -> bool:
+    """Whether the statements read what they themselves replace: run twice, they would compute something else."""
+    bound: set[str] = set()
+    for statement in run:
+        bound |= _targets(statement, tree)
+    assigned: set[str] = set()
+    for statement in run:
+        part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        value = part.value if isinstance(part, (cst.Assign, cst.AnnAssign)) else statement
+        if isinstance(part, cst.AugAssign) or (value is not None and tree.paths_in(value) & (bound - assigned)):
+            return True
+        assigned |= _targets(statement, tree)
+    return False
 
 
 def _comments(statement: Statement) -> list[cst.EmptyLine]:

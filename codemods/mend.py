@@ -67,6 +67,7 @@ class _Search:
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
+            best: tuple[str, Observation, list[Repair]] | None = None
             for candidate in _distinct(kind(_context(self.path)).candidates(fact, tree), {text, *self.rejected}):
                 if self.steps >= _STEPS:
                     return None
@@ -84,12 +85,17 @@ class _Search:
                 verdict = judge(text, seen, candidate.text, after, fact, candidate.keeps)
                 done = Repair(fact, kind, candidate.remedy)
                 if verdict.stands:
-                    return candidate.text, after, [done]
+                    best = best or (candidate.text, after, [done])
+                    if not _shares_pass(fact, after, text, candidate.text):
+                        return candidate.text, after, [done]
+                    continue
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
                     deeper = self.repair(verdict.revealed[0], candidate.text, after, origin, start, depth + 1)
                     if deeper is not None and self._holds(fact, origin, start, deeper, candidate.keeps):
-                        return deeper[0], deeper[1], [done, *deeper[2]]
+                        best = best or (deeper[0], deeper[1], [done, *deeper[2]])
+            if best is not None:
+                return best
         return None
 
     def _holds(
@@ -109,6 +115,18 @@ class _Search:
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+
+
+def _shares_pass(fact: Fact, after: Observation, text: str, patched: str) -> bool:
+    """Whether the pass that failed for *fact* still fails for another reason: a candidate that cures both is better."""
+    lines = LineMap(text, patched)
+    failed = {role.span.line for role in fact.roles() if role.name == "failed"}
+    return any(
+        lines.original(role.span.line) in failed
+        for one in after.facts
+        for role in one.roles()
+        if role.name == "failed"
+    )
 
 
 def _times(fact: Fact, facts: Iterable[Fact], lines: LineMap | None = None) -> int:

@@ -61,21 +61,30 @@ class SeparateNetworks(Codemod):
         for operand, other in ((used.left, used.right), (used.right, used.left)):
             if tree.code(operand) != fact.name:
                 continue
-            edit = Edit(tree).change(operand, detach)
             freed = tree.expression(fact.freed) if isinstance(fact, StaleGraph) else None
-            if isinstance(freed, cst.Call):
-                edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
-            yield Candidate(edit.text(), f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains", Keeps.PARAMETERS)
+            for keep in (False, True) if isinstance(freed, cst.Call) else (False,):
+                edit = Edit(tree).change(operand, detach)
+                if keep and isinstance(freed, cst.Call):
+                    edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
+                remedy = f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains"
+                yield Candidate(edit.text(), remedy, Keeps.PARAMETERS)
 
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
         assert fact.outer is not None
         kept = tree.statement(fact.kept) if fact.kept is not None else None
         reader = tree.statement_of(tree.expression(fact.outer.used))
-        made = tree.expression(fact.outer.made)
-        if not isinstance(kept, cst.SimpleStatementLine) or reader is None or not isinstance(made, cst.Call):
+        made = next(
+            (
+                call
+                for span in (fact.made if isinstance(fact, StaleGraph) else fact.saved, fact.outer.made)
+                if isinstance(call := tree.expression(span), cst.Call) and tree.statement_of(call) is kept
+            ),
+            None,
+        )
+        if not isinstance(kept, cst.SimpleStatementLine) or reader is None or made is None:
             return
-        if tree.statement_of(made) is not kept or not tree.block_of(reader) or reader is kept:
+        if not tree.block_of(reader) or reader is kept:
             return
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
         for value in (None, *_operands(made)):

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape.graph import Kept
 from codemods.tape.values import (
     Bound,
     Cell,
@@ -145,6 +144,10 @@ def plain(machine: Machine, value: Value) -> Value:
             return machine.unknown(("attr", value.receiver.key, value.name))
         if isinstance(value.receiver, (Instance, TorchModule)):
             return machine.unknown(("attr", id(value.receiver), value.name))
+        receiver = value.receiver
+        if isinstance(receiver, Tensor) and receiver.cell.node is not None and receiver.cell.node.opaque:
+            # An object made of tensors, such as a distribution: what it holds is on the same graph.
+            return machine.operation("select", [receiver], value.node)
     return value
 
 
@@ -422,12 +425,7 @@ def append(
     machine: Machine, receiver: Sequence, value: Value, name: str, expression: ast.expr | None, at: int | None = None
 ) -> None:
     """Add one item to a sequence; a ``deque`` with a limit drops its oldest."""
-    kept: Kept | None = machine.kept(value, name, expression)
-    if isinstance(value, (Sequence, Mapping)) and kept is not None:
-        value.kept = kept
-        slot = Slot(value)
-    else:
-        slot = Slot(value, kept)
+    slot = machine.slot(value, name, expression)
     if at is None or at >= len(receiver.items):
         receiver.items.append(slot)
     else:

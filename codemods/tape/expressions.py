@@ -216,7 +216,7 @@ def _bool_op(machine: Machine, node: ast.BoolOp) -> Value:
     value: Value = None
     for part in node.values:
         value = machine.eval(part)
-        if part is node.values[-1] or machine.truth(value) == wanted:
+        if part is node.values[-1] or machine.truth(value, optional=True) == wanted:
             return value
     return value
 

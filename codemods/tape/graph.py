@@ -114,6 +114,9 @@ class Node:
     """Whether it saves a tensor at all: a second walk over a node that saves none raises nothing."""
     saved: tuple[Saved, ...] = ()
     opaque: bool = False
+    """Whether it stands for a model whose source was not read."""
+    doubtful: bool = False
+    """Whether it stands for a call of which it is not even known that its result carries the arguments' graph."""
     leaf: Leaf | None = None
     stack: tuple[Site, ...] = ()
     """The calls of the program's own functions that it was made in, outermost first."""
@@ -214,23 +217,34 @@ class Tape:
         wanted = _leading_to(inputs, roots) if inputs is not None else None
         walked: list[Node] = []
         parents: dict[int, tuple[Node | None, tuple[Kept, ...]]] = {}
-        pending: list[tuple[Node, Node | None, tuple[Kept, ...], Stale | None]] = []
+        sure: dict[int, bool] = {}
+        # The last item of an entry: whether the way to the node is certain; the one before, whether the loss must come
+        # this way, since a loss that can be sent backward has a graph.
+        pending: list[tuple[Node, Node | None, tuple[Kept, ...], Stale | None, bool, bool]] = []
+        roots = list(roots)
         for root in roots:
-            pending.append((root.node, None, root.via, None))
+            pending.append((root.node, None, root.via, None, len(roots) == 1, True))
         found: dict[tuple[int, int], Stale] = {}
         while pending:
-            node, reader, via, entry = pending.pop()
+            node, reader, via, entry, forced, certain = pending.pop()
+            certain = certain and (forced or not node.doubtful)
             if wanted is not None and id(node) not in wanted:
                 continue
             if node.consumed is not None:
                 if entry is None:
                     entry = Stale(reader, node, via, node.consumed, current)
-                if node.saves:
+                if node.saves and certain:
                     found.setdefault((id(entry.reader), id(entry.node)), entry)
-            if id(node) in parents:
+            if id(node) in parents and (certain <= sure[id(node)]):
                 continue
+            again = id(node) in parents
             parents[id(node)] = (reader, via)
-            self._check_saved(node, parents, current)
+            sure[id(node)] = certain
+            if certain:
+                self._check_saved(node, parents, current)
+            if again:
+                pending.extend((o.node, node, o.via, entry, False, certain) for o in node.operands)
+                continue
             if node.leaf is not None:
                 current.reached.add(node.leaf)
                 if accumulate:
@@ -241,7 +255,7 @@ class Tape:
                 current.old.add(id(node))
             for operand in node.operands:
                 current.edges.append((node, operand.node))
-                pending.append((operand.node, node, operand.via, entry))
+                pending.append((operand.node, node, operand.via, entry, forced and len(node.operands) == 1, certain))
         for one in found.values():
             node, reader, via = _entry(one.node, one.reader, one.via, current, parents)
             self.stale.append(one._replace(node=node, reader=reader, via=via, walked=one.node.consumer))

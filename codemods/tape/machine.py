@@ -14,6 +14,7 @@ from codemods.tape.oracle import Oracle
 from codemods.tape.saves import saves_of
 from codemods.tape.source import Site, Source
 from codemods.tape.values import (
+    NAMES_PER_VALUE,
     Cell,
     Function,
     Instance,
@@ -152,7 +153,7 @@ class Machine:
     def slot(self, value: Value, name: str, expression: ast.expr | None) -> Slot:
         kept = self.kept(value, name, expression)
         if isinstance(value, (Sequence, Mapping)) and kept is not None:
-            value.kept = kept
+            value.kept = (*value.kept[-NAMES_PER_VALUE:], kept)
             return Slot(value)
         return Slot(value, kept)
 
@@ -160,8 +161,8 @@ class Machine:
         value = slot.value
         if isinstance(value, Tensor) and value.cell.node is not None:
             value = value.through(slot.kept)
-            if container is not None and container.kept is not None:
-                value = value.through(container.kept)
+            for kept in container.kept if container is not None else ():
+                value = value.through(kept)
         return value
 
     # Tensors
@@ -271,14 +272,29 @@ class Machine:
                     saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version, tensor.cell.leaf))
         return bool(wanted), saved
 
-    def opaque(self, label: Hashable, args: Iterable[Value], node: ast.expr, leaf: Leaf | None = None) -> Value:
-        """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown."""
+    def opaque(
+        self,
+        label: Hashable,
+        args: Iterable[Value],
+        node: ast.expr,
+        leaf: Leaf | None = None,
+        *,
+        differentiable: bool = False,
+    ) -> Value:
+        """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
+
+        ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the call
+        is known to be ``differentiable``.
+        """
         values = list(args)
         leaves = [leaf] if leaf is not None else []
         for value in values:
             leaves.extend(known for known in self.leaves_of(value))
         if self.operands(*values) or (leaf is not None and self.grad):
-            return self.operation("call", values, node, leaves=leaves, opaque=True)
+            made = self.operation("call", values, node, leaves=leaves, opaque=True)
+            if made.cell.node is not None:
+                made.cell.node.doubtful = leaf is None and not differentiable
+            return made
         return self.fresh("call", label)
 
     def detached(self, tensor: Tensor, *, own_version: bool = False) -> Tensor:
@@ -345,7 +361,7 @@ class Machine:
                     return True
                 key = value.key
                 while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-                    return not self.oracle.decide(key[1], not likely)
+                    return not self.oracle.decide(key[1], not likely, optional=optional, sceptical=True)
                 return self.oracle.decide(key, likely, optional=optional)
             case Tensor():
                 return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)

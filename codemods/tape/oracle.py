@@ -38,10 +38,11 @@ class Oracle:
         self.asked: list[Asked] = []
         self._known: dict[Hashable, bool] = {}
 
-    def decide(self, key: Hashable, likely: bool, *, optional: bool = False) -> bool:
+    def decide(self, key: Hashable, likely: bool, *, optional: bool = False, sceptical: bool = False) -> bool:
         """Whether the condition *key* holds.
 
-        ``optional`` marks a condition whose block is only skipped where it does not hold (``if`` without ``else``).
+        ``optional`` marks a condition whose block is only skipped where it does not hold (``if`` without ``else``);
+        ``sceptical`` is the answer that skips it.
         """
         known = self._known.get(key)
         if known is not None:
@@ -51,7 +52,7 @@ class Oracle:
         if position < len(self.path.answers):
             answer = self.path.answers[position]
         elif self.path.sceptical and changes and optional:
-            answer = False
+            answer = sceptical
         else:
             answer = likely
         self.asked.append(Asked(answer, changes or not optional or not likely))

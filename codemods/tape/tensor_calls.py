@@ -101,6 +101,8 @@ def call_tensor_method(
         case "requires_grad_":
             attributes.require_grad(machine, tensor, args[0] if args else keywords.get("requires_grad", True), node)
             return tensor
+        case "sample" | "sample_n":  # of a distribution; rsample keeps the graph
+            return machine.data()
         case "register_hook" | "retain_grad":
             return machine.fresh(name)
         case "set_" | "resize_":

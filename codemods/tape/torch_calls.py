@@ -48,6 +48,8 @@ _OPERATION = {
     "Flatten": "flatten", "MSELoss": "mse_loss", "Dropout": "native_dropout", "LogSigmoid": "log_sigmoid",
 }  # fmt: skip
 _SAVES_WEIGHT_FOR_INPUT = re.compile(r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$")
+# Libraries whose functions of tensors are made of torch's own operations.
+_DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
 _RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
 _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 _PASSED_THROUGH = frozenset(("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel"))
@@ -99,7 +101,7 @@ def call_name(
         return _call_torch(machine, path, last, args, keywords, node)
     if last in _PASSED_THROUGH and args:
         return args[0]
-    return machine.opaque(path, [*args, *keywords.values()], node)
+    return machine.opaque(path, [*args, *keywords.values()], node, differentiable=head in _DIFFERENTIABLE)
 
 
 def _call_torch(
@@ -155,7 +157,7 @@ def _call_torch(
         return _created(machine, last, args, keywords, node)
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)
-    return machine.opaque(path, [*args, *keywords.values()], node)
+    return machine.opaque(path, [*args, *keywords.values()], node, differentiable=True)
 
 
 def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:

@@ -80,8 +80,8 @@ class Sequence:
     items: list[Slot] = field(default_factory=list)
     more: bool = False
     """Whether it may hold more than is known: it grew in a loop of which only the first iterations were run."""
-    kept: Kept | None = None
-    """The statement that last carried the container itself on."""
+    kept: tuple[Kept, ...] = ()
+    """The last statements that carried the container itself on."""
     limit: int | None = None
     fields: tuple[str, ...] = ()
     """Names of the items of a named tuple."""
@@ -91,7 +91,7 @@ class Sequence:
 class Mapping:
     items: dict[Hashable, Slot] = field(default_factory=dict)
     more: bool = False
-    kept: Kept | None = None
+    kept: tuple[Kept, ...] = ()
     default: Value = None
     """The factory of a ``defaultdict``."""
 

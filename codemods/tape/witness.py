@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from codemods.facts import Carrier, Certainty, Fact, LegacyApi, Outer, Overwritten, Span, StaleGraph
 from codemods.tape import calls
-from codemods.tape.graph import Clobbered, Kept, Loops, Node, Pass, Stale, crossing, distance, useful_edges
+from codemods.tape.graph import Clobbered, Kept, Leaf, Loops, Node, Pass, Stale, crossing, distance, useful_edges
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
 from codemods.tape.source import Site, Source
@@ -29,7 +29,8 @@ class Observation:
 
     ``edges`` are those of useful gradient flow: fresh when their pass walked them, and leading to a parameter that is
     trained.  ``trained`` says which pass (by line) gave which parameter a gradient that a step used; ``reached`` which
-    pass reached which trained parameter.  ``retained`` are the lines of the passes that keep their graph.
+    pass reached which parameter.  ``crashes`` are errors that the program certainly meets, ``rootless`` the lines of
+    passes whose root has no graph, ``passes`` those of all passes.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -133,10 +134,12 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for one in tape.passes:
         line = one.site.node.lineno
         found.passes.add(line)
-        for leaf in one.reached:
-            if leaf in tape.owned or not known:
-                found.reached.add((line, leaf.name))
-        for consumer, producer in useful_edges(one, lambda leaf: leaf in tape.owned or not known):
+        found.reached.update((line, leaf.name) for leaf in one.reached)
+
+        def useful(leaf: Leaf, line: int = line) -> bool:
+            return not known or (line, leaf.name) in tape.trained
+
+        for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer))
     found.trained |= tape.trained
     found.crashes |= machine.crashes
