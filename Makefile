@@ -1,6 +1,8 @@
 # Everything a fresh clone needs: each target makes the environment in .venv first, once.
 
-PYTHON ?= python3
+# The first of these that is new enough; make PYTHON=... takes another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -20,10 +22,10 @@ install: $(READY)
 
 # The lock holds every package by version, torch and hatchling included, so that nothing is looked up a second time.
 $(READY): pyproject.toml requirements-dev.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "autofix needs Python 3.11 or newer, and $(PYTHON) is `$(PYTHON) --version 2>&1`: try make PYTHON=python3.12" >&2; \
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "autofix needs Python 3.11 or newer, which this is not: '$(PYTHON)'.  Try make PYTHON=/path/to/python3.12" >&2; \
 	  exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
+	"$(PYTHON)" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
