@@ -20,7 +20,6 @@ CONTENTS = {
     "inserted before the first": (BODY, b"new\n" + BODY),
     "lines removed": (BODY, BODY.replace(b"line 9\nline 10\n", b"")),
     "everything removed": (b"x\n", b""),
-    "everything new": (b"", b"x\n"),
     "carriage returns": (BODY.replace(b"\n", b"\r\n"), BODY.replace(b"line 20\n", b"new\n").replace(b"\n", b"\r\n")),
     "mixed line endings": (b"a\r\nb\nc\r\nd\n", b"a\r\nB\nC\r\nd\n"),
     "old Macintosh": (b"a\rb\rc\r", b"a\rB\rc\r"),
@@ -77,8 +76,6 @@ def require(tool: str) -> None:
 @pytest.mark.parametrize(("before", "after"), CONTENTS.values(), ids=CONTENTS.keys())
 def test_git_and_patch_take_every_content(tmp_path: Path, tool: str, before: bytes, after: bytes) -> None:
     require(tool)
-    if not before and tool == "git":
-        pytest.skip("git tells an empty file from a missing one by a header that an empty source file never needs")
     changes = [Change("a.py", before, after)]
     lay_out(tmp_path, changes)
     apply_with(tool, tmp_path, patch(changes))
@@ -100,7 +97,7 @@ def test_git_and_patch_take_every_name(tmp_path: Path, tool: str, name: str) -> 
 @pytest.mark.parametrize("tool", ["git", "patch"])
 def test_one_patch_holds_many_files_in_many_encodings(tmp_path: Path, tool: str) -> None:
     require(tool)
-    changes = [Change(f"f{number}/a b.py", *content) for number, content in enumerate(CONTENTS.values()) if content[0]]
+    changes = [Change(f"f{number}/a b.py", *content) for number, content in enumerate(CONTENTS.values())]
     lay_out(tmp_path, changes)
     apply_with(tool, tmp_path, patch(changes))
     for change in changes:
@@ -122,6 +119,15 @@ def test_random_changes_apply(tmp_path: Path, seed: int) -> None:
     lay_out(tmp_path, changes)
     apply_with("git", tmp_path, patch(changes))
     assert (tmp_path / "a.py").read_bytes() == changes[0].after
+
+
+def test_patch_fills_an_empty_file(tmp_path: Path) -> None:
+    """Which git would take for one that does not exist yet; but no mistake is found in an empty file."""
+    require("patch")
+    changes = [Change("a.py", b"", b"x\n")]
+    lay_out(tmp_path, changes)
+    apply_with("patch", tmp_path, patch(changes))
+    assert (tmp_path / "a.py").read_bytes() == b"x\n"
 
 
 def test_no_change_is_no_patch() -> None:
