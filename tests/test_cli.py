@@ -512,6 +512,16 @@ def test_run_cuts_long_details_to_the_width_of_the_screen(
     assert "word " * 39 in shell.out
 
 
+def test_run_without_torch_says_how_to_name_another_interpreter(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    point = Point(1, "fails before", Verdict.NOT_PROVED, "the original could not be run: No module named 'torch'")
+    repairs.certificate = Certificate((point,), RunRecord(Outcome.NOT_STARTED), RunRecord(Outcome.NOT_STARTED))
+    assert shell.run("run", "--fix", "a.py") == 1
+    reason = "the original could not be run: No module named 'torch'.  --python PATH takes another interpreter."
+    assert shell.out.endswith(f"Not proved: {reason}\n")
+    assert contents() == BROKEN
+
+
 def test_run_of_a_script_that_cannot_be_read(shell: Shell, repairs: Repairs) -> None:
     Path("a.py").write_bytes(b"\xe4")
     assert shell.run("run", "a.py") == 1

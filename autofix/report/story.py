@@ -112,6 +112,11 @@ def closing(certificate: Certificate | None) -> Line:
         return ("Not proved: nothing was executed.",)
     if certificate.proved:
         return (("Proved", "bold green"), ": the patched script trains.")
+    if str(certificate.before.outcome) == "not started":
+        return (
+            ("Not proved", "bold red"),
+            f": {certificate.points[0].detail}.  --python PATH takes another interpreter.",
+        )
     missing = [f"{point.number}" for point in certificate.points if point.verdict == certificate.verdict]
     what = "failed" if str(certificate.verdict) == "failed" else "could not be shown"
     return (("Not proved", "bold red"), f": {'point' if len(missing) == 1 else 'points'} {', '.join(missing)} {what}.")
