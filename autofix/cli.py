@@ -182,7 +182,7 @@ def prove(broken: Path, fixed: Path, output_format: str, **options: Any) -> Exit
 def review(paths: tuple[Path, ...], **options: Any) -> Exit:
     """Show the patches for PATHS hunk by hunk, with the reason for each, and apply those that you accept.
 
-    Answers are those of git add -p: y, n, a, d, q, ?.
+    Answers are those of git add -p: y, n, a, d, s, q, ?.
     """
     from autofix import commands
 

@@ -43,10 +43,10 @@ def patch(changes: Iterable[Change]) -> bytes:
     return text.encode(CARRIER)
 
 
-def unified(change: Change) -> str:
+def unified(change: Change, context: int = CONTEXT) -> str:
     """Return the unified diff of one file, its bytes carried as Latin-1."""
     before, after = lines_of(change.before), lines_of(change.after)
-    body = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm="\n"))[2:]
+    body = list(difflib.unified_diff(before, after, n=context, lineterm="\n"))[2:]
     header = [f"--- {header_name('a/', change.name)}\n", f"+++ {header_name('b/', change.name)}\n"]
     return "".join(header + [line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in body])
 
@@ -79,11 +79,11 @@ def verify(text: str, changes: list[Change]) -> None:
             raise PatchError(f"the patch for {change.name} does not lead from the old text to the new one")
 
 
-def hunks_of(change: Change) -> list[Hunk]:
-    """Return the hunks that lead from one text to the other."""
+def hunks_of(change: Change, context: int = CONTEXT) -> list[Hunk]:
+    """Return the hunks that lead from one text to the other, with so many lines of *context*."""
     if change.before == change.after:
         return []
-    text = unified(change)
+    text = unified(change, context)
     verify(text, [change])
     return list(PatchSet(text)[0])
 

@@ -1,7 +1,8 @@
 """Review of patches hunk by hunk, with the reason for each, as ``git add -p`` does it.
 
-Only what was accepted is written, and what was accepted always parses: hunks that would not alone are shown and decided
-together.  Reads answers from standard input, a terminal or a pipe; its end means quit.
+Only what was accepted is written, and what was accepted always parses: hunks that would not alone are shown and
+decided together, and a hunk is split only into parts that would.  Reads answers from standard input, a terminal or a
+pipe; its end means quit.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ y - apply this hunk
 n - do not apply it
 a - apply this hunk and all later ones in the file
 d - apply neither this hunk nor any later one in the file
+s - split this hunk into smaller ones
 q - quit: apply neither this hunk nor any later one; what was accepted stays accepted
 ? - print this help"""
 
@@ -37,24 +39,21 @@ class Answer(Enum):
     NO = "n"
     ALL = "a"
     DONE = "d"
+    SPLIT = "s"
     QUIT = "q"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What one answer decides: a hunk, or several that leave a file that parses only together."""
+    """What one answer decides: a hunk, a part of one, or several that leave a file that parses only together."""
 
-    first: int
-    """The number of its first hunk, from 1."""
-    hunks: tuple[Hunk, ...]
+    title: str
+    changes: tuple[Hunk, ...]
+    """Without context, so that any of them can be applied without its neighbours."""
     findings: tuple[Finding, ...]
     """The mistakes that it repairs, or helps to repair."""
-
-    @property
-    def title(self) -> str:
-        if len(self.hunks) == 1:
-            return f"hunk {self.first}"
-        return f"hunks {self.first} to {self.first + len(self.hunks) - 1}"
+    size: int = 1
+    """How many of the hunks that were announced it stands for."""
 
 
 class Reviewer:
@@ -79,36 +78,42 @@ class Reviewer:
         file = result.file
         change = Change(file.name, file.data, files.check_result(file, result.analysis.patched))
         units = divide(change, [finding for finding in result.analysis.findings if finding.fixed])
-        accepted = self.ask_all(result, change, units)
+        accepted = self.ask_all(file, change, units)
         if not accepted:
             return
         data = patched(change, accepted)
         files.write(result.path, file, data.removeprefix(BOM_UTF8).decode(file.encoding))
-        applied, total = (sum(len(unit.hunks) for unit in some) for some in (accepted, units))
+        applied, total = (sum(unit.size for unit in some) for some in (accepted, units))
         self.printer.line(f"{file.name}: applied {applied} of {count(total, 'hunk')}.")
         for finding in half_done(units, accepted):
             self.printer.line((location(finding.cause), "bold"), f": {finding.code} is repaired in part only")
 
-    def ask_all(self, result: Result, change: Change, units: Sequence[Unit]) -> list[Unit]:
-        """Return the units that the user accepts."""
+    def ask_all(self, file: files.SourceFile, change: Change, units: list[Unit]) -> list[Unit]:
+        """Return the units that the user accepts.  Replaces those in *units* that are split by their parts."""
         accepted: list[Unit] = []
         answer = Answer.NO
-        for unit in units:
+        place = 0
+        while place < len(units):
+            unit = units[place]
             if answer is not Answer.ALL:
-                self.show(result.file, unit, units)
-                answer = self.ask(unit)
+                parts = split(change, unit)
+                self.show(file, change, unit, units)
+                answer = self.ask(unit, can_split=len(parts) > 1)
+                if answer is Answer.SPLIT:
+                    units[place : place + 1] = parts
+                    continue
             if answer in (Answer.DONE, Answer.QUIT):
                 self.stopped = answer is Answer.QUIT
                 break
-            if answer is Answer.NO:
-                continue
-            if parses(patched(change, [*accepted, unit])):
-                accepted.append(unit)
-            else:
-                self.printer.line(f"Not applied: with {unit.title} the file would not parse.")
+            if answer in (Answer.YES, Answer.ALL):
+                if parses(patched(change, [*accepted, unit])):
+                    accepted.append(unit)
+                else:
+                    self.printer.line(f"Not applied: with {unit.title} the file would not parse.")
+            place += 1
         return accepted
 
-    def show(self, file: files.SourceFile, unit: Unit, units: Sequence[Unit]) -> None:
+    def show(self, file: files.SourceFile, change: Change, unit: Unit, units: Sequence[Unit]) -> None:
         self.printer.line((f"{file.name}: {unit.title}", "bold"))
         for finding in unit.findings if not self.quiet else ():
             self.printer.line((finding.code, "bold red"), f" line {finding.cause.line}: {finding.message}")
@@ -117,40 +122,72 @@ class Reviewer:
             others = [other.title for other in units if other is not unit and finding in other.findings]
             if others:
                 self.printer.line(f"  belongs together with {', '.join(others)}: the same remedy")
-        if len(unit.hunks) > 1:
+        if unit.size > 1:
             self.printer.line("  to be decided together: one without the others would leave a file that does not parse")
-        for hunk in unit.hunks:
+        for hunk in hunks_of(Change(change.name, change.before, patched(change, [unit]))):
             self.printer.patch(str(hunk).encode(CARRIER).decode(file.encoding, "replace"))
 
-    def ask(self, unit: Unit) -> Answer:
-        what = "this hunk" if len(unit.hunks) == 1 else "these hunks"
+    def ask(self, unit: Unit, *, can_split: bool) -> Answer:
+        what = "this hunk" if unit.size == 1 else "these hunks"
         while True:
-            self.printer.stream.write(f"Apply {what} [y,n,a,d,q,?]? ")
+            self.printer.stream.write(f"Apply {what} [y,n,a,d,{'s,' if can_split else ''}q,?]? ")
             self.printer.stream.flush()
             line = sys.stdin.readline()
             if not sys.stdin.isatty():
                 self.printer.line(line.strip())
             if not line:
                 return Answer.QUIT
-            try:
-                return Answer(line.strip().lower()[:1])
-            except ValueError:
+            letter = line.strip().lower()[:1]
+            if letter == Answer.SPLIT.value and not can_split:
+                self.printer.line("This hunk cannot be split.")
+            elif letter in {answer.value for answer in Answer}:
+                return Answer(letter)
+            else:
                 self.printer.line(HELP)
 
 
 def divide(change: Change, findings: Sequence[Finding]) -> list[Unit]:
     """Cut a change into the smallest runs of hunks that leave a file that parses, and find the reasons for each."""
-    hunks = hunks_of(change)
-    runs: list[tuple[int, tuple[Hunk, ...]]] = []
+    changes = hunks_of(change, context=0)
+    hunks: list[list[Hunk]] = []
+    for hunk in hunks_of(change):
+        end = hunk.source_start + hunk.source_length
+        inside = [one for one in changes if one.source_start < end or not hunk.source_length]
+        hunks.append(inside)
+        changes = changes[len(inside) :]
+    runs = runs_that_parse(change, hunks)
+    flat = [tuple(one for hunk in run for one in hunk) for run in runs]
+    units = []
+    number = 1
+    for run, found in zip(runs, attribute(flat, findings), strict=True):
+        title = f"hunk {number}" if len(run) == 1 else f"hunks {number} to {number + len(run) - 1}"
+        units.append(Unit(title, tuple(one for hunk in run for one in hunk), found, len(run)))
+        number += len(run)
+    return units
+
+
+def split(change: Change, unit: Unit) -> list[Unit]:
+    """Cut *unit* into the smallest parts that leave a file that parses; itself alone where there are none."""
+    runs = runs_that_parse(change, [[one] for one in unit.changes])
+    if len(runs) == 1:
+        return [unit]
+    flat = [tuple(one for hunk in run for one in hunk) for run in runs]
+    reasons = attribute(flat, unit.findings)
+    titles = [f"{unit.title}, part {number} of {len(runs)}" for number in range(1, len(runs) + 1)]
+    return [Unit(*parts) for parts in zip(titles, flat, reasons, strict=True)]
+
+
+def runs_that_parse(change: Change, hunks: Sequence[list[Hunk]]) -> list[list[list[Hunk]]]:
+    """Return *hunks* in the shortest runs that leave a file that parses when nothing else is applied."""
+    runs = []
     start = 0
     while start < len(hunks):
         end = start + 1
-        while end < len(hunks) and not parses(apply(hunks[start:end], change.before)):
+        while end < len(hunks) and not parses(apply([one for hunk in hunks[start:end] for one in hunk], change.before)):
             end += 1
-        runs.append((start + 1, tuple(hunks[start:end])))
+        runs.append(list(hunks[start:end]))
         start = end
-    reasons = attribute([run for _, run in runs], findings)
-    return [Unit(first, run, found) for (first, run), found in zip(runs, reasons, strict=True)]
+    return runs
 
 
 def attribute(runs: Sequence[Sequence[Hunk]], findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
@@ -191,7 +228,8 @@ def half_done(units: Sequence[Unit], accepted: Sequence[Unit]) -> Iterator[Findi
 
 
 def patched(change: Change, units: Sequence[Unit]) -> bytes:
-    return apply([hunk for unit in units for hunk in unit.hunks], change.before)
+    """Return the file with just these *units* applied, which are given in order."""
+    return apply([one for unit in units for one in unit.changes], change.before)
 
 
 def parses(data: bytes) -> bool:

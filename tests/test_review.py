@@ -167,6 +167,25 @@ def test_a_hunk_far_from_every_role_is_given_the_nearest_reason(review: Any, mon
     assert out.startswith("a.py: hunk 1\nAF101 line 12: ")
 
 
+def test_neighbours_in_one_hunk_can_be_split(review: Any) -> None:
+    source = "store.append(a)\n#\nstore.append(b)\n#\nstore.append(c)\n"
+    Path("a.py").write_text(source)
+    code, out = review("s\ny\nn\ny\n")
+    assert code == 0
+    assert Path("a.py").read_text() == repaired(source, "a", "c")
+    assert "Apply this hunk [y,n,a,d,s,q,?]? s\na.py: hunk 1, part 1 of 3\n" in out
+    assert out.count("AF101 line 3:") == 2
+    assert out.endswith("a.py: applied 2 of 3 hunks.\n")
+
+
+def test_what_parses_only_together_cannot_be_split(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_with(monkeypatch, "x = 1\n#\ny = 2\n", "x = (1,\n#\n2)\n", made=1, used=1, freed=3, failed=3)
+    _, out = review("s\ny\n")
+    assert "This hunk cannot be split.\n" in out
+    assert "[y,n,a,d,q,?]" in out
+    assert Path("a.py").read_text() == "x = (1,\n#\n2)\n"
+
+
 def test_select_limits_the_review(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autofix.commands.selected", lambda codes: tuple(codes))
     Path("a.py").write_text(BROKEN)

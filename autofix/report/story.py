@@ -49,8 +49,6 @@ def excerpt(finding: Finding, lines: Sequence[str]) -> Iterator[Line]:
     gutter = len(str(max(span.line for span, _ in here)))
     last = None
     for span, phrase in sorted(here, key=lambda item: item[0]):
-        if last is not None and span.line > last + 1:
-            yield ((" " * (gutter + 2) + " ...", "dim"),)
         is_cause = span == finding.cause
         style = "bold red" if is_cause else "cyan"
         source = lines[span.line - 1] if span.line <= len(lines) else ""
