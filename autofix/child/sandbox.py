@@ -1,8 +1,9 @@
 """Closes off what a run may touch: no writing outside its scratch folder, no network, limits of memory and files.
 
 Writing is held back by Landlock (Linux 5.13 and later), the network by a seccomp filter that refuses internet
-sockets; both work without privileges, hold for all processes that the script starts, and cannot be taken back.  Where
-the kernel has them not, the run goes on without, and ``close`` says so.
+sockets; changes of mode, owner and times, which Landlock lets through, are skipped with an answer of success.  Both
+work without privileges, hold for all processes that the script starts, and cannot be taken back.  Where the kernel has
+them not, the run goes on without, and ``close`` says so.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import struct
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 PR_SET_NO_NEW_PRIVS = 38
 PR_SET_SECCOMP = 22
@@ -27,6 +29,7 @@ LANDLOCK_CREATE_RULESET_VERSION = 1
 WRITE_FILE, REMOVE_DIR, REMOVE_FILE = 1 << 1, 1 << 4, 1 << 5
 MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = (1 << bit for bit in range(6, 13))
 REFER, TRUNCATE = 1 << 13, 1 << 14
+SCOPES = 0b11
 CHANGES = (
     WRITE_FILE | REMOVE_DIR | REMOVE_FILE
     | MAKE_CHAR | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_BLOCK | MAKE_SYM
@@ -46,9 +49,30 @@ LD, JEQ, JGE, RET = 0x20, 0x15, 0x35, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 ENETUNREACH, ENOSYS = 101, 38
 AF_UNIX, AF_NETLINK = 1, 16
-SYSTEM_CALLS = {  # machine: (audit architecture, socket, io_uring_setup, first number of a second table or 0)
-    "x86_64": (0xC000003E, 41, 425, 0x40000000),
-    "aarch64": (0xC00000B7, 198, 425, 0),
+IO_URING_SETUP = 425
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Numbers of system calls on one kind of processor."""
+
+    architecture: int
+    """As the audit subsystem names it."""
+    socket: int
+    attributes: tuple[int, ...]
+    """Changes of mode, owner, times and extended attributes, which Landlock does not hold back."""
+    second_table: int = 0xFFFFFFFF
+    """Where a second table of numbers begins, for another calling convention."""
+
+
+MACHINES = {
+    "x86_64": Machine(
+        0xC000003E,
+        41,
+        (90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280, 452),
+        0x40000000,
+    ),
+    "aarch64": Machine(0xC00000B7, 198, (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, 452)),
 }
 
 
@@ -67,8 +91,9 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
     open_ends = []
     if reason := close_files(libc, writable):
         open_ends.append(f"writing outside the scratch folder is not closed off: {reason}")
-    if not network and (reason := close_network(libc)):
-        open_ends.append(f"the network is not closed off: {reason}")
+    if reason := filter_calls(libc, network):
+        what = "changes of mode and owner are" if network else "the network is"
+        open_ends.append(f"{what} not closed off: {reason}")
     return open_ends
 
 
@@ -95,8 +120,10 @@ def close_files(libc: ctypes.CDLL, writable: Sequence[str]) -> str:
     if version < 1:
         return "this kernel has no Landlock"
     handled = CHANGES | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
-    attributes = ctypes.create_string_buffer(struct.pack("=Q", handled))
-    ruleset = libc.syscall(LANDLOCK_CREATE_RULESET, attributes, 8, 0)
+    # The last word keeps signals and abstract sockets within the sandbox, from version 6 on.
+    words = (handled, 0, SCOPES) if version >= 6 else (handled,)
+    attributes = ctypes.create_string_buffer(struct.pack(f"={len(words)}Q", *words))
+    ruleset = libc.syscall(LANDLOCK_CREATE_RULESET, attributes, 8 * len(words), 0)
     if ruleset < 0:
         return os.strerror(ctypes.get_errno())
     try:
@@ -127,33 +154,42 @@ def allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         os.close(descriptor)
 
 
-def close_network(libc: ctypes.CDLL) -> str:
-    """Let no process open an internet socket: ``socket`` fails as it does without a network.  Returns why not, if not."""
-    if platform.machine() not in SYSTEM_CALLS:
+def filter_calls(libc: ctypes.CDLL, network: bool) -> str:
+    """Skip changes of files' attributes, and refuse internet sockets unless *network*.  Returns why not, if not."""
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
         return f"unknown machine {platform.machine()}"
-    architecture, socket_call, ring_call, second_table = SYSTEM_CALLS[platform.machine()]
-    refuse_network, refuse_call = REFUSE | ENETUNREACH, REFUSE | ENOSYS
-    # The system call's number lies at offset 0 of the data, the architecture at 4, the first argument at 16.
-    steps = [
-        (LD, 0, 0, 4),
-        (JEQ, 1, 0, architecture),
-        (RET, 0, 0, refuse_call),  # a foreign instruction set has numbers of its own
-        (LD, 0, 0, 0),
-        (JGE, 0, 1, second_table or 0xFFFFFFFF),
-        (RET, 0, 0, refuse_call),
-        (JEQ, 0, 1, ring_call),  # io_uring opens sockets behind the filter's back
-        (RET, 0, 0, refuse_call),
-        (JEQ, 1, 0, socket_call),
-        (RET, 0, 0, ALLOW),
-        (LD, 0, 0, 16),
-        (JEQ, 1, 0, AF_UNIX),
-        (JEQ, 0, 1, AF_NETLINK),
-        (RET, 0, 0, ALLOW),
-        (RET, 0, 0, refuse_network),
-    ]
-    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
-    instructions = ctypes.create_string_buffer(code)
+    steps = filter_steps(machine, network)
+    instructions = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(instructions)))
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0:
         return os.strerror(ctypes.get_errno())
     return ""
+
+
+def filter_steps(machine: Machine, network: bool) -> list[tuple[int, int, int, int]]:
+    """The filter as (code, jump if true, jump if false, operand); jumps count the steps that are left out.
+
+    Of the data that it sees, the call's number lies at offset 0, the architecture at 4, the first argument at 16.
+    """
+    steps = [
+        (LD, 0, 0, 4),
+        (JEQ, 1, 0, machine.architecture),
+        (RET, 0, 0, REFUSE | ENOSYS),  # a foreign instruction set has numbers of its own
+        (LD, 0, 0, 0),
+        (JGE, 0, 1, machine.second_table),
+        (RET, 0, 0, REFUSE | ENOSYS),
+    ]
+    for number in machine.attributes:
+        steps += [(JEQ, 0, 1, number), (RET, 0, 0, REFUSE)]  # refused with error 0: success
+    if not network:
+        steps += [
+            (JEQ, 0, 1, IO_URING_SETUP),  # it opens sockets behind the filter's back
+            (RET, 0, 0, REFUSE | ENOSYS),
+            (JEQ, 0, 4, machine.socket),
+            (LD, 0, 0, 16),
+            (JEQ, 2, 0, AF_UNIX),
+            (JEQ, 1, 0, AF_NETLINK),
+            (RET, 0, 0, REFUSE | ENETUNREACH),
+        ]
+    return [*steps, (RET, 0, 0, ALLOW)]

@@ -1,0 +1,214 @@
+"""What a run must not touch: files outside its scratch copy, the network, the machine's memory."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autofix.record import Outcome, RunRecord
+from autofix.runner import Limits, Script, run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can close off a process")
+
+
+def execute(folder: Path, text: str, **limits: object) -> RunRecord:
+    (folder / "project").mkdir(exist_ok=True)
+    path = folder / "project" / "train.py"
+    path.write_text(textwrap.dedent(text))
+    return run(Script(path), Limits(timeout=60, **limits))  # type: ignore[arg-type]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    folder = tmp_path / "precious"
+    folder.mkdir()
+    (folder / "weights.pt").write_bytes(b"weights")
+    (folder / "more").mkdir()
+    return folder
+
+
+HARM = [
+    "open(P + '/weights.pt', 'w')",
+    "open(P + '/weights.pt', 'a').write('x')",
+    "open(P + '/new.txt', 'w')",
+    "os.remove(P + '/weights.pt')",
+    "os.truncate(P + '/weights.pt', 0)",
+    "os.rename(P + '/weights.pt', P + '/moved.pt')",
+    "os.rename(P + '/weights.pt', 'moved.pt')",
+    "os.link(P + '/weights.pt', P + '/linked.pt')",
+    "os.symlink('x', P + '/link')",
+    "os.mkdir(P + '/folder')",
+    "os.rmdir(P + '/more')",
+    "os.mkfifo(P + '/pipe')",
+    "shutil.rmtree(P)",
+    "import torch; torch.save({}, P + '/weights.pt')",
+    "subprocess.run(['rm', '-r', P], check=True)",
+    "os.symlink(P, 'way'); open('way/weights.pt', 'w')",
+]
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_nothing_outside_is_changed(harm: str, precious: Path, tmp_path: Path) -> None:
+    before = tree(precious)
+    text = f"import os, shutil, subprocess\nP = {str(precious)!r}\n{harm}\n"
+    record = execute(tmp_path, text)
+    assert record.open_ends == ()
+    assert tree(precious) == before
+    assert (precious / "more").is_dir()
+    assert record.outcome is Outcome.RAISED
+    # The same script does harm where it is allowed to, so that the test shows something.
+    allowed = execute(tmp_path, text, writable=(str(tmp_path),))
+    assert allowed.outcome is Outcome.FINISHED, allowed.output
+
+
+def test_mode_owner_and_times_outside_stay_as_they_are(precious: Path, tmp_path: Path) -> None:
+    weights = precious / "weights.pt"
+    before = weights.stat()
+    text = f"import os\nP = {str(weights)!r}\nos.chmod(P, 0)\nos.chown(P, 1, 1)\nos.utime(P, (0, 0))\n"
+    assert execute(tmp_path, text).outcome is Outcome.FINISHED
+    after = weights.stat()
+    assert (after.st_mode, after.st_uid, after.st_mtime) == (before.st_mode, before.st_uid, before.st_mtime)
+
+
+def test_processes_outside_get_no_signals(tmp_path: Path) -> None:
+    record = execute(tmp_path, "import os\nos.kill(os.getppid(), 9)\n")
+    assert record.error is not None
+    assert record.error.type == "PermissionError"
+
+
+def test_large_data_is_linked_and_read_only(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    data = tmp_path / "project" / "data.bin"
+    with open(data, "wb") as file:
+        file.truncate(16 * 2**20)
+    record = execute(tmp_path, "print(len(open('data.bin', 'rb').read()))\nopen('data.bin', 'wb')\n")
+    assert record.output.startswith(f"{16 * 2**20}\n")
+    assert record.error is not None
+    assert record.error.type == "PermissionError"
+    assert data.stat().st_size == 16 * 2**20
+
+
+def test_scratch_temporary_folder_and_shared_memory_can_be_written(tmp_path: Path) -> None:
+    record = execute(
+        tmp_path,
+        """
+        import os, tempfile, torch
+        os.mkdir("out"); torch.save({}, "out/weights.pt"); os.rename("out/weights.pt", "w.pt"); os.remove("w.pt")
+        with tempfile.TemporaryFile() as file: file.write(b"x")
+        assert tempfile.gettempdir().startswith(os.path.dirname(os.getcwd())), tempfile.gettempdir()
+        torch.ones(3).share_memory_()
+        open(os.devnull, "w").write("x")
+        """,
+    )
+    assert record.outcome is Outcome.FINISHED, record.output
+
+
+CONNECT = """
+    import socket
+    with socket.socket(socket.{family}, socket.{kind}) as s:
+        print("opened")
+"""
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [("AF_INET", "SOCK_STREAM"), ("AF_INET", "SOCK_DGRAM"), ("AF_INET6", "SOCK_DGRAM")]
+)
+def test_network_is_closed_and_opens_on_request(family: str, kind: str, tmp_path: Path) -> None:
+    text = CONNECT.format(family=family, kind=kind)
+    record = execute(tmp_path, text)
+    assert record.error is not None
+    assert "Network is unreachable" in record.error.message
+    assert execute(tmp_path, text, network=True).output == "opened\n"
+    assert execute(tmp_path, text, sandbox=False).output == "opened\n"
+
+
+def test_network_stays_closed_for_programs_that_the_script_starts(tmp_path: Path) -> None:
+    text = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import socket; socket.socket()'], check=True)\n"
+    )
+    record = execute(tmp_path, text)
+    assert "Network is unreachable" in record.output
+
+
+def test_sockets_within_the_machine_work(tmp_path: Path) -> None:
+    text = "import socket\na, b = socket.socketpair()\na.send(b'x')\nprint(b.recv(1))\n"
+    assert execute(tmp_path, text).output == "b'x'\n"
+
+
+def test_memory_is_limited(tmp_path: Path) -> None:
+    record = execute(tmp_path, "import torch\ntorch.ones(2**31)\n", memory=2 * 2**30)
+    assert record.outcome is Outcome.RAISED
+    assert "allocate" in record.output
+
+
+def test_file_size_is_limited(tmp_path: Path) -> None:
+    text = "with open('big', 'wb') as f:\n    f.truncate(5 * 2**30)\n"
+    record = execute(tmp_path, text)
+    assert record.error is not None
+    assert record.error.type == "OSError"
+
+
+def test_sandbox_holds_in_fresh_processes_too(precious: Path, tmp_path: Path) -> None:
+    record = execute(tmp_path, f"open({str(precious)!r} + '/weights.pt', 'w')", warm=False)
+    assert record.error is not None
+    assert record.error.type == "PermissionError"
+
+
+def test_what_cannot_be_closed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from autofix.child import sandbox
+
+    class OldKernel:
+        """A libc on a kernel without Landlock and seccomp."""
+
+        def prctl(self, option: int, *_: object) -> int:
+            return 0 if option == sandbox.PR_SET_NO_NEW_PRIVS else -1
+
+        def syscall(self, *_: object) -> int:
+            return -1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: OldKernel())
+    monkeypatch.setattr(sandbox, "limit", lambda _: None)
+    first, second = sandbox.close([], network=False, memory=0)
+    assert "no Landlock" in first
+    assert "network is not closed off" in second
+
+
+GPU = """
+    import torch
+    assert torch.cuda.is_available()
+    device = torch.device("cuda")
+    model = torch.nn.Linear(2, 1).to(device).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.cuda.amp.GradScaler()
+    x = torch.ones(4, 2, device="cuda:0") + torch.ones(4, 2).cuda() + torch.ones(4, 2).to("cuda")
+    with torch.autocast("cuda"), torch.cuda.amp.autocast():
+        loss = model(x).pow(2).mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    torch.cuda.synchronize()
+    torch.save(model.state_dict(), "weights.pt")
+    torch.load("weights.pt", map_location="cuda")
+    print(x.device, torch.cuda.FloatTensor(2).device)
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_script_for_a_gpu_runs_on_the_cpu_on_request(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert execute(tmp_path, GPU).outcome is Outcome.RAISED
+    record = execute(tmp_path, GPU, device="cpu")
+    assert record.outcome is Outcome.FINISHED, record.output
+    assert record.output.endswith("cpu cpu\n")
+    assert (record.device, record.steps) == ("cpu", 1)
