@@ -44,12 +44,12 @@ def check(
     standard_input = paths[0] == Path(files.STANDARD_INPUT)
     outcomes: Iterable[Result | Problem]
     if standard_input:
-        outcomes = [examine_standard_input(stdin_filename, codes, fix=fix)]
+        outcomes, asked = [examine_standard_input(stdin_filename, codes, fix=fix)], 1
     else:
         found = files.discover(paths)
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
-        outcomes = watched(checker.check(found, select=codes, from_root=absolute), len(found))
+        outcomes, asked = watched(checker.check(found, select=codes, from_root=absolute), len(found)), len(found)
     report = Report(verbose=verbose)
     for outcome in outcomes:
         report.add(outcome)
@@ -69,8 +69,9 @@ def check(
         printer = Printer(sys.stderr if fix and standard_input else sys.stdout)
         for finding in left:
             print_finding(printer, finding, quiet=quiet, verbose=verbose)
-        if not quiet and (left or not report.problems):
-            printer.line(lines.summary(left, len(report.results), fixed=report.fixed))
+        if not quiet:
+            unread = asked - len(report.results)
+            printer.line(lines.summary(left, len(report.results), fixed=report.fixed, unread=unread))
     return report.exit(Exit.LEFT if left else Exit.CLEAN)
 
 

@@ -144,9 +144,10 @@ def test_a_file_that_does_not_parse_is_one_line_and_the_others_go_on(shell: Shel
     assert shell.run("check") == 1
     assert shell.err == "a.py:1:5: '(' was never closed\n"
     assert shell.out.startswith("b.py:3:5: AF101")
+    assert shell.out.endswith("Found 1 mistake (1 fixable with --fix); 1 file could not be checked.\n")
     put(b=CLEAN)
     assert shell.run("check") == 1
-    assert shell.out == ""
+    assert shell.out == "No mistakes found in 1 file; 1 file could not be checked.\n"
 
 
 def test_a_file_that_cannot_be_decoded_is_one_line_too(shell: Shell) -> None:
@@ -683,7 +684,8 @@ def spawn(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 def test_runs_as_a_module(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = (\n")
     done = spawn("check", "a.py", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert done.returncode == 1
+    assert done.stdout == "No mistakes found in 0 files; 1 file could not be checked.\n"
     assert done.stderr.startswith("a.py:1:")
 
 

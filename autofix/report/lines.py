@@ -39,12 +39,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0) -> str:
+def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: int = 0) -> str:
     """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*."""
     if fixed:
-        return f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left." if findings else ".")
-    if not findings:
-        return f"No mistakes found in {count(files, 'file')}."
-    fixable = sum(finding.fixed for finding in findings)
-    hint = f"{fixable} fixable with --fix" if fixable else "no sure fix"
-    return f"Found {count(len(findings), 'mistake')} ({hint})."
+        said = f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left" if findings else "")
+    elif findings:
+        fixable = sum(finding.fixed for finding in findings)
+        hint = f"{fixable} fixable with --fix" if fixable else "no sure fix"
+        said = f"Found {count(len(findings), 'mistake')} ({hint})"
+    else:
+        said = f"No mistakes found in {count(files, 'file')}"
+    return f"{said}; {count(unread, 'file')} could not be checked." if unread else f"{said}."
