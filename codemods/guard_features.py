@@ -58,6 +58,7 @@ class GuardFeatures(Codemod):
         yield from self._detach(fact, tree, name)
         yield from self._detach_use(fact, tree)
         yield from self._move(run, loop, tree, name)
+        yield from self._again(fact, kept, tree, name)
 
     def _guard(self, run: list[Statement], block: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
         """``with torch.no_grad():`` around the statements, or into one that already stands before them."""
@@ -114,6 +115,18 @@ class GuardFeatures(Codemod):
             codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
             yield Candidate(edit.text(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+
+
+    def _again(self, fact: StaleGraph, kept: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
+        """An attribute that the constructor computes from parameters is computed anew where a method reads it."""
+        reader = tree.statement_of(tree.expression(fact.used))
+        if not name.startswith("self.") or reader is None or not tree.block_of(reader):
+            return
+        if _feeds_itself([kept], tree) or tree.class_of(reader) is None or tree.class_of(reader) is not tree.class_of(kept):
+            return
+        code = tree.code(kept.with_changes(leading_lines=[])).strip()
+        text = Edit(tree).insert_before(reader, code).text()
+        yield Candidate(text, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
 
 
 def _feeds_itself(run: list[Statement], tree: Tree) -> bool:

@@ -89,6 +89,10 @@ class Tree:
             parent = self._parents.get(parent)
         return parent or self.module
 
+    def class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The class in one of whose methods *node* stands."""
+        return next((around for around in self.enclosing(node) if isinstance(around, cst.ClassDef)), None)
+
     def body_of(self, statement: cst.CSTNode) -> list[Statement]:
         """The statements of a compound statement's own block."""
         body = getattr(statement, "body", None)

@@ -22,6 +22,8 @@ class Path(NamedTuple):
     answers: tuple[bool, ...] = ()
     sceptical: bool = False
     """Whether conditions that change from iteration to iteration are answered with no."""
+    entry: str = ""
+    """The function that the path begins in, by its qualified name; the module's own code where it is empty."""
 
 
 class Asked(NamedTuple):
@@ -68,11 +70,12 @@ def varies(key: Hashable) -> bool:
 
 
 class Paths:
-    """Oracles for up to *limit* paths."""
+    """Oracles for up to *limit* paths that begin in *entry*."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, entry: str = "") -> None:
         self._limit = limit
-        self._queue: deque[Path] = deque([Path(), Path(sceptical=True)])
+        self._entry = entry
+        self._queue: deque[Path] = deque([Path(entry=entry), Path(sceptical=True, entry=entry)])
 
     def __iter__(self) -> Iterator[Oracle]:
         count = 0
@@ -87,4 +90,4 @@ class Paths:
             given = tuple(asked.answer for asked in oracle.asked)
             for position in range(len(oracle.path.answers), len(given)):
                 if oracle.asked[position].flips:
-                    self._queue.append(Path((*given[:position], not given[position])))
+                    self._queue.append(Path((*given[:position], not given[position]), entry=self._entry))

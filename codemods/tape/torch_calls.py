@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
@@ -390,7 +391,11 @@ def call_module_method(
             return None
         case "forward" if isinstance(module, TorchModule):
             return call_module(machine, module, args, keywords, node)
-        case "state_dict" | "named_buffers" | "buffers" | "named_modules" | "named_children":
+        case "named_children":
+            return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
+        case "named_modules":
+            return Sequence("list", [_pair(machine.fresh("name"), slot.value) for slot in _modules(module, [])])
+        case "state_dict" | "named_buffers" | "buffers":
             return machine.fresh(name)
         case "manual_backward" | "backward" if args:
             tensor_calls.run_backward(machine, [args[0]], keywords, node)
@@ -404,9 +409,17 @@ def _set_child(module: TorchModule | Instance, name: str, value: Value) -> None:
     (module.children if isinstance(module, TorchModule) else module.names)[name] = Slot(value)
 
 
+def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, Value]]:
+    slots: dict[Any, Slot] = dict(module.children if isinstance(module, TorchModule) else module.names)
+    return [(key, slot.value) for key, slot in slots.items() if isinstance(slot.value, (TorchModule, Instance))]
+
+
 def _children(module: TorchModule | Instance) -> list[Slot]:
-    slots = module.children.values() if isinstance(module, TorchModule) else module.names.values()
-    return [Slot(slot.value) for slot in slots if isinstance(slot.value, (TorchModule, Instance))]
+    return [Slot(value) for _, value in _named_children(module)]
+
+
+def _pair(first: Value, second: Value) -> Slot:
+    return Slot(Sequence("tuple", [Slot(first), Slot(second)]))
 
 
 def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from codemods.facts import Carrier, Certainty, Fact, LegacyApi, Outer, Overwritten, Span, StaleGraph
 from codemods.tape import calls
+from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import Clobbered, Kept, Leaf, Loops, Node, Pass, Stale, crossing, distance, useful_edges
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
@@ -16,6 +17,8 @@ from codemods.tape.values import Class, Function, Slot
 
 PATHS = 24
 """Paths through one program that are followed."""
+PATHS_OF_FUNCTION = 12
+"""Paths through one function that nobody in the module calls."""
 STEPS = 400_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
@@ -58,72 +61,91 @@ class _Collected:
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
     complete: bool = True
+    steps: int = 0
+
+    def observation(self) -> Observation:
+        facts = tuple(_without_echoes(self.facts))
+        return Observation(
+            facts,
+            frozenset(self.edges),
+            frozenset(self.trained),
+            frozenset(self.reached),
+            frozenset(self.crashes),
+            frozenset(self.rootless),
+            frozenset(self.passes),
+            self.complete,
+            tuple(self.facts[fact] for fact in facts),
+            self.steps,
+        )
 
 
 def observe(source: Source, only: Path | None = None) -> Observation:
     """Follow the program's paths, or *only* one of them, and say what goes wrong on its tape."""
-    if "torch" not in source.text:
+    if not may_go_wrong(source.text):
         return Observation()
     found = _Collected()
-    steps = 0
-    for oracle in Paths(PATHS) if only is None else [Oracle(only)]:
-        machine = Machine(source, oracle)
-        try:
-            _execute(machine)
-        except (GaveUp, RecursionError):
-            found.complete = False
-        _collect(machine, found)
-        steps += machine.steps_taken
-        if steps > STEPS or not found.complete:
-            break
-    facts = tuple(_without_echoes(found.facts))
-    return Observation(
-        facts,
-        frozenset(found.edges),
-        frozenset(found.trained),
-        frozenset(found.reached),
-        frozenset(found.crashes),
-        frozenset(found.rootless),
-        frozenset(found.passes),
-        found.complete,
-        tuple(found.facts[fact] for fact in facts),
-        steps,
-    )
+    if only is not None:
+        _follow(source, Oracle(only), found)
+        return found.observation()
+    called: set[ast.AST] = set()
+    for entry in entries(source):
+        function = _function_node(source, entry)
+        if function in called:
+            continue
+        for oracle in Paths(PATHS if entry == MODULE else PATHS_OF_FUNCTION, entry):
+            called |= _follow(source, oracle, found).called
+            if found.steps > STEPS or not found.complete:
+                return found.observation()
+    return found.observation()
 
 
-def _execute(machine: Machine) -> None:
-    machine.globals.names["__name__"] = Slot("__main__")
+def _follow(source: Source, oracle: Oracle, found: _Collected) -> Machine:
+    """Run one path and collect what it shows."""
+    machine = Machine(source, oracle)
+    try:
+        _execute(machine, oracle.path.entry)
+    except (GaveUp, RecursionError):
+        found.complete = False
+    _collect(machine, found)
+    found.steps += machine.steps_taken
+    return machine
+
+
+def _execute(machine: Machine, entry: str) -> None:
+    """Run the module; with an *entry*, as it is imported, and then that function on arguments of which nothing is known."""
+    machine.globals.names["__name__"] = Slot("__main__" if entry == MODULE else "module")
     machine.run(machine.source.tree.body)
     machine.exited = False
-    for function, cls in list(_entry_points(machine)):
-        if function.node in machine.called:
-            continue
+    if entry == MODULE:
+        return
+    owner, _, name = entry.rpartition(".")
+    slot = machine.globals.names.get(owner or name)
+    value = slot.value if slot is not None else None
+    anchor = ast.Name(name, ast.Load(), lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
+    if isinstance(value, Class):
+        member = value.names.get(name)
+        if member is None or not isinstance(member.value, Function):
+            return
         receiver = []
-        if cls is not None and function.flavour != "staticmethod":
-            receiver = [calls.instantiate(machine, cls, [], {}, _anchor(function))]
-        calls.call_function(machine, function, receiver, {}, _anchor(function))
-        machine.exited = False
+        if member.value.flavour != "staticmethod":
+            receiver = [calls.instantiate(machine, value, [], {}, anchor)]
+        calls.call_function(machine, member.value, receiver, {}, anchor)
+    elif isinstance(value, Function):
+        calls.call_function(machine, value, [], {}, anchor)
 
 
-def _anchor(function: Function) -> ast.expr:
-    """A place in the program for a call that is not written there."""
-    return ast.copy_location(ast.Name(function.name, ast.Load()), function.node)
-
-
-def _entry_points(machine: Machine) -> Iterator[tuple[Function, Class | None]]:
-    """The functions and methods of the module: those that nobody called are read as if somebody did."""
-    for slot in list(machine.globals.names.values()):
-        if isinstance(slot.value, Function):
-            yield slot.value, None
-        elif isinstance(slot.value, Class):
-            for member in list(slot.value.names.values()):
-                if isinstance(member.value, Function) and not member.value.name.startswith("__"):
-                    yield member.value, slot.value
+def _function_node(source: Source, entry: str) -> ast.AST | None:
+    owner, _, name = entry.rpartition(".")
+    body: list[ast.stmt] = source.tree.body
+    if owner:
+        body = next((part.body for part in body if isinstance(part, ast.ClassDef) and part.name == owner), [])
+    return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
 def _collect(machine: Machine, found: _Collected) -> None:
     tape = machine.tape
-    path = Path(tuple(asked.answer for asked in machine.oracle.asked), machine.oracle.path.sceptical)
+    given = tuple(asked.answer for asked in machine.oracle.asked)
+    path = machine.oracle.path._replace(answers=given)
     for stale in tape.stale:
         found.facts.setdefault(_stale_fact(stale), path)
     for clobbered in tape.clobbered:
