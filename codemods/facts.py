@@ -84,6 +84,8 @@ class Outer:
     made: Span
     used: Span
     walked: Span | None
+    mixed: bool = False
+    """Whether the value is combined, element by element, with another that has a graph of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)

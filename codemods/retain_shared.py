@@ -42,6 +42,8 @@ class RetainShared(Codemod):
         assert isinstance(fact, StaleGraph)
         if fact.loop is not None or fact.freed == fact.failed:
             return
+        if fact.used == fact.failed:
+            return  # the same loss sent backward twice: to keep its graph would double the gradient
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))

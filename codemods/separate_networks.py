@@ -56,7 +56,7 @@ class SeparateNetworks(Codemod):
         self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression
     ) -> Iterator[Candidate]:
         """``(g + d).sum()``: detach the operand that was made before the step, keep the graph of the other."""
-        if not isinstance(used, cst.BinaryOperation):
+        if not isinstance(used, cst.BinaryOperation) or fact.outer is None or not fact.outer.mixed:
             return
         for operand, other in ((used.left, used.right), (used.right, used.left)):
             if tree.code(operand) != fact.name:
@@ -87,16 +87,21 @@ class SeparateNetworks(Codemod):
         if not tree.block_of(reader) or reader is kept:
             return
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
-        for value in (None, *_operands(made)):
+        fresh = f"the second loss takes a fresh `{fact.name}`"
+        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again) and None):
+            yield Candidate(text, fresh + more, Keeps.PARAMETERS)
+        for value in _operands(made):
 
-            def build(edit: Edit, shared: cst.BaseExpression | None = value, place: Statement = reader) -> None:
-                edit.insert_before(place, again)
-                if shared is not None:
-                    edit.change(shared, detach)
+            def first(edit: Edit, shared: cst.BaseExpression = value) -> None:
+                edit.insert_before(reader, again).change(shared, detach)
 
-            for text, more in retain.variants(fact, tree, build):
-                first = f"the first loss takes `{tree.code(value)}` detached, " if value is not None else ""
-                yield Candidate(text, f"{first}the second loss takes a fresh `{fact.name}`{more}", Keeps.PARAMETERS)
+            cut = kept.deep_replace(value, detach(value))
+            other = tree.code(cut.with_changes(leading_lines=[])).strip()  # type: ignore[union-attr]
+            name = tree.code(value)
+            for text, more in retain.variants(fact, tree, first):
+                yield Candidate(text, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS)
+            for text, more in retain.variants(fact, tree, lambda edit, code=other: edit.insert_before(reader, code) and None):
+                yield Candidate(text, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
 
     def _cut_first_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""

@@ -211,7 +211,7 @@ def set_attribute(
 ) -> None:
     """``receiver.name = value``."""
     receiver = plain(machine, receiver)
-    slot = machine.slot(value, ast.unparse(target), expression)
+    slot = machine.slot(value, machine.source.text_of(target), expression)
     match receiver:
         case Instance():
             receiver.names[name] = slot
@@ -381,7 +381,7 @@ def set_item(
 ) -> None:
     """``receiver[index] = value``."""
     receiver = plain(machine, receiver)
-    name = ast.unparse(target)
+    name = machine.source.text_of(target)
     match receiver:
         case Tensor():
             write_into(machine, receiver, [value], target)

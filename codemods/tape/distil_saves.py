@@ -27,8 +27,9 @@ def _distil(info: Any) -> dict[str, Any]:
     for derivative in info.derivatives:
         names = [saved.nctype.name for saved in derivative.saved_inputs if _is_tensor(saved.nctype)]
         # A wrapped number is saved as a tensor as well: `x * 2` cannot be walked twice.
-        names += ["result" for saved in derivative.saved_outputs if _is_tensor(saved.nctype)]
-        names = [name if name in args else ("result" if name.startswith("result") else name) for name in names]
+        # Further outputs (a dropout's mask, a norm's statistics) keep their names: no script gets hold of them.
+        names += [saved.nctype.name for saved in derivative.saved_outputs if _is_tensor(saved.nctype)]
+        names = ["result" if name == "result0" else name for name in names]
         for variable in derivative.var_names:
             saves[variable] = sorted({*saves.get(variable, []), *names})
     return {"args": args, "saves": saves}

@@ -118,6 +118,8 @@ class Node:
     doubtful: bool = False
     """Whether it stands for a call of which it is not even known that its result carries the arguments' graph."""
     leaf: Leaf | None = None
+    scalar: bool = False
+    """Whether its result certainly has no dimensions."""
     stack: tuple[Site, ...] = ()
     """The calls of the program's own functions that it was made in, outermost first."""
     walked: Pass | None = None

@@ -248,6 +248,7 @@ class Machine:
             saves=saves or bool(saved),
             saved=tuple(saved),
             opaque=opaque,
+            scalar=scalar is True,
             stack=self.stack,
         )
         return Tensor(cell)

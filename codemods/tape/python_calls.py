@@ -326,8 +326,11 @@ def _written(node: ast.expr, position: int) -> ast.expr | None:
     return None
 
 
-def _owner(node: ast.expr) -> str:
-    return ast.unparse(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+def _owner(machine: Machine, node: ast.expr) -> str:
+    """The user's text of what a method is called on."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return machine.source.text_of(node.func.value)
+    return ""
 
 
 def _replaced(machine: Machine, receiver: Sequence, keywords: dict[str, Value], node: ast.expr) -> Sequence:
@@ -351,17 +354,17 @@ def _sequence_method(
     items = receiver.items
     match name:
         case "append" | "add" if args:
-            attributes.append(machine, receiver, args[0], _owner(node), _written(node, 0))
+            attributes.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
         case "appendleft" if args:
-            attributes.append(machine, receiver, args[0], _owner(node), _written(node, 0), at=0)
+            attributes.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0), at=0)
         case "insert" if len(args) > 1:
             position = args[0] if isinstance(args[0], int) else 0
-            attributes.append(machine, receiver, args[1], _owner(node), _written(node, 1), at=position)
+            attributes.append(machine, receiver, args[1], _owner(machine, node), _written(node, 1), at=position)
         case "extend" | "update" | "extendleft" if args:
             written = _written(node, 0)
             parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
             for at, value in enumerate(expressions.unpacked(machine, args[0], None, node)):
-                attributes.append(machine, receiver, value, _owner(node), parts[at] if at < len(parts) else written)
+                attributes.append(machine, receiver, value, _owner(machine, node), parts[at] if at < len(parts) else written)
         case "pop" | "popleft":
             at = 0 if name == "popleft" else (args[0] if args and isinstance(args[0], int) else -1)
             if items and -len(items) <= at < len(items):
@@ -402,7 +405,7 @@ def _mapping_method(
                 return machine.read(found, receiver)
             default = args[1] if len(args) > 1 else None
             if name == "setdefault":
-                items[key] = machine.slot(default, _owner(node), _written(node, 1))
+                items[key] = machine.slot(default, _owner(machine, node), _written(node, 1))
                 return default
             return machine.unknown(("get", id(receiver), key)) if receiver.more else default
         case "update":
@@ -413,13 +416,13 @@ def _mapping_method(
             if args and isinstance(args[0], Mapping):
                 for key, slot in list(args[0].items.items()):
                     value = machine.read(slot, args[0])
-                    items[key] = machine.slot(value, _owner(node), parts.get(key))
+                    items[key] = machine.slot(value, _owner(machine, node), parts.get(key))
                 receiver.more = receiver.more or args[0].more
             elif args:
                 receiver.more = True
             named = {keyword.arg: keyword.value for keyword in node.keywords} if isinstance(node, ast.Call) else {}
             for keyword, value in keywords.items():
-                items[keyword] = machine.slot(value, _owner(node), named.get(keyword))
+                items[keyword] = machine.slot(value, _owner(machine, node), named.get(keyword))
         case "items" | "values" | "keys":
             slots = []
             for key, slot in items.items():

@@ -47,7 +47,13 @@ class Source:
             self._column(end_line, end_column),
         )
 
-    def text_of(self, node: ast.AST) -> str:
+    def text_of(self, node: ast.expr) -> str:
+        """The user's own text of an expression, where it stands on one line."""
+        if node.lineno == node.end_lineno:
+            line = self.lines[node.lineno - 1]
+            if line.isascii():
+                return line[node.col_offset : node.end_col_offset]
+            return line.encode()[node.col_offset : node.end_col_offset].decode(errors="replace")
         return ast.unparse(node)
 
 

@@ -97,7 +97,7 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
         items = expressions.unpacked(machine, value, None, node.value)
         for at, item in enumerate(items):
             written = node.value.elts[at] if _same_length(node.value, items) else node.value  # type: ignore[attr-defined]
-            attributes.append(machine, current, item, _name_of(node.target), written)
+            attributes.append(machine, current, item, machine.source.text_of(node.target), written)
         return ""
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
@@ -108,10 +108,6 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
 
 def _same_length(node: ast.expr, items: list[Value]) -> bool:
     return isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == len(items)
-
-
-def _name_of(node: ast.expr) -> str:
-    return ast.unparse(node)
 
 
 def _as_load(node: ast.expr) -> Any:

@@ -192,6 +192,13 @@ def _outer(node: Node | None, failed: Pass) -> Site:
     return node.stack[common] if len(node.stack) > common else node.site
 
 
+def _mixes(reader: Node | None) -> bool:
+    """Whether an operation combines several graphs element by element; a sum of losses is no such thing."""
+    if reader is None or reader.scalar or reader.operation not in ("add", "sub", "mul", "div"):
+        return False
+    return len({id(operand.node) for operand in reader.operands}) > 1
+
+
 def _made(node: Node, via: tuple[Kept, ...]) -> Span:
     """Where a value was made: the expression in the first statement that kept it, else where its node is."""
     ordered = sorted(via, key=lambda kept: kept.clock)
@@ -239,6 +246,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
             _outer(node, stale.failed).span,
             _outer(reader, stale.failed).span,
             _outer(stale.walked, stale.failed).span if stale.walked else None,
+            _mixes(reader),
         ),
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
@@ -259,7 +267,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         loop=node.site.source.span(point.statement) if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
         carriers=_carriers(clobbered.via) if reader else (),
-        outer=Outer(_outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None),
+        outer=Outer(_outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None, _mixes(reader)),
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
