@@ -148,6 +148,8 @@ class RunRecord:
     """``cpu`` if what was written for a GPU ran on the CPU."""
     open_ends: tuple[str, ...] = ()
     """What the sandbox could not close off, in words."""
+    facts: tuple[Mapping[str, Any], ...] = ()
+    """What the run witness tells, as it tells it (see ``child/trace.py``)."""
 
     @property
     def losses(self) -> tuple[float, ...]:
@@ -188,6 +190,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     parameters: dict[int, Parameter] = {}
     optimizers: list[str] = []
     mistakes: list[str] = []
+    facts: list[Mapping[str, Any]] = []
     device, open_ends = "", tuple[str, ...]()
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
     error: RunError | None = None
@@ -212,6 +215,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 device = event["device"]
             case "sandbox":
                 open_ends = tuple(event["open"])
+            case "fact":
+                facts.append(event)
             case "unable":
                 outcome, error = Outcome.NOT_STARTED, RunError("not started", event["reason"])
             case "end":
@@ -232,6 +237,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         mistakes=tuple(mistakes),
         device=device,
         open_ends=open_ends,
+        facts=tuple(facts),
     )
 
 

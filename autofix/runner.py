@@ -67,6 +67,8 @@ class Bounds:
     """The step (the pass, without an optimizer) after which gradients are recorded."""
     reference: bool = False
     """Whether the script is run on with all graphs kept."""
+    trace: bool = False
+    """Whether the run witness watches, and the record holds its facts."""
 
 
 def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
@@ -89,6 +91,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "failed_passes": bounds.failed_passes,
             "compare_from": bounds.compare_from,
             "reference": bounds.reference,
+            "trace": bounds.trace,
             "device": limits.device,
             "sandbox": limits.sandbox,
             "writable": [str(scratch), *limits.writable],

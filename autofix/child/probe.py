@@ -60,11 +60,8 @@ class Probe:
             self._allow_more(job.failed_steps, job.failed_passes or 0)
 
     def install(self) -> None:
-        """Seed, fix the arithmetic, and hook the passes and the optimizers."""
-        seed_everything(self._job.seed)
-        torch.set_num_threads(1)
-        # What use_deterministic_algorithms() does, without the second that it takes to import the compiler.
-        torch._C._set_deterministic_algorithms(True, warn_only=True)
+        """Prepare the run, and hook the passes and the optimizers."""
+        prepare(self._job)
         torch.autograd.backward = self._watch_pass(torch.autograd.backward, "backward")
         torch.autograd.grad = self._watch_pass(torch.autograd.grad, "grad")
         self._watch_optimizers()
@@ -72,24 +69,17 @@ class Probe:
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         if self._reference is not None:
             self._reference.install()
-        if self._job.device == "cpu":
-            device.install(self._job.root)
         self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
 
     def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
-        """Close the record and end the process at once: what the script left running must not run on."""
+        """Close the record and end the process."""
         with torch.no_grad():
             for tracked in self._parameters:
                 if tracked.initial is not None and tracked.tensor is not None:
                     moved = norm(tracked.tensor.detach() - tracked.initial)
                     self._events.write("moved", index=tracked.index, distance=moved)
         self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
-        if not self._events.ours:  # a forked copy of the script: let it end as its author meant
-            sys.exit(0 if outcome == "finished" else 1)
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(0)
+        leave(self._events, outcome)
 
     # -- passes
 
@@ -272,6 +262,26 @@ class Probe:
                 return None
 
         return guarded
+
+
+def leave(events: Events, outcome: str) -> NoReturn:
+    """End the process at once: what the script left running must not run on."""
+    if not events.ours:  # a forked copy of the script: let it end as its author meant
+        sys.exit(0 if outcome == "finished" else 1)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)
+
+
+def prepare(job: Job) -> None:
+    """Seed, and fix the arithmetic, so that two runs can be compared."""
+    seed_everything(job.seed)
+    torch.set_num_threads(1)
+    # What use_deterministic_algorithms() does, without the second that it takes to import the compiler.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    if job.device == "cpu":
+        device.install(job.root)
 
 
 def seed_everything(seed: int) -> None:

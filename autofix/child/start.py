@@ -37,7 +37,7 @@ def end_with(parent: int) -> None:
 
 
 def run(job: Job) -> NoReturn:
-    """Run the script of *job* as ``__main__`` under the probe and end this process."""
+    """Run the script of *job* as ``__main__`` under the probe or the witness, and end this process."""
     from .events import Events
     from .stage import perform
 
@@ -51,12 +51,13 @@ def run(job: Job) -> NoReturn:
         # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
         importlib.import_module("torch._dynamo")
         from .probe import Probe
-    except ImportError as error:
+        from .trace import Witness
+    except ImportError as missing:
         # Without torch the script cannot train, but what it says of that is the user's to read.
-        events.write("unable", reason=f"{type(error).__name__}: {error}")
+        events.write("unable", reason=f"{type(missing).__name__}: {missing}")
         os._exit(1)
     gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
-    probe = Probe(job, events)
-    probe.install()
-    outcome, error_report = perform(job)
-    probe.finish(outcome, error_report)
+    watcher: Probe | Witness = Witness(job, events) if job.trace else Probe(job, events)
+    watcher.install()
+    outcome, error = perform(job)
+    watcher.finish(outcome, error)
