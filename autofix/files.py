@@ -15,6 +15,7 @@ import tokenize
 import warnings
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -295,10 +296,14 @@ def write(path: Path, file: SourceFile, text: str) -> None:
 
 
 def keep_owner(scratch: str, target: Path) -> None:
-    """Give *scratch* the owner and group of *target*, where the system knows such a thing and lets us."""
+    """Give *scratch* the owner and group of *target*, where the system knows such a thing and lets us.
+
+    Where it does not, as in a colleague's folder that we may write to, the file becomes ours, as with any editor.
+    """
     if sys.platform == "win32":
         return
     there = target.stat()
     here = os.stat(scratch)
     if (here.st_uid, here.st_gid) != (there.st_uid, there.st_gid):
-        os.chown(scratch, there.st_uid, there.st_gid)
+        with suppress(PermissionError):
+            os.chown(scratch, there.st_uid, there.st_gid)

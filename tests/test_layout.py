@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +78,25 @@ def test_arrows_point_one_way(path: Path) -> None:
     allowed_as_hints = {"autofix.repair", "autofix.prove"} if in_layer(path, "autofix.report") else set()
     for layer in LAYERS[:below]:
         assert layer in allowed_as_hints or not names(path, layer), f"{module_name(path)} imports {layer}"
+
+
+def test_installing_the_tool_does_not_install_torch() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[^a-z0-9-]", dependency.lower())[0] for dependency in project["dependencies"]}
+    assert names == {"click", "libcst", "pathspec", "rich", "unidiff"}
+
+
+def test_the_wheel_holds_both_packages_and_their_data(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("torch_autofix-*.whl")
+    held = set(zipfile.ZipFile(wheel).namelist())
+    expected = {path.relative_to(ROOT).as_posix() for path in SOURCES}
+    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "codemods").rglob("*.json")}
+    assert data
+    assert expected | data <= held
+    assert not any(name.startswith(("tests/", "fixtures/")) for name in held)
 
 
 NO_TORCH = """
