@@ -110,11 +110,10 @@ def closing(certificate: Certificate | None) -> Line:
         return ("Not proved: nothing was executed.",)
     if certificate.proved:
         return (("Proved", "bold green"), ": the patched script trains.")
-    if str(certificate.before.outcome) == "not started":
-        return (
-            ("Not proved", "bold red"),
-            f": {certificate.points[0].detail}.  --python PATH takes another interpreter.",
-        )
+    first = certificate.points[0]
+    if str(first.verdict) != "passed":  # then there is nothing to compare with, and the other points say no more
+        hint = "  --python PATH takes another interpreter." if str(certificate.before.outcome) == "not started" else ""
+        return (("Not proved", "bold red"), f": {first.detail}.{hint}")
     missing = [f"{point.number}" for point in certificate.points if point.verdict == certificate.verdict]
     what = "failed" if str(certificate.verdict) == "failed" else "could not be shown"
     return (("Not proved", "bold red"), f": {'point' if len(missing) == 1 else 'points'} {', '.join(missing)} {what}.")
