@@ -33,7 +33,7 @@ class SourceError(Exception):
 class Finding:
     """One mistake in one file: the fact, the codemod that answers it, and whether the patch repairs it.
 
-    Spans are in the coordinates of the text that was given, also for a mistake that shows only once another is repaired.
+    Spans are in the coordinates of the text that was given.
     """
 
     code: str
@@ -126,7 +126,7 @@ def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
     for repair in related or mended.repairs:
         if spans & {role.span for role in repair.fact.roles()}:
             return repair
-    return (related or list(mended.repairs) or [None])[0]
+    return next(iter(related or mended.repairs), None)
 
 
 def _changed_lines(source: str, patched: str) -> set[int]:

@@ -1,4 +1,4 @@
-"""Repairs one script: the static patch, proved by running the script before and after, or the next patch that stands."""
+"""Repairs one script: the static patch, proved by running the script before and after, or the next one that stands."""
 
 from __future__ import annotations
 

@@ -77,9 +77,7 @@ class DetachCarried(Codemod):
             for text, more in retain.variants(fact, tree, build):
                 yield Candidate(text, f"hand `{carrier.name or fact.name}` on without the graph{more}")
 
-    def _detach_by_statement(
-        self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier
-    ) -> Iterator[Candidate]:
+    def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         name, form = carrier.name, carrier.form
         code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'))}"
@@ -159,14 +157,14 @@ class DetachCarried(Codemod):
 
 
 def _end_of_step(statement: Statement, tree: Tree) -> Statement | None:
-    """The last of the statements that follow a backward and belong to it: clipping, the optimizer's and scheduler's step."""
+    """The last of the statements that belong to a backward: clipping, the optimizer's and the scheduler's step."""
     block = tree.block_of(statement)
     if not block:
         return None
     last = statement
     for following in block[block.index(statement) + 1 :]:
         code = tree.code(following).strip()
-        if not (code.endswith(".step()") or "clip_grad" in code or code.endswith((".zero_grad()", ".update()"))):
+        if not ("clip_grad" in code or code.endswith((".step()", ".zero_grad()", ".update()"))):
             break
         last = following
     return last

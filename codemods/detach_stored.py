@@ -112,7 +112,7 @@ class DetachStored(Codemod):
             return
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
-        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code) and None):
+        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
             yield Candidate(text, f"detach `{place}` after the backward that uses it{more}")
 
 

@@ -79,7 +79,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """The same roles as the function sees them in which the failing backward stands: there ``D(fake)`` is one expression."""
+    """The same roles as seen by the function in which the failing backward stands: there ``D(fake)`` is one place."""
 
     made: Span
     used: Span

@@ -68,7 +68,11 @@ class GuardFeatures(Codemod):
         assert isinstance(guard, cst.With)
         previous = block[first - 1] if first else None
         edit = Edit(tree)
-        if isinstance(previous, cst.With) and _is_no_grad(previous, tree) and isinstance(previous.body, cst.IndentedBlock):
+        if (
+            isinstance(previous, cst.With)
+            and _is_no_grad(previous, tree)
+            and isinstance(previous.body, cst.IndentedBlock)
+        ):
             edit.change(previous, lambda node: _with_body(node, [*node.body.body, *run]))  # type: ignore[attr-defined]
             for statement in run:
                 edit.remove(statement)
@@ -89,11 +93,15 @@ class GuardFeatures(Codemod):
             if carrier.statement == fact.kept and carrier.expression is not None:
                 expression = tree.expression(carrier.expression)
                 if expression is not None:
-                    yield Candidate(Edit(tree).change(expression, detach).text(), f"detach `{name}`: nothing behind it is trained")
+                    yield Candidate(
+                        Edit(tree).change(expression, detach).text(), f"detach `{name}`: nothing behind it is trained"
+                    )
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
-        walked = tree.expression(fact.outer.walked) if fact.outer is not None and fact.outer.walked is not None else None
+        walked = (
+            tree.expression(fact.outer.walked) if fact.outer is not None and fact.outer.walked is not None else None
+        )
         if isinstance(walked, cst.Call):
             for argument in walked.args:
                 if tree.code(argument.value).strip() == fact.name:
@@ -116,13 +124,16 @@ class GuardFeatures(Codemod):
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
             yield Candidate(edit.text(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
 
-
     def _again(self, fact: StaleGraph, kept: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """An attribute that the constructor computes from parameters is computed anew where a method reads it."""
         reader = tree.statement_of(tree.expression(fact.used))
         if not name.startswith("self.") or reader is None or not tree.block_of(reader):
             return
-        if _feeds_itself([kept], tree) or tree.class_of(reader) is None or tree.class_of(reader) is not tree.class_of(kept):
+        if (
+            _feeds_itself([kept], tree)
+            or tree.class_of(reader) is None
+            or tree.class_of(reader) is not tree.class_of(kept)
+        ):
             return
         code = tree.code(kept.with_changes(leading_lines=[])).strip()
         text = Edit(tree).insert_before(reader, code).text()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
+from libcst.codemod import CodemodContext
+
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, LegacyApi, Overwritten, StaleGraph
 from codemods.proof import Keeps, LineMap, judge, key_of
@@ -122,10 +124,7 @@ def _shares_pass(fact: Fact, after: Observation, text: str, patched: str) -> boo
     lines = LineMap(text, patched)
     failed = {role.span.line for role in fact.roles() if role.name == "failed"}
     return any(
-        lines.original(role.span.line) in failed
-        for one in after.facts
-        for role in one.roles()
-        if role.name == "failed"
+        lines.original(role.span.line) in failed for one in after.facts for role in one.roles() if role.name == "failed"
     )
 
 
@@ -138,9 +137,7 @@ def _still_there(fact: Fact, text: str, patched: str, glimpse: Observation, show
     return 0 < shown <= _times(fact, glimpse.facts, LineMap(text, patched))
 
 
-def _context(path: str) -> object:
-    from libcst.codemod import CodemodContext
-
+def _context(path: str) -> CodemodContext:
     return CodemodContext(filename=path)
 
 
@@ -157,9 +154,7 @@ def _order(fact: Fact) -> tuple[bool, bool, int]:
     return not isinstance(fact, LegacyApi), shared, -fact.cause.line if shared else 0
 
 
-def mend(
-    text: str, path: str, codemods: Iterable[type[Codemod]], rejected: Collection[str] = ()
-) -> Mended:
+def mend(text: str, path: str, codemods: Iterable[type[Codemod]], rejected: Collection[str] = ()) -> Mended:
     """Repair what can be repaired in *text*, by no step that leads to a text of *rejected*.
 
     Raises :class:`SyntaxError` where the text does not parse.

@@ -15,8 +15,8 @@ class ModernizeLegacy(Codemod):
     """A call from before PyTorch 0.4 that fails, or no longer does anything, today.
 
     Error:
-        IndexError: invalid index of a 0-dim tensor. Use ``tensor.item()`` to convert a 0-dim tensor to a number. And the
-        warning: volatile was removed and now has no effect.
+        IndexError: invalid index of a 0-dim tensor. Use ``tensor.item()`` to convert a 0-dim tensor to a number. And
+        the warning: volatile was removed and now has no effect.
 
     Cause:
         Until PyTorch 0.3 a loss had one element and ``loss.data[0]`` read it; since 0.4 it has no dimensions. The flag

@@ -38,7 +38,7 @@ class Verdict:
 
 
 class LineMap:
-    """Lines of the patched text in the lines of the original.  An inserted line has none: it maps to a negative number."""
+    """Lines of the patched text in the lines of the original.  An inserted line maps to a negative number."""
 
     def __init__(self, original: str, patched: str) -> None:
         before = [line.strip() for line in original.split("\n")]

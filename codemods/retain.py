@@ -21,16 +21,15 @@ def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Cal
     return found
 
 
-def variants(fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], bool | None]) -> Iterator[tuple[str, str]]:
-    """The text that *build* makes, first without the passes' ``retain_graph``, then with; and what that adds to the remedy.
+def variants(fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], object]) -> Iterator[tuple[str, str]]:
+    """The text that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
 
-    *build* fills an edit and returns false where it cannot.
+    *build* fills an edit.
     """
     calls = _retaining_calls(fact, tree)
     for drop in (True, False) if calls else (False,):
         edit = Edit(tree)
-        if build(edit) is False:
-            return
+        build(edit)
         if drop:
             for call in calls:
                 edit.change(call, lambda node: without_keyword(node, "retain_graph"))

@@ -58,9 +58,9 @@ class Tree:
 
     def statement(self, span: Span) -> Statement | None:
         """The statement that is, or holds, what has this span; a compound statement where the span is all of it."""
-        for node, position in self._compound.items():
+        for compound, position in self._compound.items():
             if (position.start.line, position.start.column) == span.start and position.end.line >= span.end_line:
-                return node
+                return compound
         for node in self._by_span.get((span.line, span.column, span.end_line, span.end_column), ()):
             return self.statement_of(node)
         return None
@@ -71,12 +71,14 @@ class Tree:
 
     def statement_of(self, node: cst.CSTNode | None) -> Statement | None:
         """The innermost statement that holds *node*."""
-        while node is not None and not isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+        while node is not None:
+            if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                return node
             node = self._parents.get(node)
-        return node
+        return None
 
     def block_of(self, statement: Statement) -> list[Statement]:
-        """The statements of the block in which *statement* stands; empty where a block has only one line (``if x: y``)."""
+        """The statements of the block in which *statement* stands; none for a block on one line (``if x: y``)."""
         parent = self._parents.get(statement)
         if isinstance(parent, (cst.IndentedBlock, cst.Module)):
             return list(parent.body)  # type: ignore[arg-type]
@@ -127,7 +129,8 @@ class Tree:
     @cached_property
     def imports_torch(self) -> bool:
         return any(
-            isinstance(part, cst.Import) and any(self.code(alias.name).partition(".")[0] == "torch" for alias in part.names)
+            isinstance(part, cst.Import)
+            and any(self.code(alias.name).partition(".")[0] == "torch" for alias in part.names)
             for statement in self.module.body
             if isinstance(statement, cst.SimpleStatementLine)
             for part in statement.body
@@ -141,9 +144,7 @@ class Tree:
             part = stack.pop()
             if isinstance(part, cst.Name):
                 found.append(part)
-            elif isinstance(part, cst.Attribute):
-                stack.append(part.value)
-            elif isinstance(part, cst.Arg):
+            elif isinstance(part, (cst.Attribute, cst.Arg)):
                 stack.append(part.value)
             else:
                 stack.extend(part.children)

@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach, with_keyword
+from codemods.rewrite import Edit, Tree, detach, with_keyword
 
 
 class SeparateNetworks(Codemod):
@@ -52,9 +52,7 @@ class SeparateNetworks(Codemod):
         if isinstance(fact, StaleGraph):
             yield from self._cut_first_use(fact, tree)
 
-    def _mixed(
-        self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression
-    ) -> Iterator[Candidate]:
+    def _mixed(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression) -> Iterator[Candidate]:
         """``(g + d).sum()``: detach the operand that was made before the step, keep the graph of the other."""
         if not isinstance(used, cst.BinaryOperation) or fact.outer is None or not fact.outer.mixed:
             return
@@ -88,19 +86,23 @@ class SeparateNetworks(Codemod):
             return
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
         fresh = f"the second loss takes a fresh `{fact.name}`"
-        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again) and None):
+        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):
             yield Candidate(text, fresh + more, Keeps.PARAMETERS)
         for value in _operands(made):
 
             def first(edit: Edit, shared: cst.BaseExpression = value) -> None:
                 edit.insert_before(reader, again).change(shared, detach)
 
-            cut = kept.deep_replace(value, detach(value))
-            other = tree.code(cut.with_changes(leading_lines=[])).strip()  # type: ignore[union-attr]
+            cut = kept.with_changes(leading_lines=[]).deep_replace(value, detach(value))
+            assert isinstance(cut, cst.CSTNode)
+
+            def second(edit: Edit, code: str = tree.code(cut).strip()) -> None:
+                edit.insert_before(reader, code)
+
             name = tree.code(value)
             for text, more in retain.variants(fact, tree, first):
                 yield Candidate(text, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS)
-            for text, more in retain.variants(fact, tree, lambda edit, code=other: edit.insert_before(reader, code) and None):
+            for text, more in retain.variants(fact, tree, second):
                 yield Candidate(text, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
 
     def _cut_first_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:

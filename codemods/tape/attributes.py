@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from codemods.tape.machine import Machine
 
 _NOT_TENSORS = frozenset(
-    "shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version output_nr".split()
+    """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
+    output_nr""".split()
 )
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _VIEWS = frozenset("T mT H mH real imag".split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, python_calls, tensor_calls, torch_calls
@@ -35,9 +36,7 @@ _RECURSION = 3
 """How often a function may stand on the stack of calls."""
 
 
-def call(
-    machine: Machine, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
+def call(machine: Machine, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """The result of ``function(*args, **keywords)`` written at *node*."""
     match function:
         case Function():
@@ -145,9 +144,7 @@ def _bound_names(
     return names
 
 
-def instantiate(
-    machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
+def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A new object of a class of the program."""
     instance = Instance(cls)
     init = attributes.find(instance, "__init__")
@@ -199,8 +196,10 @@ def call_instance(
         if found is not None:
             return machine.call(attributes.bind(machine, found, instance), args, keywords, node)
     if any(isinstance(base, Name) and base.path.endswith("nn.Sequential") for base in attributes.lineage(instance.cls)):
-        parts = {name: slot for name, slot in instance.names.items() if isinstance(slot.value, (Instance, TorchModule))}
-        return torch_calls.call_module(machine, TorchModule("Sequential", children=dict(parts)), args, keywords, node)
+        parts: dict[Hashable, Slot] = {
+            name: slot for name, slot in instance.names.items() if isinstance(slot.value, (Instance, TorchModule))
+        }
+        return torch_calls.call_module(machine, TorchModule("Sequential", children=parts), args, keywords, node)
     return machine.opaque("call", [instance, *args, *keywords.values()], node)
 
 

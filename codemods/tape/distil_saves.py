@@ -3,9 +3,9 @@
 Run ``python -m codemods.tape.distil_saves`` where a torch wheel is installed; it needs its ``torchgen`` package, which
 carries ``derivatives.yaml`` and the code that reads it, and imports no torch.  Source of every entry: that table.
 
-For an operation, ``args`` are its tensor arguments in order and ``saves`` maps each differentiable argument to the names
-it saves when that argument requires a gradient: argument names, or ``result``.  Overloads are merged where they agree on
-the arguments' names; sizes and options are not tensors and are left out.
+For an operation, ``args`` are its tensor arguments in order and ``saves`` maps each differentiable argument to what is
+saved when that argument requires a gradient: names of arguments, or ``result``.  The overloads of an operation are
+merged; sizes and options are not tensors and are left out.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
 
 
 def _arithmetic_key(machine: Machine, name: str, left: Value, right: Value) -> tuple[Any, ...]:
-    """The key of a result; sums and remainders of one counter in one form, so that equal conditions are seen to be equal.
+    """The key of a result; sums and remainders of one counter in one form, so that equal conditions have equal keys.
 
     ``(t + 1) % 5`` is ``("remainder", t, 1, 5)``, and so is ``(1 + t) % 5``.
     """
@@ -405,7 +405,7 @@ def _dict(machine: Machine, node: ast.Dict) -> Value:
 
 
 def _formatted(machine: Machine, node: ast.JoinedStr) -> Value:
-    parts = []
+    parts: list[Any] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
             value = machine.eval(part.value)

@@ -23,7 +23,7 @@ Loops = tuple[LoopPoint, ...]
 
 
 def crossing(earlier: Loops, later: Loops) -> LoopPoint | None:
-    """The outermost loop that moved on between two moments, as it stood at the later one; None in the same iteration."""
+    """The outermost loop that moved on between two moments, as it stood at the later; None in the same iteration."""
     for before, after in zip(earlier, later, strict=False):
         if before.instance != after.instance:
             return None
@@ -167,8 +167,8 @@ class Stale(NamedTuple):
 class Clobbered(NamedTuple):
     """A node whose saved tensor was changed, and the change.
 
-    ``reader`` and ``via`` are the edge on the pass's way to the node that was laid after the change, where there is one:
-    there an old graph entered a new computation.
+    ``reader`` and ``via`` are the edge on the pass's way to the node that was laid after the change, where there is
+    one: there an old graph entered a new computation.
     """
 
     node: Node
@@ -210,7 +210,7 @@ class Tape:
         accumulate: bool = True,
         stack: tuple[Site, ...] = (),
     ) -> Pass:
-        """Walk the graph under *roots*, note what is stale or overwritten, give leaves their gradient and free the graph.
+        """Walk the graph under *roots*: note what is stale or overwritten, give leaves their gradient, free the graph.
 
         A pass that would raise goes on as if the graph had been kept, so that one run shows every mistake.
         """
@@ -325,7 +325,7 @@ def _entry(
     current: Pass,
     parents: dict[int, tuple[Node | None, tuple[Kept, ...]]],
 ) -> tuple[Node, Node | None, tuple[Kept, ...]]:
-    """The edge by which the way to *node* enters the current iteration: what an earlier one computed is still the past."""
+    """The edge by which the way to *node* enters the current iteration: what earlier ones computed is the past."""
     while reader is not None and crossing(reader.loops, current.loops) is not None:
         node = reader
         reader, via = parents[id(reader)]

@@ -68,7 +68,9 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
                 None, lambda at, exact: attributes.item(machine, value, at if exact else machine.fresh("i"), node)
             )
         case TorchModule():
-            parts: list[Value] = [key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()]
+            parts: list[Value] = [
+                key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()
+            ]
             return Stream(len(parts), lambda at, exact: parts[at])
         case Instance() if attributes.find(value, "__iter__") is not None:
             made = machine.call(attributes.bind(machine, attributes.find(value, "__iter__"), value), [], {}, node)
@@ -147,8 +149,7 @@ def run_while(machine: Machine, node: ast.While) -> str:
         number += 1
         if number >= (3 if len(machine.tape.passes) - before == 1 else 2):
             break
-    signal = machine.run(node.orelse)
-    return signal
+    return machine.run(node.orelse)
 
 
 def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:

@@ -284,8 +284,8 @@ class Machine:
     ) -> Value:
         """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
 
-        ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the call
-        is known to be ``differentiable``.
+        ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
+        call is known to be ``differentiable``.
         """
         values = list(args)
         leaves = [leaf] if leaf is not None else []
@@ -331,9 +331,8 @@ class Machine:
                     yield from self.leaves_of(slot.value, seen)
             case Instance():
                 for slot in value.names.values():
-                    if isinstance(slot.value, (Instance, TorchModule, Unknown)):
-                        yield from self.leaves_of(slot.value, seen)
-                    elif isinstance(slot.value, Tensor) and slot.value.cell.leaf is not None:
+                    held = isinstance(slot.value, Tensor) and slot.value.cell.leaf is not None
+                    if held or isinstance(slot.value, (Instance, TorchModule, Unknown)):
                         yield from self.leaves_of(slot.value, seen)
             case Sequence():
                 for slot in value.items:

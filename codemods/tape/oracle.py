@@ -5,8 +5,8 @@ asked of the oracle: the same condition on the same values is answered alike for
 together stay together.  The likely path is followed first, then the one on which conditions that change from iteration
 to iteration are false, then alternatives of the likely path, one answer changed at a time, up to a limit.
 
-A switch that stays as it is for the whole program (``if args.truncate: h = h.detach()``) is never turned off only to see
-what happens: whoever wrote it set it.
+A switch that stays as it is for the whole program (``if args.truncate: h = h.detach()``) is never turned off only to
+see what happens: whoever wrote it set it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 class Oracle:
     """Answers for one path: those prescribed, in order, then the likely answer to each new question."""
 
-    def __init__(self, path: Path = Path()) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.asked: list[Asked] = []
         self._known: dict[Hashable, bool] = {}

@@ -184,7 +184,11 @@ def _hasattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if len(args) == 2 and isinstance(args[0], Instance) and isinstance(args[1], str):
         if args[1] in args[0].names or attributes.find(args[0], args[1]) is not None:
             return True
-        if all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in attributes.lineage(args[0].cls) if isinstance(base, (Class, Name))):
+        if all(
+            isinstance(base, Class) or base.path.endswith(("Module", "object"))
+            for base in attributes.lineage(args[0].cls)
+            if isinstance(base, (Class, Name))
+        ):
             return False
     return machine.unknown(("hasattr", *(machine.key(arg) for arg in args)))
 
@@ -230,9 +234,7 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
     return mapping
 
 
-def call_builtin(
-    machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
+def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of one of Python's built-in functions."""
     if name in ("list", "tuple", "set", "frozenset"):
         kind = "set" if name == "frozenset" else name
@@ -307,7 +309,14 @@ def call_container_method(
 
 def _string_method(machine: Machine, receiver: str | bytes, name: str, args: list[Value], node: ast.expr) -> Value:
     if all(expressions.is_constant(arg) for arg in args) and name in (
-        "lower", "upper", "strip", "startswith", "endswith", "replace", "split", "join",
+        "lower",
+        "upper",
+        "strip",
+        "startswith",
+        "endswith",
+        "replace",
+        "split",
+        "join",
     ):
         try:
             found = getattr(receiver, name)(*args)
@@ -364,7 +373,9 @@ def _sequence_method(
             written = _written(node, 0)
             parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
             for at, value in enumerate(expressions.unpacked(machine, args[0], None, node)):
-                attributes.append(machine, receiver, value, _owner(machine, node), parts[at] if at < len(parts) else written)
+                attributes.append(
+                    machine, receiver, value, _owner(machine, node), parts[at] if at < len(parts) else written
+                )
         case "pop" | "popleft":
             at = 0 if name == "popleft" else (args[0] if args and isinstance(args[0], int) else -1)
             if items and -len(items) <= at < len(items):
@@ -412,7 +423,11 @@ def _mapping_method(
             written = _written(node, 0)
             parts: dict[Any, ast.expr] = {}
             if isinstance(written, ast.Dict):
-                parts = {key.value: value for key, value in zip(written.keys, written.values, strict=True) if isinstance(key, ast.Constant)}
+                parts = {
+                    key.value: value
+                    for key, value in zip(written.keys, written.values, strict=True)
+                    if isinstance(key, ast.Constant)
+                }
             if args and isinstance(args[0], Mapping):
                 for key, slot in list(args[0].items.items()):
                     value = machine.read(slot, args[0])

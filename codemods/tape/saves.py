@@ -79,6 +79,6 @@ def is_operation(name: str) -> bool:
 
 
 def saves_of(operation: str) -> Saves:
-    """What *operation* (``mul``, ``sigmoid``, an in-place ``mul_``) saves; ``known`` is false for a name not in the table."""
+    """What *operation* (``mul``, ``sigmoid``, an in-place ``mul_``) saves; not ``known`` where the table lacks it."""
     name = operation.rstrip("_") if not operation.startswith("__") else operation
     return _table().get(_SYNONYMS.get(name, name), _UNKNOWN)

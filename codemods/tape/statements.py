@@ -88,9 +88,7 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
     value = machine.eval(node.value)
     if isinstance(current, Tensor):
         attributes.change_in_place(machine, current, type(node.op), value, node)
-        if not isinstance(node.target, ast.Subscript):
-            assign(machine, node.target, Tensor(current.cell), None)
-        elif not isinstance(machine.eval(target.value), Tensor):  # type: ignore[attr-defined]
+        if not isinstance(node.target, ast.Subscript) or not isinstance(machine.eval(target.value), Tensor):
             assign(machine, node.target, Tensor(current.cell), None)
         return ""
     if isinstance(current, Sequence) and isinstance(node.op, ast.Add) and current.kind in ("list", "deque"):

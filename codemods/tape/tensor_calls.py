@@ -31,12 +31,15 @@ _VIEWS = frozenset(
     """view reshape transpose t permute squeeze unsqueeze expand expand_as narrow select flatten unflatten movedim
     swapaxes swapdims view_as diagonal unfold chunk split unbind tensor_split real imag as_strided ravel""".split()
 )
-_REDUCTIONS = frozenset("sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split())
+_REDUCTIONS = frozenset(
+    "sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split()
+)
 _PAIRS = frozenset("max min sort topk median mode kthvalue cummax cummin".split())
 _SCALAR_LOSSES = frozenset(
     """mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
     binary_cross_entropy_with_logits kl_div hinge_embedding_loss margin_ranking_loss cosine_embedding_loss ctc_loss
-    triplet_margin_loss poisson_nll_loss soft_margin_loss multi_margin_loss gaussian_nll_loss dot vdot trace dist""".split()
+    triplet_margin_loss poisson_nll_loss soft_margin_loss multi_margin_loss gaussian_nll_loss dot vdot trace
+    dist""".split()
 )
 
 
@@ -151,7 +154,9 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         scalar = True if keywords.get("reduction", "mean") in ("mean", "sum") else None
     elif isinstance(first, Tensor) and all(isinstance(v, Tensor) or not hasattr(v, "cell") for v in values):
         tensors = [value for value in values if isinstance(value, Tensor)]
-        scalar = True if all(value.cell.scalar for value in tensors) and name not in _VIEWS and name != "stack" else None
+        scalar = (
+            True if all(value.cell.scalar for value in tensors) and name not in _VIEWS and name != "stack" else None
+        )
     view = first if name in _VIEWS and isinstance(first, Tensor) else None
     inplace = keywords.get("inplace")
     if inplace is True and isinstance(first, Tensor):

@@ -48,17 +48,19 @@ _OPERATION = {
     "Tanh": "tanh", "Softplus": "softplus", "Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardtanh": "hardtanh",
     "Flatten": "flatten", "MSELoss": "mse_loss", "Dropout": "native_dropout", "LogSigmoid": "log_sigmoid",
 }  # fmt: skip
-_SAVES_WEIGHT_FOR_INPUT = re.compile(r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$")
+_SAVES_WEIGHT_FOR_INPUT = re.compile(
+    r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$"
+)
 # Libraries whose functions of tensors are made of torch's own operations.
 _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
 _RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
 _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
-_PASSED_THROUGH = frozenset(("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel"))
+_PASSED_THROUGH = frozenset(
+    ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
+)
 
 
-def call_name(
-    machine: Machine, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
+def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of something imported, by its dotted name."""
     head, _, rest = path.partition(".")
     last = path.rpartition(".")[2]
@@ -68,7 +70,7 @@ def call_name(
         found = python_calls.call_collection(machine, last, args, keywords, node)
         if found is not None:
             return found
-    if path in ("functools.partial",) and args:
+    if path == "functools.partial" and args:
         return Partial(args[0], args[1:], keywords)
     if path in ("sys.exit", "os._exit", "os.abort"):
         machine.exited = True
@@ -132,7 +134,7 @@ def _call_torch(
         return tensor
     if path.startswith("torch.optim.") and "lr_scheduler" not in path and "swa_utils" not in path:
         return _optimizer(machine, args, keywords)
-    if path.startswith("torch.nn.utils.rnn.") or path.startswith("torch.nn.functional.") or path.startswith("torch.nn.init"):
+    if path.startswith(("torch.nn.utils.rnn.", "torch.nn.functional.", "torch.nn.init")):
         if last == "normalize":
             return tensor_calls.operate(machine, "normalize", args, keywords, node)
         if path.startswith("torch.nn.init"):
@@ -152,7 +154,15 @@ def _call_torch(
         return machine.fresh(path)
     if last == "is_tensor" and args:
         return isinstance(args[0], Tensor) or machine.fresh("is_tensor")
-    if last in ("manual_seed", "save", "seed", "set_num_threads", "use_deterministic_algorithms", "set_default_dtype", "set_printoptions"):
+    if last in (
+        "manual_seed",
+        "save",
+        "seed",
+        "set_num_threads",
+        "use_deterministic_algorithms",
+        "set_default_dtype",
+        "set_printoptions",
+    ):
         return None
     if last in _CREATED:
         return _created(machine, last, args, keywords, node)
@@ -178,7 +188,11 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
 def _deep_copy(machine: Machine, value: Value, node: ast.expr) -> Value:
     if isinstance(value, TorchModule):
         leaf = machine.leaf(value.kind, node) if value.leaf is not None else None
-        children = {key: Slot(_deep_copy(machine, slot.value, node)) for key, slot in value.children.items() if not isinstance(slot.value, Tensor)}
+        children = {
+            key: Slot(_deep_copy(machine, slot.value, node))
+            for key, slot in value.children.items()
+            if not isinstance(slot.value, Tensor)
+        }
         return TorchModule(value.kind, leaf, children, dict(value.options))
     if isinstance(value, Instance):
         copied = Instance(value.cls)
@@ -190,7 +204,9 @@ def _deep_copy(machine: Machine, value: Value, node: ast.expr) -> Value:
         }
         return copied
     if isinstance(value, Sequence):
-        return Sequence(value.kind, [Slot(_deep_copy(machine, machine.read(slot, value), node)) for slot in value.items], value.more)
+        return Sequence(
+            value.kind, [Slot(_deep_copy(machine, machine.read(slot, value), node)) for slot in value.items], value.more
+        )
     if isinstance(value, Tensor):
         if value.cell.leaf is not None and value.cell.node is value.cell.leaf.node:
             return machine.parameter("tensor", node)
@@ -198,9 +214,7 @@ def _deep_copy(machine: Machine, value: Value, node: ast.expr) -> Value:
     return value
 
 
-def _call_autograd(
-    machine: Machine, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
+def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     roots = args[0] if args else keywords.get("tensors", keywords.get("outputs"))
     if last == "backward":
         if len(args) > 2:
@@ -301,7 +315,9 @@ def call_module(
         view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
         return _or_unknown(machine, machine.operation(_OPERATION.get(kind, kind), values, node, view=view), values)
     leaves = [module.leaf] if module.leaf is not None else []
-    result = machine.operation(kind, values, node, leaves=leaves, extra_saved=_saved_by_module(machine, kind, module.leaf, values))
+    result = machine.operation(
+        kind, values, node, leaves=leaves, extra_saved=_saved_by_module(machine, kind, module.leaf, values)
+    )
     if kind in _RECURRENT:
         state: Value = _part(machine, result, node)
         if kind == "LSTM":
@@ -362,9 +378,25 @@ def call_module_method(
                 return Sequence("list", _modules(module, []))
             return _parameters(machine, module)
         case "named_parameters":
-            pairs = [Slot(Sequence("tuple", [Slot(machine.fresh("name")), slot])) for slot in _parameters(machine, module).items]
+            pairs = [
+                Slot(Sequence("tuple", [Slot(machine.fresh("name")), slot]))
+                for slot in _parameters(machine, module).items
+            ]
             return Sequence("list", pairs)
-        case "to" | "cuda" | "cpu" | "float" | "double" | "half" | "train" | "eval" | "apply" | "requires_grad_" | "share_memory" | "type":
+        case (
+            "to"
+            | "cuda"
+            | "cpu"
+            | "float"
+            | "double"
+            | "half"
+            | "train"
+            | "eval"
+            | "apply"
+            | "requires_grad_"
+            | "share_memory"
+            | "type"
+        ):
             if name == "requires_grad_":
                 wanted = args[0] if args else keywords.get("requires_grad", True)
                 for leaf in machine.leaves_of(module):
@@ -385,7 +417,9 @@ def call_module_method(
             return module
         case "items" | "values" | "keys" if isinstance(module, TorchModule):
             if name == "items":
-                return Sequence("list", [Slot(Sequence("tuple", [Slot(key), slot])) for key, slot in module.children.items()])
+                return Sequence(
+                    "list", [Slot(Sequence("tuple", [Slot(key), slot])) for key, slot in module.children.items()]
+                )
             return Sequence("list", [slot if name == "values" else Slot(key) for key, slot in module.children.items()])
         case "flatten_parameters" | "load_state_dict" | "register_forward_hook" | "register_full_backward_hook":
             return None
@@ -457,7 +491,8 @@ def call_super(
 # What is unknown
 
 _MODEL_METHODS = frozenset(
-    "parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters requires_grad_".split()
+    """parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters
+    requires_grad_""".split()
 )
 
 

@@ -1,4 +1,4 @@
-"""Symbolic values.  A known Python number, string, boolean or None stands for itself; everything else is one of these."""
+"""Symbolic values.  A known number, string, boolean or None stands for itself; everything else is one of these."""
 
 from __future__ import annotations
 

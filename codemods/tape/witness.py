@@ -112,7 +112,7 @@ def _follow(source: Source, oracle: Oracle, found: _Collected) -> Machine:
 
 
 def _execute(machine: Machine, entry: str) -> None:
-    """Run the module; with an *entry*, as it is imported, and then that function on arguments of which nothing is known."""
+    """Run the module; with an *entry*, as it is imported, and then that function on arguments that nobody knows."""
     machine.globals.names["__name__"] = Slot("__main__" if entry == MODULE else "module")
     machine.run(machine.source.tree.body)
     machine.exited = False
@@ -224,7 +224,8 @@ def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | Non
     if not over:
         over = [kept for kept in ordered if kept.clock < clock]
     named = [kept for kept in over if kept.name]
-    return (named or over or [None])[-1]
+    carried = named or over
+    return carried[-1] if carried else None
 
 
 def _stale_fact(stale: Stale) -> StaleGraph:
@@ -280,4 +281,3 @@ def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:
         sure = replace(fact, certainty=Certainty.CERTAIN)
         if fact == sure or sure not in facts:
             yield fact
-
