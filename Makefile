@@ -32,7 +32,7 @@ $(READY): pyproject.toml requirements-dev.txt
 
 # `autofix run` ends with 0 only if the patch is proved.
 demo: $(READY)
-	$(BIN)/autofix run $(firstword $(wildcard fixtures/*stored*/broken.py fixtures/*/broken.py))
+	$(BIN)/autofix run fixtures/detach_stored/broken.py
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
