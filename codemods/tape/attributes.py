@@ -433,6 +433,8 @@ def append(
         receiver.items.insert(at, slot)
     if machine.cut_short:
         receiver.more = True
+    else:
+        machine.grows(receiver)
     if receiver.limit is not None and len(receiver.items) > receiver.limit:
         del receiver.items[0 if at is None else -1]
 

@@ -127,7 +127,7 @@ class Node:
     consumed: Pass | None = None
     """The pass that freed it."""
     consumer: Node | None = None
-    """The node through which the pass that consumed it came."""
+    """Of the nodes through which the pass that consumed it came, the one that was made first."""
 
 
 @dataclass(eq=False, slots=True)
@@ -220,6 +220,7 @@ class Tape:
         walked: list[Node] = []
         parents: dict[int, tuple[Node | None, tuple[Kept, ...]]] = {}
         sure: dict[int, bool] = {}
+        first: dict[int, Node] = {}
         # The last item of an entry: whether the way to the node is certain; the one before, whether the loss must come
         # this way, since a loss that can be sent backward has a graph.
         pending: list[tuple[Node, Node | None, tuple[Kept, ...], Stale | None, bool, bool]] = []
@@ -237,6 +238,8 @@ class Tape:
                     entry = Stale(reader, node, via, node.consumed, current)
                 if node.saves and certain:
                     found.setdefault((id(entry.reader), id(entry.node)), entry)
+            if reader is not None and (id(node) not in first or reader.clock < first[id(node)].clock):
+                first[id(node)] = reader
             if id(node) in parents and (certain <= sure[id(node)]):
                 continue
             again = id(node) in parents
@@ -266,7 +269,7 @@ class Tape:
                 node.walked = current
             if not retain and node.consumed is None:
                 node.consumed = current
-                node.consumer = parents[id(node)][0]
+                node.consumer = first.get(id(node))
         return current
 
     def _check_saved(self, node: Node, parents: dict[int, tuple[Node | None, tuple[Kept, ...]]], current: Pass) -> None:

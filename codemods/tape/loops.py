@@ -1,14 +1,14 @@
 """What loops run over, and how many of their iterations are executed.
 
-A loop of which the source does not fix a small number of iterations is *cut short*: its body runs twice, a third time
-where only one backward pass was met, since a mistake needs two.  From the second iteration on its counters are known
-only by their bounds.
+A loop of which the source does not fix a small number of iterations is *cut short*: its body runs twice, and a third
+time where that may not show a mistake.  The iterations after the first stand for any later one: there its counters are
+known only by their bounds, and what grows in it may have any size.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -120,21 +120,29 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     return signal if signal in ("return", "raise") else ""
 
 
-def _numbers(machine: Machine, items: Stream):  # type: ignore[no-untyped-def]
+def _numbers(machine: Machine, items: Stream) -> Iterator[int]:
+    """The iterations of a ``for`` that are run."""
     if not items.cut:
         yield from range(items.count or 0)
         return
-    before = len(machine.tape.passes)
+    first_pass, first_grown = len(machine.tape.passes), len(machine.growing)
     yield 0
+    machine.stand_for_later(first_grown)
     yield 1
-    if len(machine.tape.passes) - before == 1:
+    if _needs_a_third(machine, first_pass):
         yield 2
+
+
+def _needs_a_third(machine: Machine, first_pass: int) -> bool:
+    """Whether two iterations may not show a mistake: one pass only, or graphs that outlive their iteration's pass."""
+    passes = machine.tape.passes[first_pass:]
+    return len(passes) == 1 or any(one.retains for one in passes)
 
 
 def run_while(machine: Machine, node: ast.While) -> str:
     """Execute a ``while`` statement; returns its signal."""
     instance = machine.new_instance()
-    before = len(machine.tape.passes)
+    first_pass, first_grown = len(machine.tape.passes), len(machine.growing)
     number = 0
     while True:
         with machine.iteration(node, instance, number, cut=True):
@@ -147,7 +155,9 @@ def run_while(machine: Machine, node: ast.While) -> str:
         if signal in ("return", "raise"):
             return signal
         number += 1
-        if number >= (3 if len(machine.tape.passes) - before == 1 else 2):
+        if number == 1:
+            machine.stand_for_later(first_grown)
+        if number >= (3 if _needs_a_third(machine, first_pass) else 2):
             break
     return machine.run(node.orelse)
 

@@ -72,6 +72,8 @@ class Machine:
         self.legacy: dict[tuple[str, int], Site] = {}
         self.called: set[ast.AST] = set()
         self.star_imports = False
+        self.growing: list[Callable[[], None]] = []
+        """What becomes uncertain where a loop's second iteration stands for any later one: counters, lists that grow."""
         self.exited = False
         """Whether the program ended itself."""
         self._unknowns: dict[Hashable, Unknown] = {}
@@ -393,6 +395,31 @@ class Machine:
         if self.cut_short and isinstance(value, (int, float)) and not isinstance(value, bool):
             return Unknown(("count", id(node), next(self._fresh)), low=value)
         return value
+
+    def counts(self, names: dict[str, Slot], name: str, node: ast.AST) -> None:
+        """The number under *name* was just raised: in later iterations only its lower bound will be known."""
+
+        def blur() -> None:
+            slot = names.get(name)
+            if slot is not None and isinstance(slot.value, (int, float)) and not isinstance(slot.value, bool):
+                names[name] = Slot(Unknown(("count", id(node), next(self._fresh)), low=slot.value))
+
+        if self.loops:
+            self.growing.append(blur)
+
+    def grows(self, container: Sequence) -> None:
+        """An item was just added: in later iterations the container may hold more."""
+
+        def blur() -> None:
+            container.more = container.more or bool(container.items)
+
+        if self.loops:
+            self.growing.append(blur)
+
+    def stand_for_later(self, since: int) -> None:
+        """From here on the state stands for that of any later iteration of a loop in which ``growing[since:]`` grew."""
+        for blur in self.growing[since:]:
+            blur()
 
     @contextmanager
     def grad_mode(self, enabled: bool | None) -> Iterator[None]:

@@ -64,9 +64,11 @@ def _assign_several(machine: Machine, target: ast.Tuple | ast.List, value: Value
 def _assignment(machine: Machine, node: ast.Assign) -> str:
     value = machine.eval(node.value)
     for target in node.targets:
-        if isinstance(target, ast.Name) and _mentions(node.value, target.id):
-            value = machine.widened(value, node)
+        counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
+        value = machine.widened(value, node) if counter else value
         assign(machine, target, value, node.value)
+        if counter and isinstance(value, (int, float)):
+            _count(machine, target, node)
     return ""
 
 
@@ -99,9 +101,21 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
         return ""
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
-    result = expressions.binary(machine, type(node.op), current, value, fake)
-    assign(machine, node.target, machine.widened(result, node), None)
+    result = machine.widened(expressions.binary(machine, type(node.op), current, value, fake), node)
+    assign(machine, node.target, result, None)
+    if isinstance(result, (int, float)):
+        _count(machine, node.target, node)
     return ""
+
+
+def _count(machine: Machine, target: ast.expr, node: ast.stmt) -> None:
+    """A number was raised where it stands."""
+    if isinstance(target, ast.Name):
+        machine.counts(machine.scope.declared.get(target.id, machine.scope).names, target.id, node)
+    elif isinstance(target, ast.Attribute):
+        receiver = machine.eval(target.value)
+        if isinstance(receiver, Instance):
+            machine.counts(receiver.names, target.attr, node)
 
 
 def _same_length(node: ast.expr, items: list[Value]) -> bool:

@@ -1,0 +1,328 @@
+"""The symbolic tape: small programs, and what autograd's rules make of them.  Look-alikes first."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.facts import Certainty, LegacyApi, Overwritten, StaleGraph
+from codemods.tape.source import Source
+from codemods.tape.witness import Observation, observe
+
+HEADER = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+from collections import deque, namedtuple
+net = nn.Linear(3, 3)
+cell = nn.GRUCell(3, 3)
+lstm = nn.LSTM(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *cell.parameters(), *lstm.parameters()], lr=0.1)
+x = torch.randn(2, 3)
+"""
+
+
+def see(program: str) -> Observation:
+    return observe(Source(HEADER + textwrap.dedent(program), "program.py"))
+
+
+def line_of(program: str, piece: str) -> int:
+    text = HEADER + textwrap.dedent(program)
+    return next(number for number, line in enumerate(text.split("\n"), 1) if piece in line)
+
+
+RIGHT = {
+    "outputs are stacked within a step": """
+        for _ in range(9):
+            outs = []
+            h = torch.zeros(2, 3)
+            for t in range(5):
+                h = cell(x, h)
+                outs.append(h)
+            opt.zero_grad()
+            torch.stack(outs).mean().backward()
+            opt.step()
+        """,
+    "a list is cleared after the backward that used it": """
+        log_probs = []
+        for episode in range(9):
+            for t in range(5):
+                log_probs.append(net(x).mean())
+            loss = torch.stack(log_probs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+            del log_probs[:]
+        """,
+    "the state is repackaged before it is used": """
+        def repackage(h):
+            return h.detach() if isinstance(h, torch.Tensor) else tuple(repackage(v) for v in h)
+        h = torch.zeros(1, 2, 3), torch.zeros(1, 2, 3)
+        for batch in loader():
+            h = repackage(h)
+            out, h = lstm(batch, h)
+            opt.zero_grad(); out.mean().backward(); opt.step()
+        """,
+    "chunks are cut where they end, by two conditions that are one": """
+        h, total, k = torch.zeros(2, 3), 0, 4
+        for t in range(100):
+            h = cell(x, h)
+            total = total + h.mean()
+            if t % k == k - 1:
+                opt.zero_grad(); total.backward(); opt.step()
+                total = 0
+            if (1 + t) % k == 0:
+                h = h.detach()
+        """,
+    "a switch detaches and nobody turns it off": """
+        h = torch.zeros(2, 3)
+        for t in range(9):
+            if args.truncate:
+                h = h.detach()
+            h = cell(x, h)
+            opt.zero_grad(); h.mean().backward(); opt.step()
+        """,
+    "gradients of gradients keep their graph": """
+        for _ in range(9):
+            w = x.clone().requires_grad_(True)
+            g, = torch.autograd.grad(net(w).sum(), w, create_graph=True)
+            opt.zero_grad(); (net(w).mean() + g.norm()).backward(); opt.step()
+        """,
+    "two losses share one graph and the first pass keeps it": """
+        for _ in range(9):
+            h = net(x)
+            opt.zero_grad()
+            h.mean().backward(retain_graph=True)
+            h.sum().backward()
+            opt.step()
+        """,
+    "a second walk over nodes that saved nothing": """
+        w = torch.ones(3, requires_grad=True)
+        y = w + 1
+        y.sum().backward()
+        y.mean().backward()
+        """,
+    "an imported function may have cut the graph": """
+        from utilities import repackage
+        h = torch.zeros(2, 3)
+        for t in range(9):
+            h = repackage(h)
+            h = cell(x, h)
+            opt.zero_grad(); h.mean().backward(); opt.step()
+        """,
+    "a sum does not mind that its input changes": """
+        h = net(x)
+        y = h + 1
+        h += 1
+        y.sum().backward()
+        """,
+    "only numbers are stored": """
+        log = []
+        for _ in range(9):
+            loss = net(x).mean()
+            if log:
+                loss = loss * log[-1]
+            opt.zero_grad(); loss.backward(); opt.step()
+            log.append(loss.item())
+        """,
+    "an engine with a backward of its own": """
+        class Value:
+            def __init__(self, data): self.data, self.grad = data, 0.0
+            def backward(self): self.grad = 1.0
+        v = Value(2.0)
+        for _ in range(5):
+            v.backward()
+        """,
+}
+
+STALE = {
+    "appended in a function": (
+        """
+        def train(model, memory):
+            for i in range(9):
+                h = model(x)
+                memory.append(h)  # kept
+                loss = h.mean() + memory[0].sum()
+                opt.zero_grad(); loss.backward(); opt.step()
+        train(net, [])
+        """
+    ),
+    "an attribute of a trainer": (
+        """
+        class Trainer:
+            def __init__(self): self.previous = None
+            def step(self, batch):
+                h = net(batch)
+                loss = h.mean() if self.previous is None else (h - self.previous).pow(2).mean()
+                opt.zero_grad(); loss.backward(); opt.step()
+                self.previous = h  # kept
+            def fit(self):
+                for batch in loader():
+                    self.step(batch)
+        Trainer().fit()
+        """
+    ),
+    "a value of a dict": (
+        """
+        cache = {}
+        for epoch in range(5):
+            for i in range(4):
+                h = net(x)
+                loss = h.mean()
+                if i in cache:
+                    loss = loss + (h - cache[i]).pow(2).sum()
+                opt.zero_grad(); loss.backward(); opt.step()
+                cache[i] = h  # kept
+        """
+    ),
+    "a deque that must fill first": (
+        """
+        queue = deque(maxlen=64)
+        for i in range(500):
+            h = net(x)
+            loss = h.mean()
+            if len(queue) >= 32:
+                loss = loss + torch.stack(list(queue)).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            queue.append(h)  # kept
+        """
+    ),
+    "a named tuple in a buffer": (
+        """
+        Item = namedtuple("Item", "feature label")
+        buffer = []
+        for i in range(9):
+            h = net(x)
+            loss = h.mean() + sum(item.feature.sum() for item in buffer)
+            opt.zero_grad(); loss.backward(); opt.step()
+            buffer.append(Item(h, i))  # kept
+        """
+    ),
+    "an LSTM's tuple in three nested loops": (
+        """
+        state = torch.zeros(1, 2, 3), torch.zeros(1, 2, 3)
+        for epoch in range(3):
+            for sequence in loader():
+                total = 0
+                for frame in sequence:
+                    out, state = lstm(frame, state)  # kept
+                    total = total + out.mean()
+                opt.zero_grad(); total.backward(); opt.step()
+        """
+    ),
+    "a running average": (
+        """
+        centre = torch.zeros(3)
+        while True:
+            h = net(x)
+            centre = 0.9 * centre + 0.1 * h.mean(0)  # kept
+            loss = (h - centre).pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """
+    ),
+}
+
+
+@pytest.mark.parametrize("program", RIGHT.values(), ids=RIGHT.keys())
+def test_nothing_is_found_where(program: str) -> None:
+    assert see(program).facts == ()
+
+
+@pytest.mark.parametrize("program", STALE.values(), ids=STALE.keys())
+def test_a_stale_graph_is_found_and_its_keeper_named(program: str) -> None:
+    stale = [fact for fact in see(program).facts if isinstance(fact, StaleGraph)]
+    assert stale
+    assert {fact.cause.line for fact in stale} == {line_of(program, "# kept")}
+    assert all(fact.certainty is Certainty.CERTAIN for fact in stale)
+
+
+def test_every_role_of_a_stale_graph_to_the_column() -> None:
+    program = """
+    kept = []
+    for i in range(9):
+        h = net(x)
+        kept.append(h)
+        loss = F.relu(h).sum() + kept[0].exp().mean()
+        loss.backward()
+    """
+    (fact,) = see(program).facts
+    text = (HEADER + textwrap.dedent(program)).split("\n")
+    said = {role.name: text[role.span.line - 1][role.span.column : role.span.end_column] for role in fact.roles()}
+    loop = said.pop("loop")
+    assert loop.startswith("for i")
+    assert said == {
+        "made": "net(x)",
+        "kept": "kept.append(h)",
+        "used": "kept[0].exp()",
+        "walked": "F.relu(h)",
+        "freed": "loss.backward()",
+        "failed": "loss.backward()",
+    }
+
+
+def test_columns_count_code_points() -> None:
+    source = Source('größe = "äöü"; wert = größe\n', "program.py")
+    statement = source.tree.body[1]
+    assert (source.span(statement).column, source.span(statement).end_column) == (15, 27)
+
+
+def test_a_step_between_forward_and_backward_overwrites() -> None:
+    program = """
+    h = torch.zeros(2, 3)
+    for i in range(9):
+        opt.zero_grad()
+        h = cell(x, h)  # kept
+        h.mean().backward(retain_graph=True)
+        opt.step()
+    """
+    (fact,) = see(program).facts
+    assert isinstance(fact, Overwritten)
+    assert fact.by_step
+    assert fact.cause.line == line_of(program, "# kept")
+    assert fact.changed.line == line_of(program, "opt.step()")
+
+
+@pytest.mark.parametrize(
+    ("operation", "needs"),
+    [("h.sigmoid()", "result"), ("h.exp()", "result"), ("h.sin()", "input"), ("h * h", "input"), ("h + h", "nothing")],
+)
+def test_what_an_operation_saves_comes_from_the_table(operation: str, needs: str) -> None:
+    changed = {
+        place: see(f"h = net(x)\ny = {operation}\nwith torch.no_grad():\n    {place}.zero_()\ny.sum().backward()\n").facts
+        for place in ("h", "y")
+    }
+    assert bool(changed["h"]) == (needs == "input")
+    assert bool(changed["y"]) == (needs == "result")
+
+
+@pytest.mark.parametrize(
+    ("expression", "gone"),
+    [("loss.data[0]", True), ("loss[0]", True), ("out.data[0]", False), ("losses.data[0]", False)],
+)
+def test_only_a_tensor_without_dimensions_cannot_be_indexed(expression: str, gone: bool) -> None:
+    program = f"""
+    out = net(x)
+    losses = out.sum(1)
+    loss = losses.mean()
+    loss.backward()
+    print({expression})
+    """
+    assert any(isinstance(fact, LegacyApi) for fact in see(program).facts) == gone
+
+
+def test_a_function_that_nobody_calls_is_read_as_if_somebody_did() -> None:
+    program = """
+    def train(model, loader, optimizer, criterion):
+        model.train()
+        hidden = None
+        for inputs, targets in loader:
+            output, hidden = model(inputs, hidden)  # kept
+            loss = criterion(output, targets)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+    """
+    stale = [fact for fact in see(program).facts if isinstance(fact, StaleGraph)]
+    assert {fact.cause.line for fact in stale} == {line_of(program, "# kept")}
+    assert all(fact.certainty is Certainty.LIKELY for fact in stale)  # the model may detach inside
+
+
+def test_a_program_without_torch_is_not_read() -> None:
+    assert observe(Source("loss.backward()\n", "program.py")) == Observation()
