@@ -95,7 +95,7 @@ def prove(
         fails,
         clean_after(before, after),
         same,
-        still_trains(before, after),
+        still_trains(before, after, reference),
         gradients,
         memory_flat(before, after),
     )

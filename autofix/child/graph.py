@@ -63,10 +63,19 @@ def roots_of(tensors: Any) -> list[Any]:
     return []
 
 
-def mark(nodes: Iterable[Any], note: str, step: int) -> None:
-    """Put *note* with the number of the optimizer step on every node.  It lives and dies with the node."""
+@dataclass(frozen=True)
+class Moment:
+    """When and where a pass runs: after how many optimizer steps, and at which line of the user's."""
+
+    step: int
+    file: str
+    line: int | None
+
+
+def mark(nodes: Iterable[Any], note: str, moment: Moment) -> None:
+    """Put *note* with the moment of the pass on every node.  It lives and dies with the node."""
     for node in nodes:
-        node.metadata[note] = step
+        node.metadata[note] = moment
 
 
 def count_past(nodes: Iterable[Any], step: int) -> int:
@@ -74,9 +83,24 @@ def count_past(nodes: Iterable[Any], step: int) -> int:
     return sum(1 for node in nodes if is_past(node.metadata, step) and not hasattr(node, "variable"))
 
 
-def is_past(notes: dict[str, int], step: int) -> bool:
-    """Whether a node with these notes belongs to a graph of the past when *step* optimizer steps have been made."""
-    return SPENT in notes or notes.get(WALKED, step) < step
+def is_past(notes: dict[str, Any], step: int) -> bool:
+    """Whether a node with these notes was freed, or walked before the last of *step* optimizer steps."""
+    return SPENT in notes or (WALKED in notes and notes[WALKED].step < step)
+
+
+def is_of_earlier_iteration(notes: dict[str, Any], now: Moment, *, by_hand: bool) -> bool:
+    """Whether a node with these notes was walked in an earlier iteration than the pass at *now*.
+
+    An optimizer step ends an iteration; so does every pass, where weights are updated *by_hand*.  Within one step, a
+    script that has gone back to the same line, or one above, has gone around a loop.
+    """
+    then = notes.get(SPENT) or notes.get(WALKED)
+    if then is None:
+        return False
+    if then.step < now.step or by_hand:
+        return True
+    went_back = then.file != now.file or (then.line or 0) >= (now.line or 0)
+    return SPENT in notes and went_back
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from torch.optim.optimizer import (
 
 from . import device
 from .events import Events
-from .graph import SPENT, WALKED, Meter, Walk, count_past, mark, roots_of, walk
+from .graph import SPENT, WALKED, Meter, Moment, Walk, count_past, mark, roots_of, walk
 from .job import Job
 from .parameters import Parameters, digest, norm
 from .reference import Reference
@@ -95,20 +95,39 @@ class Probe:
             keeps = bool(create if retain is None else retain)
             walked = walk(roots_of(tensors))
             state = self._quietly(self._before_pass)(tensors, walked, kind, keeps) or {}
+            moment = Moment(self._steps, state.get("file", ""), state.get("line"))
             failure: BaseException | None = None
             self._inside.depth = 1
             try:
                 if self._reference is not None:
-                    return self._reference.run_pass(original, kind, args, kwargs, walked, self._steps)
+                    return self._run_reference_pass(original, kind, args, kwargs, walked, moment)
                 return original(*args, **kwargs)
             except BaseException as error:
                 failure = error
                 raise
             finally:
                 self._inside.depth = 0
-                self._quietly(self._after_pass)(state, walked, keeps, failure)
+                self._quietly(self._after_pass)(state, walked, moment, keeps, failure)
 
         return watched
+
+    def _run_reference_pass(
+        self,
+        original: Callable[..., Any],
+        kind: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        walked: Walk,
+        moment: Moment,
+    ) -> Any:
+        assert self._reference is not None
+        bound = self._reference.keeping(kind, args, kwargs)
+        measured = None
+        if kind == "backward":
+            measured = self._quietly(self._reference.before_pass)(bound, walked, moment, not self._made)
+        result = original(*bound.args, **bound.kwargs)
+        self._quietly(self._reference.after_pass)(measured or [])
+        return result
 
     def _before_pass(self, tensors: Any, walked: Walk, kind: str, keeps: bool) -> dict[str, Any]:
         for optimizer in list(self._optimizers):
@@ -131,10 +150,12 @@ class Probe:
             "state": self._state(),
         }
 
-    def _after_pass(self, state: dict[str, Any], walked: Walk, keeps: bool, failure: BaseException | None) -> None:
-        mark(walked.nodes, WALKED, self._steps)
+    def _after_pass(
+        self, state: dict[str, Any], walked: Walk, moment: Moment, keeps: bool, failure: BaseException | None
+    ) -> None:
+        mark(walked.nodes, WALKED, moment)
         if failure is None and not keeps:
-            mark(walked.nodes, SPENT, self._steps)
+            mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
         reached = set(state.get("reached", ()))
         gradients = {

@@ -5,22 +5,22 @@ graph nor a change in place stops a pass: it computes with the values that the f
 (``allow_mutation_on_saved_tensors`` is no substitute: in torch 2.13 it gives wrong gradients for some views.)  A few
 calls of old PyTorch are understood, too, so that a script with two faults gets past the first.
 
-A *faulty* node is one that could not have been walked as the script was written, or only into the past: an earlier
-pass freed it, or walked it before the last optimizer step, or a step changed a parameter that it saved.  The part of
-each gradient that comes through faulty nodes is measured by an extra pass in which they pass nothing on.  A right
-patch may change that part (a detach drops it, a second forward pass renews it) and no other.
+A *faulty* node belongs to an earlier iteration (``graph.is_of_earlier_iteration``), or an optimizer step has changed a
+parameter that it saved.  The part of each gradient that comes through faulty nodes is measured by an extra pass in
+which they pass nothing on.  A right patch may change that part (a detach drops it, a second forward pass renews it)
+and no other: two losses of one iteration that share a graph want both their gradients.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import Walk, is_past
+from .graph import Moment, Walk, is_of_earlier_iteration
 from .parameters import Parameters
 
 BACKWARD = inspect.signature(torch.autograd.backward)
@@ -55,50 +55,48 @@ class Reference:
             self._changed.append(saved.alias.untyped_storage().data_ptr())
         return saved.values
 
-    def run_pass(
-        self,
-        original: Callable[..., Any],
-        kind: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        walked: Walk,
-        step: int,
-    ) -> Any:
-        """Run a pass that keeps its graph, and remember how much of each gradient came through faulty nodes."""
+    def keeping(self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The arguments of a pass, changed so that it keeps its graph."""
         bound = (BACKWARD if kind == "backward" else GRAD).bind(*args, **kwargs)
         bound.arguments["retain_graph"] = True
-        if kind != "backward":
-            return original(*bound.args, **bound.kwargs)
+        return bound
+
+    def before_pass(
+        self, bound: inspect.BoundArguments, walked: Walk, moment: Moment, by_hand: bool
+    ) -> list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]]:
+        """Measure the sound part of a pass that is about to run.
+
+        Returns for each leaf the gradient that it has now, and what the pass will add without faulty nodes: None
+        where that is all that it adds.
+        """
         leaves = walked.leaves if bound.arguments.get("inputs") is None else []
-        bad = self.faulty(walked, step)
-        before = {leaf: leaf.grad.clone() if leaf.grad is not None else None for leaf in leaves} if bad else {}
+        bad = [node for node in walked.nodes if self._is_faulty(node, moment, by_hand)]
         sound = self._sound_part(bound, leaves, bad) if bad else {}
-        result = original(*bound.args, **bound.kwargs)
-        for leaf in leaves:
+        old = {leaf: leaf.grad.detach().clone() if leaf.grad is not None else None for leaf in leaves}
+        return [(leaf, old[leaf], sound.get(leaf, torch.zeros_like(leaf)) if bad else None) for leaf in leaves]
+
+    def after_pass(self, before: list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]]) -> None:
+        """Remember how much of each gradient came through faulty nodes, as long as it is not set to zero."""
+        for leaf, old, sound in before:
             tracked = self._parameters.find(leaf)
             if tracked is None or leaf.grad is None:
                 continue
-            old = before.get(leaf)
             earlier = self._faulty_part.pop(tracked.index, None)
-            if old is not None and earlier is not None and bool((old != 0).any()):
-                self._faulty_part[tracked.index] = earlier
-            if not bad:
-                continue
-            added = leaf.grad.detach() - (old if old is not None else 0)
-            part = added - sound[leaf] if leaf in sound else added
-            self._faulty_part[tracked.index] = part + self._faulty_part.get(tracked.index, 0)
-        return result
+            part = None if old is None or not bool((old != 0).any()) else earlier
+            if sound is not None:
+                added = leaf.grad.detach() - sound - (old if old is not None else 0)
+                part = added if part is None else part + added
+            if part is not None:
+                self._faulty_part[tracked.index] = part
 
     def faulty_part(self, index: int) -> torch.Tensor | None:
         """What of the present gradient of parameter *index* came through faulty nodes; None where nothing did."""
         return self._faulty_part.get(index)
 
-    def faulty(self, walked: Walk, step: int) -> list[Any]:
-        """The faulty nodes of a pass that begins after *step* optimizer steps."""
-        return [node for node in walked.nodes if not hasattr(node, "variable") and self._is_faulty(node, step)]
-
-    def _is_faulty(self, node: Any, step: int) -> bool:
-        if is_past(node.metadata, step):
+    def _is_faulty(self, node: Any, moment: Moment, by_hand: bool) -> bool:
+        if hasattr(node, "variable"):
+            return False
+        if is_of_earlier_iteration(node.metadata, moment, by_hand=by_hand):
             return True
         self._changed.clear()
         for name in saved_names(type(node)):
@@ -148,7 +146,7 @@ def understand_old_calls() -> None:
     index = torch.Tensor.__getitem__
 
     def getitem(self: torch.Tensor, key: Any) -> Any:
-        return self if key == 0 and isinstance(key, int) and self.dim() == 0 else index(self, key)
+        return self if isinstance(key, int) and key == 0 and self.dim() == 0 else index(self, key)
 
     torch.Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]
     variable = torch.autograd.Variable

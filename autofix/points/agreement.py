@@ -139,5 +139,11 @@ def _moved_alike(before: RunRecord, after: RunRecord, indices: dict[int, int], s
     """Whether step number *step* (from 1) moved every parameter by the same distance, up to rounding."""
     if not 1 <= step <= min(before.steps, after.steps):
         return False
-    ours, theirs = before.updates[step - 1].moved, after.updates[step - 1].moved
-    return all(close(distance, theirs.get(indices[i], -1.0), 1e-3) for i, distance in ours.items() if i in indices)
+    ours, theirs = before.updates[step - 1], after.updates[step - 1]
+    # Adam's first step is as long for any gradient, so that the distance alone would say little.
+    return all(
+        close(value, there.get(indices[i], -1.0), 1e-3)
+        for here, there in ((ours.moved, theirs.moved), (ours.gradients, theirs.gradients))
+        for i, value in here.items()
+        if i in indices
+    )

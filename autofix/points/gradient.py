@@ -1,16 +1,19 @@
 """Point 5: the gradients against the reference, parameter by parameter.
 
 The reference is the broken script itself, run on with every graph kept and every saved tensor as it was
-(``child/reference.py``): what the author's formulas mean.  Compared is the gradient at the first step of each
-optimizer after the failure, when both runs still have the same parameters.  For each parameter it is
+(``child/reference.py``): what the author's formulas mean.  Compared is the gradient at the first step of each optimizer
+after the failure, as long as both runs still have the same parameters.  For each parameter it is
 
 - *exact*: equal up to rounding;
 - *truncated*: the part is missing, or a piece of it, that comes through what failed: graphs of earlier iterations.  A
-detach between iterations means just that; - *recomputed*: that part is there with other values, because a second
-forward pass took the place of a stale one and saw the weights after a step (``D(g)`` asked anew after the
-discriminator's step); - *lost*: there is none any more; - *scaled*: a multiple of the reference, with one factor for
-all parameters of an optimizer: a loss counted twice or halved; - *changed*: it differs although nothing that failed
-concerns it, or by more than what came through what failed.
+  detach between iterations means just that;
+- *recomputed*: that part is there with other values, because a second forward pass took the place of a stale one and
+  saw the weights after a step (``D(g)`` asked anew after the discriminator's step), or drew other random numbers;
+- *later*: it gets gradients, but first at a step at which the runs have parted already, so that they say nothing;
+- *lost*: there is none any more;
+- *scaled*: a multiple of the reference, with one factor for all parameters of an optimizer: a loss counted twice or
+  halved;
+- *changed*: it differs although nothing that failed concerns it, or by more than what came through what failed.
 
 The last three refuse a patch.
 """
@@ -19,10 +22,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from autofix.points.base import Point, Verdict, count, listed, matching, point
+from autofix.points.base import Point, Verdict, count, listed, matching, point, short
 from autofix.record import RunRecord, Sketches
 
 EXACT = 1e-4
@@ -37,12 +41,34 @@ class Kind(StrEnum):
     EXACT = "exact"
     TRUNCATED = "truncated"
     RECOMPUTED = "recomputed"
+    LATER = "later"
     LOST = "lost"
     SCALED = "scaled"
     CHANGED = "changed"
 
 
 REFUSED = (Kind.LOST, Kind.SCALED, Kind.CHANGED)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The gradients at one step (at one pass, where there is no optimizer)."""
+
+    optimizer: int | None
+    whole: Sketches
+    sound: Sketches
+    random: str
+    """Fingerprint of the random generator before the last pass."""
+
+
+@dataclass
+class Comparison:
+    """What is known of each parameter, while the runs are followed step by step."""
+
+    kinds: dict[int, Kind] = field(default_factory=dict)
+    differences: dict[int, float] = field(default_factory=dict)
+    pairs: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
+    """The reference's and the patched run's gradient where they were compared."""
 
 
 def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: int) -> Point:
@@ -52,20 +78,41 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
     if not wanted:
         return point(5, Verdict.NOT_PROVED, why_no_reference(before, reference))
     indices = matching(reference, after)
-    kinds: dict[int, Kind] = {}
-    differences: dict[int, float] = {}
-    for index in wanted:
-        whole, sound = ours[index][0]
-        seen = [s for s, _ in theirs.get(indices.get(index, -1), [])]
-        kinds[index], differences[index] = classify(whole, sound, seen)
-    fewer = walks_less(reference, after, start)
-    kinds = {i: Kind.TRUNCATED if k is Kind.RECOMPUTED and fewer else k for i, k in kinds.items()}
-    factor = common_factor(reference, kinds, ours, theirs, indices)
+    found = compare(wanted, ours, theirs, indices, fewer=walks_less(reference, after, start))
+    for index in wanted - set(found.kinds):
+        alive = gets_gradient(after, indices.get(index, -1), start)
+        found.kinds[index], found.differences[index] = (Kind.LATER, 0.0) if alive else (Kind.LOST, 1.0)
+    factor = common_factor(reference, found)
     if factor is not None:
-        kinds = {i: k if k is Kind.EXACT else Kind.SCALED for i, k in kinds.items()}
-    elif set(kinds.values()) == {Kind.EXACT} and (drifting := drifts(ours, theirs, indices)) is not None:
-        kinds[drifting] = Kind.CHANGED
-    return told(reference, kinds, differences, factor)
+        found.kinds.update({i: Kind.SCALED for i, k in found.kinds.items() if k not in (Kind.EXACT, Kind.LATER)})
+    return told(reference, found.kinds, found.differences, factor)
+
+
+def compare(
+    wanted: set[int], ours: Sequence[Moment], theirs: Sequence[Moment], indices: Mapping[int, int], *, fewer: bool
+) -> Comparison:
+    """Follow both runs until they part, and classify each parameter where it first gets a gradient."""
+    found = Comparison()
+    for here, there in zip(ours, theirs, strict=False):
+        if here.optimizer != there.optimizer:
+            break
+        redrawn = parted = here.random != there.random
+        for index in sorted(wanted & set(here.whole)):
+            whole, sound = here.whole[index], here.sound.get(index, here.whole[index])
+            seen = there.whole.get(indices.get(index, -1), ())
+            first = index not in found.kinds
+            if not size(whole) and first:
+                continue
+            kind, difference = classify(whole, sound, seen, redrawn=redrawn, fewer=fewer)
+            if first:
+                found.kinds[index], found.differences[index] = kind, difference
+                found.pairs[index] = whole, seen
+            elif difference > IN_STEP and not redrawn:
+                found.kinds[index], found.differences[index] = Kind.CHANGED, difference
+            parted = parted or kind is not Kind.EXACT
+        if parted:
+            break
+    return found
 
 
 def told(
@@ -84,7 +131,7 @@ def told(
     }
     if factor is not None:
         figures["factor"] = factor
-    if set(names) == {Kind.EXACT}:
+    if set(names) <= {Kind.EXACT}:
         return point(5, Verdict.PASSED, f"exact for {count(len(kinds), 'parameter')}", **figures)
     parts = []
     for kind in sorted(names, key=list(Kind).index):
@@ -96,58 +143,59 @@ def told(
     return point(5, verdict, "; ".join(parts), **figures)
 
 
-Moments = dict[int, list[tuple[tuple[float, ...], tuple[float, ...]]]]
-"""For each parameter its gradients, moment by moment, as sketches of the whole and of its sound part."""
+def moments(record: RunRecord, start: int) -> list[Moment]:
+    """The recorded gradients after *start*, in their order."""
+    if not record.optimizers:
+        passes = [p for p in record.passes if p.number > start and p.error is None and p.sketches is not None]
+        return [Moment(None, p.sketches or {}, p.sound, p.random) for p in passes]
+    random = {p.number: p.random for p in record.passes}
+    return [
+        Moment(step.optimizer, step.sketches, step.sound, random.get(step.passes, ""))
+        for step in record.updates
+        if step.number > start and step.sketches is not None
+    ]
 
 
-def moments(record: RunRecord, start: int) -> Moments:
-    """The recorded gradients of each parameter after *start*, an empty sketch where there is none."""
-    found: Moments = {}
-    if record.optimizers:
-        for step in record.updates:
-            if step.number > start and step.sketches is not None:
-                members = [i for i, p in record.parameters.items() if p.optimizer == step.optimizer]
-                _collect(found, members, step.sketches, step.sound)
-    else:
-        for one in record.passes:
-            if one.number > start and one.error is None and one.sketches is not None:
-                _collect(found, sorted(one.reached), one.sketches, one.sound)
-    return found
-
-
-def _collect(found: Moments, members: Sequence[int], sketches: Sketches, sound: Sketches) -> None:
-    for index in members:
-        whole = sketches.get(index, ())
-        found.setdefault(index, []).append((whole, sound.get(index, whole)))
-
-
-def trained(reference: RunRecord, ours: Moments) -> list[int]:
+def trained(reference: RunRecord, ours: Sequence[Moment]) -> set[int]:
     """What the reference run trains: parameters with a gradient; of leaves outside of optimizers, those that move."""
-    has = sorted(i for i, seen in ours.items() if size(seen[0][0]))
+    has = {i for moment in ours for i, sketch in moment.whole.items() if size(sketch)}
     if reference.optimizers:
-        return has
-    moved = [i for i in has if len({p.state[i] for p in reference.passes if i in p.state}) > 1]
+        return {i for i in has if reference.parameters[i].optimizer is not None}
+    moved = {i for i in has if len({p.state[i] for p in reference.passes if i in p.state}) > 1}
     return moved or has
 
 
+def gets_gradient(after: RunRecord, index: int, start: int) -> bool:
+    """Whether the patched run gives the parameter a gradient anywhere after *start*."""
+    if after.optimizers:
+        return any(step.gradients.get(index) for step in after.updates if step.number > start)
+    return any(one.gradients.get(index) for one in after.passes if one.number > start)
+
+
 def classify(
-    whole: tuple[float, ...], sound: tuple[float, ...], seen: Sequence[tuple[float, ...]]
+    whole: tuple[float, ...], sound: tuple[float, ...], seen: tuple[float, ...], *, redrawn: bool, fewer: bool
 ) -> tuple[Kind, float]:
-    """The kind of one parameter's gradient, and its distance from the reference relative to the reference's norm."""
+    """The kind of one parameter's gradient, and its distance from the reference relative to the reference's norm.
+
+    ``redrawn`` says that the patched run has drawn other random numbers, ``fewer`` that its passes visit fewer nodes.
+    """
     norm = size(whole)
-    if not any(size(one) for one in seen):
-        return Kind.LOST, 1.0
-    first = seen[0] or tuple(0.0 for _ in whole)
-    if len(first) != len(whole):
+    if not norm:
+        return (Kind.CHANGED, 1.0) if size(seen) else (Kind.EXACT, 0.0)
+    if not size(seen):
+        # Nothing at this step; whether at all is for the later ones to say.
+        only_faulty = size(sound) <= EXACT * norm
+        return (Kind.TRUNCATED if only_faulty and seen else Kind.LOST), 1.0
+    if len(seen) != len(whole):
         return Kind.CHANGED, 1.0
-    off = distance(first, whole)
+    off, faulty, from_sound = math.dist(seen, whole), math.dist(whole, sound), math.dist(seen, sound)
     if off <= EXACT * norm:
         return Kind.EXACT, off / norm
-    faulty = distance(whole, sound)
-    from_sound = distance(first, sound)
+    if redrawn and size(seen) <= SPREAD * norm:
+        return Kind.RECOMPUTED, off / norm
     if faulty <= EXACT * norm or from_sound > SPREAD * faulty:
         return Kind.CHANGED, off / norm
-    if from_sound <= EXACT * norm or not size(first):
+    if fewer or from_sound <= EXACT * norm:
         return Kind.TRUNCATED, off / norm
     return Kind.RECOMPUTED, off / norm
 
@@ -160,19 +208,15 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int) -> bool:
     return theirs < ours
 
 
-def common_factor(
-    reference: RunRecord, kinds: Mapping[int, Kind], ours: Moments, theirs: Moments, indices: Mapping[int, int]
-) -> float | None:
+def common_factor(reference: RunRecord, found: Comparison) -> float | None:
     """The factor by which all gradients of some optimizer are scaled, if there is one; None otherwise.
 
     One number alone is always a multiple of another, so it takes at least two.
     """
     for optimizer in {p.optimizer for p in reference.parameters.values()}:
-        members = [i for i in kinds if reference.parameters[i].optimizer == optimizer]
-        if any(kinds[i] in (Kind.EXACT, Kind.LOST) for i in members):
-            continue
-        pairs = [(ours[i][0][0], theirs[indices[i]][0][0]) for i in members]
-        if any(len(a) != len(b) for a, b in pairs):
+        members = [i for i in found.pairs if reference.parameters[i].optimizer == optimizer]
+        pairs = [found.pairs[i] for i in members]
+        if any(found.kinds[i] in (Kind.EXACT, Kind.LOST) for i in members) or any(len(a) != len(b) for a, b in pairs):
             continue
         a = [value for pair in pairs for value in pair[0]]
         b = [value for pair in pairs for value in pair[1]]
@@ -184,23 +228,13 @@ def common_factor(
     return None
 
 
-def drifts(ours: Moments, theirs: Moments, indices: Mapping[int, int]) -> int | None:
-    """The first parameter whose later gradients leave the reference although its first was exact, if there is one."""
-    for index, seen in ours.items():
-        others = theirs.get(indices.get(index, -1), [])
-        for (whole, _), (other, _) in zip(seen[1:], others[1:], strict=False):
-            if len(whole) == len(other) and distance(whole, other) > IN_STEP * max(size(whole), size(other)):
-                return index
-            if len(whole) != len(other) and max(size(whole), size(other)) > 0:
-                return index
-    return None
-
-
 def why_no_reference(before: RunRecord, reference: RunRecord) -> str:
     failure = reference.failure
     if failure is not None:
         where = f" in line {failure.error.line}" if failure.error.line else ""
-        return f"there is no reference: with all graphs kept, too, the original fails{where}"
+        return (
+            f"there is no reference: with all graphs kept, too, the original fails{where}: {short(str(failure.error))}"
+        )
     if before.failure is not None and reference.steps <= before.failure.steps:
         return f"there is no reference: its run {reference.outcome.value} before the step that failed"
     return "there is no reference: its run computed no gradient"
@@ -208,7 +242,3 @@ def why_no_reference(before: RunRecord, reference: RunRecord) -> str:
 
 def size(values: Sequence[float]) -> float:
     return math.hypot(*values)
-
-
-def distance(a: Sequence[float], b: Sequence[float]) -> float:
-    return math.dist(a, b)

@@ -6,15 +6,15 @@ from autofix.points.base import Point, Verdict, count, listed, matching, point
 from autofix.record import Failure, RunRecord
 
 
-def still_trains(before: RunRecord, after: RunRecord) -> Point:
-    """Every parameter that trained before the failure still gets gradients and moves after it."""
+def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> Point:
+    """Every parameter that trains in the original or in the reference still gets gradients and moves."""
     failure = before.failure
     assert failure is not None
     if not after.passes:
         return point(4, Verdict.NOT_PROVED, "the patched script ran no backward pass")
-    trained = trained_before(before, failure)
+    trained = trained_before(before, failure, reference)
     if not trained:
-        return point(4, Verdict.NOT_PROVED, "no parameter got a gradient in the original: nothing to compare with")
+        return begins_to_train(after)
     indices = matching(before, after)
     problems: dict[str, list[str]] = {}
     for index in sorted(trained):
@@ -28,26 +28,51 @@ def still_trains(before: RunRecord, after: RunRecord) -> Point:
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
+    if not any(step.gradients for step in reference.updates[failure.steps :]):
+        # Without a reference: what the failing pass reaches must at least be given a gradient, if only zero.
+        reached = before.passes[failure.passes].reached if failure.in_pass else frozenset()
+        for index in sorted(reached - trained):
+            own = [s for s in after.updates if s.optimizer == before.parameters[index].optimizer]
+            if own and index in indices and not any(indices[index] in s.gradients for s in own):
+                problems.setdefault("gets no gradient", []).append(before.parameters[index].name)
     if problems:
         detail = "; ".join(f"{listed(names)}: {problem}" for problem, names in problems.items())
         return point(4, Verdict.FAILED, detail, **figures)
     return point(4, Verdict.PASSED, f"{count(len(trained), 'parameter')}: gradients and movement as before", **figures)
 
 
-def trained_before(before: RunRecord, failure: Failure) -> set[int]:
-    """What the original trains, as far as it came.
+def begins_to_train(after: RunRecord) -> Point:
+    """The same for an original that trained nothing, because its loss had no graph: the patched script must train."""
+    members = {i: p for i, p in after.parameters.items() if p.optimizer is not None}
+    if not members:
+        return point(4, Verdict.NOT_PROVED, "no parameter got a gradient in the original: nothing to compare with")
+    moving = {i for step in after.updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
+    still = [p.name for i, p in members.items() if i not in moving]
+    figures = {"trained": len(moving), "stopped": sorted(still)}
+    if not moving:
+        return point(4, Verdict.FAILED, "no parameter of any optimizer gets a gradient", **figures)
+    rest = f", not {listed(still)}" if still else ""
+    detail = f"the original trained nothing; now {count(len(moving), 'parameter')} of {len(members)} train{rest}"
+    return point(4, Verdict.PASSED, detail, **figures)
 
-    Members of optimizers that got a non-zero gradient, or that the failing pass reaches; leaves that were updated by
-    hand; and if there is neither, the leaves that got a gradient.  (A leaf beside these, such as a network that no
-    optimizer holds, gets gradients that nobody uses.)
+
+def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) -> set[int]:
+    """What the original trains, as far as it came, and what the reference does.
+
+    A member of an optimizer counts if it had a gradient at a step of its own, or, before the first such step, after a
+    pass.  Leaves outside of optimizers count if they were updated by hand; if nothing else is trained, all that got a
+    gradient.  (A leaf beside these, such as a network that no optimizer holds, gets gradients that nobody uses.)
     """
-    touched = {i for step in before.updates for i, norm in step.gradients.items() if norm}
-    for one in before.passes[: failure.passes]:
-        touched |= {i for i, norm in one.gradients.items() if norm}
-    if failure.in_pass:
-        touched |= {i for i in before.passes[failure.passes].reached if before.parameters[i].optimizer is not None}
-    trained = {i for i in touched if before.parameters[i].optimizer is not None or moved_by_hand(before, i)}
-    return trained or touched
+    stepped = {step.optimizer for step in before.updates}
+    at_steps = {i for step in before.updates for i, norm in step.gradients.items() if norm}
+    after_passes = {i for one in before.passes[: failure.passes] for i, norm in one.gradients.items() if norm}
+    members = {i for i in at_steps | after_passes if before.parameters[i].optimizer is not None}
+    members = {i for i in members if i in at_steps or before.parameters[i].optimizer not in stepped}
+    there = matching(reference, before)
+    later = reference.updates[failure.steps :]
+    members |= {there[i] for step in later for i, norm in step.gradients.items() if norm and i in there}
+    by_hand = {i for i in after_passes if before.parameters[i].optimizer is None and moved_by_hand(before, i)}
+    return members | by_hand or at_steps | after_passes
 
 
 def moved_by_hand(record: RunRecord, index: int) -> bool:
