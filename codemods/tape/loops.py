@@ -61,6 +61,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             keys = list(value.items)
             count = None if value.more else len(keys)
             return Stream(count, lambda at, exact: keys[at] if at < len(keys) else machine.fresh("key"))
+        case None:
+            machine.crash("None is not iterable")
         case str():
             return Stream(len(value), lambda at, exact: value[at])
         case Tensor():
