@@ -9,7 +9,7 @@ import libcst as cst
 from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
-from codemods.facts import Carrier, Fact, Form, Overwritten, StaleGraph
+from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from codemods.rewrite import Edit, Statement, Tree, detach, detached_code
 
 
@@ -64,11 +64,11 @@ class DetachCarried(Codemod):
         for carrier in innermost(carriers):
             assert carrier.expression is not None
             expression = tree.expression(carrier.expression)
-            if expression is None:
+            if expression is None or (carrier.form is Form.UNKNOWN and fact.certainty is not Certainty.CERTAIN):
                 continue
 
             def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
-                if form is Form.TENSOR:
+                if form in (Form.TENSOR, Form.UNKNOWN):
                     edit.change(node, detach)
                 else:
                     code = detached_code(tree.code(node), form, tree.fresh_name("state", "layer", "tensor"))
@@ -80,7 +80,7 @@ class DetachCarried(Codemod):
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         name, form = carrier.name, carrier.form
-        code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'))}"
+        code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name)}"
         guarded = f"if {name} is not None:\n{tree.module.default_indent}{code}"
         places = list(self._places(fact, tree, carrier))
         yield from self._inserted(fact, tree, name, [(code, *place) for place in places])

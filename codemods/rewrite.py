@@ -246,9 +246,15 @@ def detach(node: cst.CSTNode) -> cst.CSTNode:
     return method_call(node, "detach")
 
 
-def detached_code(code: str, form: Form, item: str) -> str:
-    """Source text that detaches the value of *code*, which has this form; *item* is a name that is free to use."""
+def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str:
+    """Source text that detaches the value of *code*, which has this form; *item* is a name that is free to use.
+
+    Where the form is not known it serves both a tensor and a tuple of tensors; *torch* is the module's name for torch.
+    """
     match form:
+        case Form.UNKNOWN:
+            several = f"tuple({item}.detach() for {item} in {code})"
+            return f"{code}.detach() if isinstance({code}, {torch}.Tensor) else {several}"
         case Form.TUPLE:
             return f"tuple({item}.detach() for {item} in {code})"
         case Form.LIST:

@@ -357,7 +357,11 @@ def unpacked(machine: Machine, value: Value, count: int | None, node: ast.expr) 
     if isinstance(value, Instance) and value.names and attributes.find(value, "__iter__") is None:
         return [machine.read(slot) for slot in value.names.values()]
     if isinstance(value, (Tensor, Unknown)):
-        return [attributes.item(machine, value, position, node) for position in range(count or 2)]
+        items = [attributes.item(machine, value, position, node) for position in range(count or 2)]
+        if isinstance(value, Tensor) and value.cell.node is not None and value.cell.node.opaque:
+            for item in items:
+                item.cell.unsure = True
+        return items
     stream = loops.stream(machine, value, node)
     known = stream.count if stream.count is not None else (count or 2)
     return [stream.at(position, True) for position in range(min(known, 16))]

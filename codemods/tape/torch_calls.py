@@ -53,6 +53,8 @@ _SAVES_WEIGHT_FOR_INPUT = re.compile(
 )
 # Libraries whose functions of tensors are made of torch's own operations.
 _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
+# Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
+_MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
 _RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
 _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 _PASSED_THROUGH = frozenset(
@@ -527,6 +529,8 @@ def call_unknown(
     if name in _PASSED_THROUGH and args:
         return args[0] if len(args) == 1 else Sequence("tuple", [Slot(arg) for arg in args])
     label = ("method", key, name)
+    if receiver.leaf is not None and _MAKES_STATE.search(name):
+        return machine.fresh(name)
     if name and receiver.leaf is None:
         return machine.opaque(label, [*values], node)
     return machine.opaque(label, [*values], node, receiver.leaf)

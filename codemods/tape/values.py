@@ -29,6 +29,8 @@ class Cell:
     base: Cell | None = None
     leaf: Leaf | None = None
     """The parameter whose data this is, also through ``detach()`` and ``.data``."""
+    unsure: bool = False
+    """Whether it may as well be a tuple of tensors: one of several results of a model that was not read."""
 
 
 @dataclass(eq=False, slots=True)
@@ -208,7 +210,7 @@ class GradMode:
 def form_of(value: Value) -> Form:
     """The shape of a value, as far as a rewrite must know it."""
     if isinstance(value, Tensor):
-        return Form.TENSOR
+        return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
     if isinstance(value, Sequence):
         if value.fields:
             return Form.UNKNOWN
