@@ -45,23 +45,29 @@ def test_parameters_have_the_names_that_the_script_gives_them(tmp_path: Path) ->
     assert record.optimizers == ("Adam",)
 
 
-def test_names_within_functions_and_classes(tmp_path: Path) -> None:
+def test_names_within_functions_and_objects(tmp_path: Path) -> None:
     record = execute(
         tmp_path,
         """
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.head = nn.Linear(3, 1)
-        def main():
-            net = Net()
-            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-            net.head(x).sum().backward()
-            optimizer.step()
-        main()
+                self.head = nn.Linear(3, 1, bias=False)
+        class Trainer:
+            def __init__(self):
+                self.critic = Net()
+            def fit(self):
+                net, more = Net(), [Net(), Net()]
+                networks = [net, self.critic, *more]
+                optimizer = torch.optim.SGD([p for n in networks for p in n.parameters()], lr=0.1)
+                sum(n.head(x).sum() for n in networks).backward()
+                optimizer.step()
+        Trainer().fit()
         """,
     )
-    assert {p.name for p in record.parameters.values()} >= {"Net.head.weight", "Net.head.bias"}
+    assert [p.name for p in record.parameters.values() if p.optimizer == 1] == [
+        "net.head.weight", "self.critic.head.weight", "Net.head.weight", "Net.head.weight (2)",
+    ]  # fmt: skip
 
 
 def test_every_step_is_recorded(tmp_path: Path) -> None:

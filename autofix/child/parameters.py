@@ -8,7 +8,8 @@ import hashlib
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import torch
 
@@ -54,6 +55,7 @@ class Parameters:
         self._scans = 0
         self._leaves = 0
         self._count = 0
+        self._told: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Tracked]:
         return iter(self._by_key.values())
@@ -104,19 +106,24 @@ class Parameters:
             "parameter",
             index=tracked.index,
             key=key,
-            name=name or key,
+            name=self._unique(name or key),
             shape=list(tensor.shape),
             optimizer=optimizer,
             norm=norm(tensor.detach()),
         )
         return tracked
 
+    def _unique(self, name: str) -> str:
+        """*name*, numbered if another tensor has it already: two networks may be of one type and have no variable."""
+        self._told[name] += 1
+        return name if self._told[name] == 1 else f"{name} ({self._told[name]})"
+
     def _name(self, tensor: torch.Tensor) -> str:
         """What the script calls *tensor*: a module's attribute path or a variable; empty where it has no name."""
         if isinstance(tensor, torch.nn.Parameter):
             if id(tensor) not in self._names and self._scans < SCANS:
                 self._scans += 1
-                self._names.update(parameter_names())
+                self._names.update(parameter_names(self._root))
             return self._names.get(id(tensor), "")
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
@@ -128,19 +135,42 @@ class Parameters:
         return ""
 
 
-def parameter_names() -> dict[int, str]:
+def parameter_names(root: str) -> dict[int, str]:
     """``id`` of every live module's parameter to its path: ``net.fc1.weight``, or ``Net.fc1.weight``."""
     modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
     children = {id(child) for module in modules for child in module.children()}
-    variables = {id(value): name for name, value in vars(sys.modules["__main__"]).items() if value is not None}
+    variables = module_variables(root)
     names: dict[int, str] = {}
-    for module in modules:
+    for module in sorted(modules, key=lambda module: id(module) not in variables):
         if id(module) in children and id(module) not in variables:
             continue
         prefix = variables.get(id(module)) or type(module).__name__
         for path, parameter in module.named_parameters():
             names.setdefault(id(parameter), f"{prefix}.{path}")
     return names
+
+
+def module_variables(root: str) -> dict[int, str]:
+    """``id`` of a module to what holds it: a variable of the running frames, or an attribute of what one holds."""
+    scopes: list[Mapping[str, object]] = []
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename, root):
+            scopes.append(dict(frame.f_locals))
+        frame = frame.f_back
+    scopes.append(vars(sys.modules["__main__"]))
+    variables = [(name, value) for scope in scopes for name, value in scope.items() if not name.startswith("__")]
+    found: dict[int, str] = {}
+    for name, value in variables:
+        if isinstance(value, torch.nn.Module):
+            found.setdefault(id(value), name)
+    for name, value in variables:
+        attributes = getattr(value, "__dict__", None)
+        if isinstance(attributes, dict) and not isinstance(value, (torch.nn.Module, type, types.ModuleType)):
+            for attribute, inner in attributes.items():
+                if isinstance(inner, torch.nn.Module):
+                    found.setdefault(id(inner), f"{name}.{attribute}")
+    return found
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
