@@ -292,3 +292,44 @@ def test_own_function_that_saves_what_is_overwritten(tmp_path: Path) -> None:
     (fact,) = record.facts
     roles = told(tmp_path, fact)
     assert (fact["kind"], roles["changed"]) == ("overwritten", "y.mul_(2)")
+
+
+LEAKS = {
+    "list": ("kept = []", "kept.append(loss)", "kept", "list"),
+    "total": ("total = 0", "total = total + loss", "total", "variable"),
+    "total in place": ("total = torch.zeros(())", "total += loss", "total", "variable"),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_graphs_that_are_held_for_nothing_are_told(name: str, tmp_path: Path) -> None:
+    start, keep, holder, kind = LEAKS[name]
+    text = f"""
+    optimizer = torch.optim.Adam(model.parameters())
+    {start}
+    for i in range(20):
+        loss = model(x).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {keep}
+    """
+    record = trace(tmp_path, text)
+    assert record.outcome is Outcome.FINISHED
+    assert {fact["kind"] for fact in record.facts} == {"graph held"}
+    assert (holder, kind) in {(h["name"], h["kind"]) for fact in record.facts for h in fact["holders"]}
+
+
+def test_training_that_holds_nothing_gives_no_fact(tmp_path: Path) -> None:
+    text = LEAKS["list"]
+    loop = f"""
+    optimizer = torch.optim.Adam(model.parameters())
+    {text[0]}
+    for i in range(20):
+        loss = model(x).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        kept.append(loss.detach())
+    """
+    assert trace(tmp_path, loop).facts == ()
