@@ -48,9 +48,9 @@ class SeparateNetworks(Codemod):
         used = tree.expression(fact.outer.used)
         if used is not None:
             yield from self._mixed(fact, tree, used)
-        yield from self._fresh(fact, tree)
         if isinstance(fact, StaleGraph):
             yield from self._cut_first_use(fact, tree)
+        yield from self._fresh(fact, tree)
 
     def _mixed(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression) -> Iterator[Candidate]:
         """``(g + d).sum()``: detach the operand that was made before the step, keep the graph of the other."""

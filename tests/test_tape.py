@@ -287,7 +287,9 @@ def test_a_step_between_forward_and_backward_overwrites() -> None:
 )
 def test_what_an_operation_saves_comes_from_the_table(operation: str, needs: str) -> None:
     changed = {
-        place: see(f"h = net(x)\ny = {operation}\nwith torch.no_grad():\n    {place}.zero_()\ny.sum().backward()\n").facts
+        place: see(
+            f"h = net(x)\ny = {operation}\nwith torch.no_grad():\n    {place}.zero_()\ny.sum().backward()\n"
+        ).facts
         for place in ("h", "y")
     }
     assert bool(changed["h"]) == (needs == "input")

@@ -1,0 +1,336 @@
+"""The codemods: the same mistakes in other shapes, what a refused candidate teaches, and LibCST's command line."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codemods import registry
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, StaleGraph
+from codemods.mend import mend
+from codemods.registry import MalformedCodemod, all_codemods
+from codemods.rewrite import Tree
+
+ROOT = Path(__file__).parent.parent
+HEADER = """\
+import torch
+from torch import nn
+from collections import deque
+net, other = nn.Linear(3, 3), nn.Linear(3, 3)
+gru, lstm = nn.GRU(3, 3), nn.LSTM(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *gru.parameters(), *lstm.parameters()], lr=0.1)
+x = torch.randn(2, 3)
+"""
+
+
+def changes(program: str) -> list[str]:
+    """What a patch adds to *program*, without indentation; the patched text must be repaired in full."""
+    text = HEADER + textwrap.dedent(program)
+    mended = mend(text, "program.py", all_codemods())
+    assert mended.left == (), mended.refused
+    ast.parse(mended.patched)
+    compared = difflib.ndiff(text.splitlines(), mended.patched.splitlines())
+    return [line[2:].strip() for line in compared if line.startswith("+ ")]
+
+
+STEP = "opt.zero_grad(); loss.backward(); opt.step()"
+
+SHAPES = {
+    "extend by a literal": (
+        f"""
+        log = []
+        for i in range(9):
+            h = net(x)
+            loss = h.sum() + sum(v.sum() for v in log)
+            {STEP}
+            log.extend([h, i])
+        """,
+        ["log.extend([h.detach(), i])"],
+    ),
+    "insert, with a comment": (
+        f"""
+        def run(log):
+            for i in range(9):
+                h = net(x)
+                loss = h.sum() + sum(v.sum() for v in log)
+                {STEP}
+                log.insert(0, h * 2)  # newest first
+        run([])
+        """,
+        ["log.insert(0, (h * 2).detach())  # newest first"],
+    ),
+    "appendleft of a tuple": (
+        f"""
+        log = deque(maxlen=4)
+        for i in range(9):
+            h = net(x)
+            loss = h.sum() + sum(v.sum() for v, _ in log)
+            {STEP}
+            log.appendleft((h, i))
+        """,
+        ["log.appendleft((h.detach(), i))"],
+    ),
+    "update of a dict by keyword": (
+        f"""
+        last = {{}}
+        for i in range(9):
+            h = net(x)
+            loss = h.sum()
+            if "h" in last:
+                loss = loss + last["h"].sum()
+            {STEP}
+            last.update(h=h, i=i)
+        """,
+        ["last.update(h=h.detach(), i=i)"],
+    ),
+    "augmented list": (
+        f"""
+        log = []
+        for i in range(9):
+            h = net(x)
+            loss = h.sum() + sum(v.sum() for v in log)
+            {STEP}
+            log += [h]
+        """,
+        ["log += [h.detach()]"],
+    ),
+    "a store that this iteration reads as well": (
+        f"""
+        log = []
+        for i in range(9):
+            log.append(net(x))
+            loss = torch.stack(log).sum()
+            {STEP}
+        """,
+        ["log[-1] = log[-1].detach()"],
+    ),
+    "a GRU's state": (
+        f"""
+        h = torch.zeros(1, 2, 3)
+        for batch in loader():
+            out, h = gru(batch, h)
+            loss = out.mean()
+            {STEP}
+        """,
+        ["h = h.detach()"],
+    ),
+    "an LSTM's state that is None at first": (
+        f"""
+        state = None
+        for batch in loader():
+            out, state = lstm(batch, state)
+            loss = out.mean()
+            {STEP}
+        """,
+        ["state = tuple(layer.detach() for layer in state)"],
+    ),
+    "a state in a module's forward, under retain_graph": (
+        """
+        class Reader(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gru = nn.GRUCell(3, 3)
+                self.hidden = torch.zeros(2, 3)
+            def forward(self, x):
+                self.hidden = self.gru(x, self.hidden)
+                return self.hidden
+        reader = Reader()
+        adam = torch.optim.Adam(reader.parameters())
+        for batch in loader():
+            loss = reader(batch).mean()
+            adam.zero_grad()
+            loss.backward(retain_graph=True)
+            adam.step()
+        """,
+        ["self.hidden = self.hidden.detach()", "loss.backward()"],
+    ),
+    "a list of states, one a layer": (
+        f"""
+        cells = nn.ModuleList([nn.GRUCell(3, 3) for _ in range(2)])
+        opt.add_param_group({{"params": cells.parameters()}})
+        states = [torch.zeros(2, 3) for _ in cells]
+        for batch in loader():
+            fresh = []
+            y = batch
+            for layer, cell in enumerate(cells):
+                y = cell(y, states[layer])
+                fresh.append(y)
+            loss = y.mean()
+            {STEP}
+            states = fresh
+        """,
+        ["states = [state.detach() for state in fresh]"],
+    ),
+    "features of a frozen network, in three statements": (
+        f"""
+        for epoch in range(9):
+            # what to look for
+            f = other(x)
+            f = f.relu()
+            f = f / f.norm()
+            for batch in loader():
+                loss = (net(batch) - f).pow(2).mean()
+                {STEP}
+        """,
+        ["with torch.no_grad():", "f = other(x)", "f = f.relu()", "f = f / f.norm()"],
+    ),
+    "features of a network that is trained": (
+        f"""
+        for epoch in range(9):
+            f = net(x)
+            for batch in loader():
+                loss = (gru(batch)[0] - f).pow(2).mean()
+                {STEP}
+        """,
+        ["f = net(x)"],
+    ),
+    "a critic's score used for both losses": (
+        """
+        G, D = nn.Linear(3, 3), nn.Linear(3, 1)
+        og, od = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+        bce = nn.BCEWithLogitsLoss()
+        for batch in loader():
+            fake = G(x)
+            score = D(fake)
+            d = bce(D(batch), torch.ones(2, 1)) + bce(score, torch.zeros(2, 1))
+            od.zero_grad(); d.backward(); od.step()
+            g = bce(score, torch.ones(2, 1))
+            og.zero_grad(); g.backward(); og.step()
+        """,
+        ["score = D(fake.detach())", "score = D(fake)"],
+    ),
+    "a fake batch that the critic sends back into the generator": (
+        """
+        G, D = nn.Linear(3, 3), nn.Linear(3, 1)
+        og, od = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+        for batch in loader():
+            fake = G(x)
+            d = D(fake).mean() - D(batch).mean()
+            od.zero_grad(); d.backward(); od.step()
+            g = -D(fake).mean()
+            og.zero_grad(); g.backward(); og.step()
+        """,
+        ["d = D(fake.detach()).mean() - D(batch).mean()"],
+    ),
+    "an old number and an old flag": (
+        """
+        from torch.autograd import Variable
+        v = Variable(x, volatile=True)
+        loss = net(v).sum()
+        loss.backward()
+        total = loss.data[0] + 1
+        """,
+        ["v = Variable(x)", "total = loss.item() + 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "expected"), SHAPES.values(), ids=SHAPES.keys())
+def test_shape(program: str, expected: list[str]) -> None:
+    assert changes(program) == expected
+
+
+LEFT_ALONE = {
+    "one loss sent backward twice is not answered with retain_graph": """
+        loss = net(x).pow(2).mean()
+        loss.backward()
+        loss.backward()
+        """,
+    "a loss term is not cut off to silence the error": """
+        G, F = nn.Linear(3, 3), nn.Linear(3, 3)
+        og, of = torch.optim.Adam(G.parameters()), torch.optim.Adam(F.parameters())
+        noise = [torch.randn(2, 3)]
+        cycle = (F(G(noise.pop())) - x).abs().mean()
+        cycle.backward(retain_graph=True)
+        of.step()
+        loss = 10 * cycle
+        loss.backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("program", LEFT_ALONE.values(), ids=LEFT_ALONE.keys())
+def test_no_folk_fix(program: str) -> None:
+    text = HEADER + textwrap.dedent(program)
+    mended = mend(text, "program.py", all_codemods())
+    assert "retain_graph=True" not in mended.patched.replace("cycle.backward(retain_graph=True)", "")
+    assert "cycle.detach()" not in mended.patched
+
+
+def test_a_mistake_behind_a_mistake_is_repaired_in_the_same_patch() -> None:
+    program = f"""
+    log, h = [], torch.zeros(1, 2, 3)
+    for batch in loader():
+        out, h = gru(batch, h)
+        log.append(out)
+        loss = sum(v.mean() for v in log)
+        {STEP}
+        print(loss.data[0])
+    """
+    assert changes(program) == ["h = h.detach()", "log[-1] = log[-1].detach()", "print(loss.item())"]
+
+
+def test_refusals_say_why() -> None:
+    program = f"""
+    h = torch.zeros(1, 2, 3)
+    for sequence in loader():
+        loss = 0
+        for batch in sequence:
+            out, h = gru(batch, h)
+            loss = loss + out.mean()
+        {STEP}
+    """
+    text = HEADER + textwrap.dedent(program)
+    mended = mend(text, "program.py", all_codemods())
+    assert mended.repairs
+    assert any("gradient that reaches line 13 would be cut" in reason for reason in mended.refused), mended.refused
+
+
+def test_every_codemod_is_a_libcst_command(tmp_path: Path) -> None:
+    for kind in all_codemods():
+        module = kind.__module__.rpartition(".")[2]
+        script = tmp_path / f"{module}.py"
+        script.write_bytes((ROOT / "fixtures" / module / "broken.py").read_bytes())
+        command = [
+            sys.executable,
+            "-m",
+            "libcst.tool",
+            "codemod",
+            "-x",
+            "--no-format",
+            f"codemods.{module}.{kind.__name__}",
+        ]
+        done = subprocess.run([*command, str(script)], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert script.read_bytes() == (ROOT / "fixtures" / module / "fixed.py").read_bytes()
+
+
+class Nameless(Codemod):
+    """A codemod whose name is not one."""
+
+    code = "AF999"
+    name = "No Name"
+    answers = (StaleGraph,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        yield from ()
+
+
+def test_a_malformed_codemod_is_refused_with_file_and_line() -> None:
+    with pytest.raises(MalformedCodemod, match=r"test_codemods\.py:\d+: codemod Nameless: name 'No Name'"):
+        registry._check(Nameless, {})
+
+
+def test_every_codemod_documents_itself() -> None:
+    for kind in all_codemods():
+        text = kind.__doc__ or ""
+        for section in ("Error:", "Cause:", "Fix:", "When it is not what you want:", "Source:"):
+            assert section in text, (kind.code, section)

@@ -1,0 +1,74 @@
+"""The engine: findings, their places, and what the patch does to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autofix.engine import SourceError, analyse
+from autofix.prove import Limits
+from autofix.repair import repair
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+
+def read(name: str) -> str:
+    return (FIXTURES / name / "broken.py").read_text(encoding="utf-8")
+
+
+def test_the_cause_is_what_the_patch_changes() -> None:
+    (finding,) = analyse(read("separate_networks"), "gan.py").findings
+    assert (finding.code, finding.cause.line) == ("AF104", 21)
+
+
+def test_one_finding_for_one_mistake_told_twice() -> None:
+    source = read("detach_stored").replace("seen[0].mean()", "seen[0].mean() + seen[-1].sum()")
+    assert len(analyse(source, "train.py").findings) == 1
+
+
+def test_selection_by_prefix() -> None:
+    source = read("detach_stored").replace("loss.item()", "loss.data[0]")
+    assert [finding.code for finding in analyse(source, "train.py").findings] == ["AF101", "AF701"]
+    only = analyse(source, "train.py", select=["AF7"])
+    assert [finding.code for finding in only.findings] == ["AF701"]
+    assert "hidden.detach()" not in only.patched
+
+
+def test_a_patch_that_was_rejected_is_not_proposed_again() -> None:
+    source = read("detach_carried")
+    first = analyse(source, "train.py")
+    second = analyse(source, "train.py", rejected=first.steps)
+    assert second.patched not in (source, first.patched)
+
+
+@pytest.mark.parametrize(("source", "line", "column"), [("def f(:\n", 1, 7), ("x = 1\0", 1, 1)])
+def test_what_does_not_parse_is_an_error_with_its_place(source: str, line: int, column: int) -> None:
+    with pytest.raises(SourceError) as caught:
+        analyse(source, "bad.py")
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_repair_proves_what_it_returns(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(read("detach_stored"), encoding="utf-8")
+    outcome = repair(script, (), Limits())
+    assert outcome.certificate is not None
+    assert outcome.certificate.proved
+    assert script.read_text(encoding="utf-8") == read("detach_stored")
+
+
+def test_repair_tells_of_a_failure_that_it_does_not_know(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import torch\nloss = torch.ones(1).sum()\nloss.backward()\n", encoding="utf-8")
+    outcome = repair(script, (), Limits())
+    assert outcome.fails
+    assert outcome.certificate is None
+    assert "line 3" in outcome.note
+
+
+def test_repair_of_a_script_that_runs(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('nothing to do')\n", encoding="utf-8")
+    outcome = repair(script, (), Limits())
+    assert (outcome.fails, outcome.certificate) == (False, None)
