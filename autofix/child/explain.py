@@ -218,7 +218,7 @@ class Explainer:
                 return
 
     def tell_held(self) -> None:
-        """Tell which values keep the graphs of earlier steps: many values of one place, or one whose graph goes back."""
+        """Tell which values keep graphs of earlier steps: many values of one place, or one whose graph goes back."""
         groups: dict[Chain, list[torch.Tensor]] = {}
         for thing in gc.get_objects():
             if issubclass(type(thing), torch.Tensor) and thing.grad_fn is not None:

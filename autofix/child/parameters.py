@@ -29,10 +29,8 @@ class Tracked:
         self.index = index
         self.key = key
         self.in_optimizer = in_optimizer
-        # A leaf of the script's own must not be kept alive: it may be a batch.  A parameter lives as long as its
-        # optimizer.
+        # It must not be kept alive: a leaf of the script's own may be a batch.
         self._reference = weakref.ref(tensor)
-        self.initial = tensor.detach().clone() if in_optimizer else None
 
     @property
     def tensor(self) -> torch.Tensor | None:

@@ -73,11 +73,6 @@ class Probe:
 
     def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
         """Close the record and end the process."""
-        with torch.no_grad():
-            for tracked in self._parameters:
-                if tracked.initial is not None and tracked.tensor is not None:
-                    moved = norm(tracked.tensor.detach() - tracked.initial)
-                    self._events.write("moved", index=tracked.index, distance=moved)
         self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
         leave(self._events, outcome)
 

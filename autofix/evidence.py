@@ -1,0 +1,128 @@
+"""What the run witness saw, in the spans of the source: the facts of a run as frozen data, and as lines to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autofix.record import RunRecord
+from autofix.runner import Bounds, Limits, Script, run
+from codemods.facts import Span
+
+PHRASES = {
+    "made": "the graph was made here",
+    "saved": "saved for the backward pass here",
+    "used": "used here",
+    "cut": "the graph is dropped here",
+    "changed": "changed in place here",
+    "constructed": "by a module that was constructed here",
+    "freed": "this backward freed the graph",
+    "failed": "this fails",
+}
+"""What happened at each role, in the order of the story."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place that the run came through: the user's frames, the outermost first, as spans and function names."""
+
+    spans: tuple[Span, ...]
+    functions: tuple[str, ...]
+
+    @property
+    def span(self) -> Span:
+        """The innermost place."""
+        return self.spans[-1]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A variable, attribute or container that held the value: its name in the source, and what kind of thing it is."""
+
+    name: str
+    kind: str
+    path: str
+    function: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One fact of a run.  Paths are relative to the script's folder; columns count code points."""
+
+    kind: str
+    """One of ``stale graph``, ``overwritten``, ``cut graph``, ``leaf changed``, ``graph escapes``, ``legacy API``, and
+    ``graph held``."""
+    sites: Mapping[str, Site]
+    holders: tuple[Holder, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of the run: which pass freed, versions, by what a value was changed.  See ``child/explain.py``."""
+
+    def story(self) -> Iterator[tuple[str, Span]]:
+        """What happened where, in order.  The role that fails comes last."""
+        for role, phrase in PHRASES.items():
+            if role in self.sites:
+                by = self.details.get("change") if role == "changed" else None
+                yield (f"{phrase} ({by})" if by else phrase), self.sites[role].span
+
+
+def witness(script: Script, limits: Limits) -> tuple[Evidence, ...]:
+    """Run *script* once under the witness and return what it tells, the most likely cause first.
+
+    Empty where the run shows no mistake, or did not happen.
+    """
+    return evidence_of(run(script, limits, Bounds(trace=True)), script)
+
+
+def evidence_of(record: RunRecord, script: Script) -> tuple[Evidence, ...]:
+    """The facts of a witnessed run of *script*."""
+    lines = Lines(script)
+    return tuple(_evidence(fact, lines) for fact in record.facts)
+
+
+class Lines:
+    """The lines of the project's files, for one purpose: from offsets in bytes of UTF-8 to code points."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._known: dict[str, list[str]] = {}
+
+    def column(self, path: str, line: int, offset: int | None) -> int:
+        """The column of *offset* in *line* (from 1); 0 where the interpreter gives no offset."""
+        if offset is None:
+            return 0
+        lines = self._of(path)
+        if not 1 <= line <= len(lines):
+            return offset
+        return len(lines[line - 1].encode()[:offset].decode(errors="ignore"))
+
+    def _of(self, path: str) -> list[str]:
+        if path not in self._known:
+            text = self._script.texts.get(path)
+            if text is None:
+                try:
+                    text = (self._script.folder / path).read_bytes().decode(errors="replace")
+                except OSError:
+                    text = ""
+            self._known[path] = text.split("\n")
+        return self._known[path]
+
+
+def _evidence(fact: Mapping[str, Any], lines: Lines) -> Evidence:
+    known = {"event", "at", "kind", "roles", "holders"}
+    return Evidence(
+        kind=fact["kind"],
+        sites={role: _site(frames, lines) for role, frames in fact["roles"].items()},
+        holders=tuple(Holder(h["name"], h["kind"], h["file"], h["function"]) for h in fact.get("holders", ())),
+        details={name: value for name, value in fact.items() if name not in known},
+    )
+
+
+def _site(frames: list[Mapping[str, Any]], lines: Lines) -> Site:
+    return Site(tuple(_span(frame, lines) for frame in frames), tuple(frame["function"] for frame in frames))
+
+
+def _span(frame: Mapping[str, Any], lines: Lines) -> Span:
+    path, line, end_line = frame["file"], frame["line"], frame["end_line"]
+    start = lines.column(path, line, frame["column"])
+    return Span(path, line, start, end_line, lines.column(path, end_line, frame["end_column"]))
