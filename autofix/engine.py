@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from codemods.base import Codemod
-from codemods.facts import Certainty, Fact, LegacyApi, Overwritten, Role, Span, StaleGraph
+from codemods.facts import Certainty, Fact, Role, Span
 from codemods.mend import Mended, Repair, mend
 from codemods.proof import LineMap, key_of
 from codemods.registry import all_codemods
 
 # Codes and names of facts for which no codemod has a patch.
-_UNREPAIRED = {StaleGraph: "stale-graph", Overwritten: "overwritten", LegacyApi: "legacy-api"}
+_UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
 # Where a repair changes one of several roles' lines, the first of these is the cause.
-_CAUSES = ("call", "kept", "walked", "used", "changed", "made", "saved", "freed", "failed")
+_CAUSES = ("call", "constructed", "kept", "walked", "used", "changed", "made", "saved", "freed", "failed")
 
 
 class SourceError(Exception):

@@ -176,6 +176,7 @@ class Overwritten(Fact):
         "used": "used here",
         "retained": "this backward keeps the graph",
         "changed": "changed in place here",
+        "constructed": "by a module that is made here",
         "failed": "this backward needs the old value",
         "loop": "the loop that it crosses",
     }
@@ -185,6 +186,7 @@ class Overwritten(Fact):
     used: Span | None = None
     retained: Span | None = None
     changed: Span
+    constructed: Span | None = None
     failed: Span
     loop: Span | None = None
     inside: bool = True
@@ -204,6 +206,48 @@ class Overwritten(Fact):
         if self.by_step:
             return f"{what} carries a graph over an optimizer step that changes the parameters saved in it"
         return f"{what} is changed in place while a graph still needs its old value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafChanged(Fact):
+    """A leaf that requires grad is changed in place under grad mode."""
+
+    code = "AF300"
+    kind = "leaf changed"
+    error = "a leaf Variable that requires grad"
+    phrases: ClassVar[dict[str, str]] = {"changed": "changed in place here"}
+
+    changed: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.changed
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` changes a parameter in place while autograd records"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphEscapes(Fact):
+    """A tensor with a graph goes where none can."""
+
+    code = "AF500"
+    kind = "graph escapes"
+    error = "Can't call numpy() on Tensor that requires grad"
+    phrases: ClassVar[dict[str, str]] = {"call": "leaves torch here"}
+
+    call: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.call
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` hands a tensor with a graph to NumPy"
 
 
 @dataclass(frozen=True, kw_only=True)

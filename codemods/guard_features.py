@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach
+from codemods.rewrite import Edit, Statement, Tree, detach, guarded
 
 
 class GuardFeatures(Codemod):
@@ -54,38 +54,11 @@ class GuardFeatures(Codemod):
         run = _computation(kept, block, tree)
         name = fact.name or "it"
         if _guardable(run):
-            yield from self._guard(run, block, tree, name)
+            yield Candidate(guarded(tree, run), f"compute `{name}` under no_grad: nothing behind it is trained")
         yield from self._detach(fact, tree, name)
         yield from self._detach_use(fact, tree)
         yield from self._move(run, loop, tree, name)
         yield from self._again(fact, kept, tree, name)
-
-    def _guard(self, run: list[Statement], block: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
-        """``with torch.no_grad():`` around the statements, or into one that already stands before them."""
-        first = block.index(run[0])
-        header = f"with {tree.torch_name}.no_grad():\n{tree.module.default_indent}pass\n"
-        guard = cst.parse_statement(header, config=tree.module.config_for_parsing)
-        assert isinstance(guard, cst.With)
-        previous = block[first - 1] if first else None
-        edit = Edit(tree)
-        if (
-            isinstance(previous, cst.With)
-            and _is_no_grad(previous, tree)
-            and isinstance(previous.body, cst.IndentedBlock)
-        ):
-            edit.change(previous, lambda node: _with_body(node, [*node.body.body, *run]))  # type: ignore[attr-defined]
-            for statement in run:
-                edit.remove(statement)
-        else:
-            for statement in run[1:]:
-                edit.remove(statement)
-            headed = guard.with_changes(leading_lines=run[0].leading_lines)
-            inside = run[0].with_changes(leading_lines=[])
-            edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]]))
-        text = edit.text()
-        if not tree.imports_torch:
-            text = _with_import(text)
-        yield Candidate(text, f"compute `{name}` under no_grad: nothing behind it is trained")
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Where the statement does more than compute, detach its value."""
@@ -165,15 +138,6 @@ def _dedented(code: str) -> str:
     return "\n".join(line[margin:] if line[:margin].isspace() else line for line in lines)
 
 
-def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
-    assert isinstance(node, cst.With) and isinstance(node.body, cst.IndentedBlock)
-    return node.with_changes(body=node.body.with_changes(body=body))
-
-
-def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
-    return len(statement.items) == 1 and tree.code(statement.items[0].item).strip().endswith("no_grad()")
-
-
 def _guardable(run: list[Statement]) -> bool:
     """Whether the statements only compute and name values."""
     return all(
@@ -231,13 +195,3 @@ def _calls(statement: Statement) -> bool:
     part = statement.body[0]
     value = part.value if isinstance(part, cst.Assign) else None
     return isinstance(value, (cst.Call, cst.BinaryOperation, cst.Subscript))
-
-
-def _with_import(text: str) -> str:
-    """``import torch`` before the first other import of it."""
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
-        if line.startswith("from torch"):
-            ending = "\r" if line.endswith("\r") else ""
-            return "\n".join([*lines[:number], "import torch" + ending, *lines[number:]])
-    return text

@@ -105,13 +105,34 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps)
     missing = {name for _, name in before.trained - trained}
     if missing:
         return f"{_names(missing)} would no longer be trained"
+    more = {name for _, name in trained - before.trained}
+    if more:
+        return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
-        edges = {_mapped(edge, lines) for edge in after.edges}
-        gone = before.edges - edges
+        gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)
         if gone:
             line = min(edge[4] for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     return ""
+
+
+def _seen_through(edges: set[Edge], known: frozenset[Edge]) -> set[Edge]:
+    """*edges*, and those that appear when nodes which only the patched program has (a ``clone``) are looked through."""
+    nodes = {edge[1:3] for edge in known} | {edge[3:5] for edge in known}
+    below: dict[tuple[int, object], set[Edge]] = {}
+    for edge in edges:
+        if edge[1:3] not in nodes:
+            below.setdefault((edge[0], edge[1:3]), set()).add(edge)
+    found, pending = set(edges), [edge for edge in edges if edge[3:5] not in nodes]
+    while pending:
+        upper = pending.pop()
+        for lower in below.get((upper[0], upper[3:5]), ()):
+            joined = (*upper[:3], *lower[3:])
+            if joined not in found:
+                found.add(joined)
+                if joined[3:5] not in nodes:
+                    pending.append(joined)
+    return found
 
 
 def _mapped(edge: Edge, lines: LineMap) -> Edge:

@@ -56,6 +56,14 @@ class Tree:
                 return node
         return None
 
+    def node(self, span: Span, kind: type[cst.CSTNode]) -> cst.CSTNode | None:
+        """The node of this kind with exactly this span."""
+        found = self._by_span.get((span.line, span.column, span.end_line, span.end_column), ())
+        return next((node for node in found if isinstance(node, kind)), None)
+
+    def parent_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self._parents.get(node)
+
     def statement(self, span: Span) -> Statement | None:
         """The statement that is, or holds, what has this span; a compound statement where the span is all of it."""
         for compound, position in self._compound.items():
@@ -286,3 +294,44 @@ def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
     if args and isinstance(args[-1].comma, cst.MaybeSentinel):
         args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     return stripped.with_changes(args=[*args, added])
+
+
+def guarded(tree: Tree, run: list[Statement]) -> str:
+    """The module with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them."""
+    block = tree.block_of(run[0])
+    first = block.index(run[0])
+    previous = block[first - 1] if first else None
+    edit = Edit(tree)
+    if isinstance(previous, cst.With) and _is_no_grad(previous, tree) and tree.body_of(previous):
+        edit.change(previous, lambda node: _with_body(node, [*tree.body_of(node), *run]))
+        for statement in run:
+            edit.remove(statement)
+        return edit.text()
+    header = f"with {tree.torch_name}.no_grad():\n{tree.module.default_indent}pass\n"
+    guard = cst.parse_statement(header, config=tree.module.config_for_parsing)
+    headed = guard.with_changes(leading_lines=run[0].leading_lines)
+    inside = run[0].with_changes(leading_lines=[])
+    edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]]))
+    for statement in run[1:]:
+        edit.remove(statement)
+    text = edit.text()
+    return text if tree.imports_torch else _with_import(text)
+
+
+def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
+    assert isinstance(node, cst.With)
+    return node.with_changes(body=node.body.with_changes(body=body))
+
+
+def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
+    return len(statement.items) == 1 and tree.code(statement.items[0].item).strip().endswith("no_grad()")
+
+
+def _with_import(text: str) -> str:
+    """``import torch`` before the first other import of it."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if line.startswith("from torch"):
+            ending = "\r" if line.endswith("\r") else ""
+            return "\n".join([*lines[:number], "import torch" + ending, *lines[number:]])
+    return text

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
     Cell,
@@ -442,7 +443,9 @@ def append(
 # In-place changes
 
 
-def write_into(machine: Machine, tensor: Tensor, values: list[Value], node: ast.expr | ast.stmt) -> None:
+def write_into(
+    machine: Machine, tensor: Tensor, values: list[Value], node: ast.expr | ast.stmt, name: str = "copy_slices"
+) -> None:
     """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
     cell = tensor.cell
     machine.change(tensor, node)
@@ -451,7 +454,7 @@ def write_into(machine: Machine, tensor: Tensor, values: list[Value], node: ast.
             continue
         operands = [Tensor(owner, tensor.via if owner is cell else ()), *values]
         if machine.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
-            result = machine.operation("copy_slices", operands, node, opaque=True)  # type: ignore[arg-type]
+            result = machine.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
             if result.cell.node is not None:
                 result.cell.node.opaque = False
                 result.cell.node.saves = False
@@ -466,7 +469,14 @@ def change_in_place(
     in_place(machine, tensor, name, [value], node)
 
 
-def in_place(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr | ast.stmt) -> None:
+def in_place(
+    machine: Machine,
+    tensor: Tensor,
+    name: str,
+    args: list[Value],
+    node: ast.expr | ast.stmt,
+    origin: Site | None = None,
+) -> None:
     """An in-place operation *name* (without its underscore) on *tensor*.
 
     What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
@@ -477,7 +487,7 @@ def in_place(machine: Machine, tensor: Tensor, name: str, args: list[Value], nod
     if not (is_leaf and machine.grad):
         names = ("self", "other") if len(args) == 1 else ()
         result = machine.operation(name, [tensor, *args], node, names=names)  # type: ignore[arg-type]
-    machine.change(tensor, node)
+    machine.change(tensor, node, origin)
     if result is None or result.cell.node is None:
         return
     made = result.cell.node

@@ -10,7 +10,7 @@ from codemods.tape.source import Source
 MODULE = ""
 """The entry that is the module's own code."""
 
-_WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile")
+_WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "numpy()")
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
 
 

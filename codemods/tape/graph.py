@@ -61,6 +61,8 @@ class Change(NamedTuple):
     site: Site
     by_step: bool
     clock: int
+    origin: Site | None = None
+    """Where the module was made that changed it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -192,6 +194,10 @@ class Tape:
     """Parameters that some optimizer holds."""
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
+    leaf_changes: dict[Site, None] = field(default_factory=dict)
+    """In-place changes of parameters under grad mode."""
+    escapes: dict[Site, None] = field(default_factory=dict)
+    """Tensors with a graph that were handed to NumPy."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
 
@@ -294,8 +300,8 @@ class Tape:
                 self.trained.add((backward.site.node.lineno, leaf.name))
             leaf.storage.changes.append(Change(site, True, self.tick()))
 
-    def change(self, storage: Storage, site: Site) -> None:
-        storage.changes.append(Change(site, False, self.tick()))
+    def change(self, storage: Storage, site: Site, origin: Site | None = None) -> None:
+        storage.changes.append(Change(site, False, self.tick(), origin))
 
 
 def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:

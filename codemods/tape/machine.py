@@ -73,7 +73,7 @@ class Machine:
         self.called: set[ast.AST] = set()
         self.star_imports = False
         self.growing: list[Callable[[], None]] = []
-        """What becomes uncertain where a loop's second iteration stands for any later one: counters, lists that grow."""
+        """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
         self.exited = False
         """Whether the program ended itself."""
         self._unknowns: dict[Hashable, Unknown] = {}
@@ -306,9 +306,13 @@ class Machine:
         cell.leaf = tensor.cell.leaf
         return Tensor(cell)
 
-    def change(self, tensor: Tensor, node: ast.expr | ast.stmt) -> None:
-        """An in-place change of a tensor's data."""
-        self.tape.change(tensor.cell.storage, self.site(node))
+    def change(self, tensor: Tensor, node: ast.expr | ast.stmt, origin: Site | None = None) -> None:
+        """An in-place change of a tensor's data, by a module that was made at *origin*."""
+        self.tape.change(tensor.cell.storage, self.site(node), origin)
+        for cell in (tensor.cell, tensor.cell.base):
+            leaf = cell.leaf if cell is not None and cell.node is not None else None
+            if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:
+                self.tape.leaf_changes[self.site(node)] = None
         self.change_by_hand(tensor)
 
     def change_by_hand(self, tensor: Tensor) -> None:

@@ -47,7 +47,7 @@ class Source:
             self._column(end_line, end_column),
         )
 
-    def text_of(self, node: ast.expr) -> str:
+    def text_of(self, node: ast.expr | ast.stmt) -> str:
         """The user's own text of an expression, where it stands on one line."""
         if node.lineno == node.end_lineno:
             line = self.lines[node.lineno - 1]

@@ -115,15 +115,33 @@ def call_tensor_method(
     if name in _SAME:
         return tensor
     if name in _PLAIN:
+        if name == "numpy" and _certainly_has_graph(tensor):
+            machine.tape.escapes[machine.site(node)] = None
         return machine.fresh(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
     return operate(machine, name, [tensor, *args], keywords, node)
 
 
+def _certainly_has_graph(tensor: Tensor) -> bool:
+    """Whether no doubt lies on the way from the tensor to its leaves."""
+    pending, seen = [tensor.cell.node], set()
+    if tensor.cell.node is None:
+        return False
+    while pending:
+        node = pending.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.opaque or (node.leaf is not None and node.leaf.frozen):
+            return False
+        pending.extend(operand.node for operand in node.operands)
+    return True
+
+
 def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr) -> Value:
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
-        attributes.write_into(machine, tensor, args, node)
+        attributes.write_into(machine, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
         machine.change(tensor, node)
         if machine.grad and tensor.cell.node is not None and tensor.cell.node.leaf is None:

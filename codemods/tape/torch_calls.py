@@ -273,7 +273,7 @@ def call_optimizer(
 
 def _module(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """An instance of a class of ``torch.nn``."""
-    module = TorchModule(kind, options=dict(keywords))
+    module = TorchModule(kind, options=dict(keywords), site=machine.site(node))
     if kind in ("Sequential", "ModuleList", "ParameterList"):
         parts: list[Value] = args
         if len(args) == 1 and not isinstance(args[0], (TorchModule, Instance, Unknown, Tensor)):
@@ -312,7 +312,7 @@ def call_module(
         return _or_unknown(machine, machine.operation(name, values, node, scalar=scalar), values)
     if _WITHOUT_PARAMETERS.match(kind):
         if module.options.get("inplace") is True and isinstance(first, Tensor):
-            attributes.in_place(machine, first, _OPERATION.get(kind, kind), [], node)
+            attributes.in_place(machine, first, _OPERATION.get(kind, kind), [], node, module.site)
             return first
         view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
         return _or_unknown(machine, machine.operation(_OPERATION.get(kind, kind), values, node, view=view), values)

@@ -9,7 +9,7 @@ from typing import Any
 
 from codemods.facts import Form
 from codemods.tape.graph import Kept, Leaf, Node, Storage
-from codemods.tape.source import Source
+from codemods.tape.source import Site, Source
 
 Value = Any
 """A Python constant or one of the classes below."""
@@ -193,6 +193,8 @@ class TorchModule:
     leaf: Leaf | None = None
     children: dict[Hashable, Slot] = field(default_factory=dict)
     options: dict[str, Value] = field(default_factory=dict)
+    site: Site | None = None
+    """Where it was made."""
 
 
 @dataclass(eq=False, slots=True)

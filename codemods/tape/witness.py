@@ -6,7 +6,18 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from codemods.facts import Carrier, Certainty, Fact, LegacyApi, Outer, Overwritten, Span, StaleGraph
+from codemods.facts import (
+    Carrier,
+    Certainty,
+    Fact,
+    GraphEscapes,
+    LeafChanged,
+    LegacyApi,
+    Outer,
+    Overwritten,
+    Span,
+    StaleGraph,
+)
 from codemods.tape import calls
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import Clobbered, Kept, Leaf, Loops, Node, Pass, Stale, crossing, distance, useful_edges
@@ -19,7 +30,7 @@ PATHS = 24
 """Paths through one program that are followed."""
 PATHS_OF_FUNCTION = 12
 """Paths through one function that nobody in the module calls."""
-STEPS = 400_000
+STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
 Edge = tuple[int, str, int, str, int, tuple[int, ...]]
@@ -150,6 +161,10 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(_stale_fact(stale), path)
     for clobbered in tape.clobbered:
         found.facts.setdefault(_overwritten_fact(clobbered), path)
+    for site in tape.leaf_changes:
+        found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
+    for site in tape.escapes:
+        found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
@@ -263,6 +278,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         kept=kept.statement.span if kept and reader else None,
         used=reader.site.span if reader else None,
         changed=clobbered.change.site.span,
+        constructed=clobbered.change.origin.span if clobbered.change.origin else None,
         retained=node.walked.site.span if node.walked and node.walked is not clobbered.failed else None,
         failed=clobbered.failed.site.span,
         loop=node.site.source.span(point.statement) if point else None,

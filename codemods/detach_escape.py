@@ -1,0 +1,51 @@
+"""Graph escapes: a tensor is handed to NumPy together with its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, GraphEscapes
+from codemods.rewrite import Edit, Tree, detach
+
+_KEEPS_DATA = frozenset(("cpu", "float", "double", "contiguous", "squeeze", "flatten"))
+
+
+class DetachEscape(Codemod):
+    """A tensor that requires grad is handed to NumPy.
+
+    Error:
+        RuntimeError: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.
+
+    Cause:
+        NumPy cannot record gradients, so PyTorch refuses to lend it the memory of a tensor that has a graph.
+
+    Fix:
+        ``x.cpu().numpy()`` becomes ``x.detach().cpu().numpy()``.
+
+    When it is not what you want:
+        Where the result goes back into the loss, the gradient ends there: do the computation with torch.
+
+    Source:
+        torch.Tensor.numpy in the PyTorch documentation.
+    """
+
+    code = "AF501"
+    name = "graph-escapes"
+    answers = (GraphEscapes,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, GraphEscapes)
+        call = tree.expression(fact.call)
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+            return
+        value = call.func.value
+        while (
+            isinstance(value, cst.Call)
+            and isinstance(value.func, cst.Attribute)
+            and value.func.attr.value in _KEEPS_DATA
+        ):
+            value = value.func.value
+        yield Candidate(Edit(tree).change(value, detach).text(), f"detach `{tree.code(value)}` before NumPy takes it")

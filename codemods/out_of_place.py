@@ -1,0 +1,182 @@
+"""Overwritten value: an in-place operation becomes one that makes a new tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Carrier, Fact, Form, Overwritten
+from codemods.rewrite import Edit, Tree, method_call, parenthesised, without_keyword
+
+_OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.MultiplyAssign: cst.Multiply,
+    cst.DivideAssign: cst.Divide,
+    cst.PowerAssign: cst.Power,
+}
+
+
+class OutOfPlace(Codemod):
+    """A value is changed in place although the backward pass still needs it as it was.
+
+    Error:
+        RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
+
+    Cause:
+        An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
+        their result, a product its factors, a linear layer its input. An augmented assignment, a method that ends in
+        an underscore, an assignment to an index or a module with ``inplace=True`` then writes over the saved tensor.
+
+    Fix:
+        The operation makes a new tensor: ``x += y`` becomes ``x = x + y``, ``x.clamp_(0)`` becomes ``x = x.clamp(0)``,
+        ``inplace=True`` goes. What is written by index is written into a clone.
+
+    When it is not what you want:
+        Where other names share the tensor and are meant to see the change, the change must come before the operation
+        that saves it.
+
+    Source:
+        "In-place correctness checks" in PyTorch's autograd mechanics; what each operation saves is in its
+        derivatives.yaml.
+    """
+
+    code = "AF201"
+    name = "overwritten-value"
+    answers = (Overwritten,)
+    rank = 15
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, Overwritten)
+        if fact.by_step:
+            return
+        if fact.constructed is not None:
+            yield from _without_inplace(tree.expression(fact.constructed), tree)
+        node = tree.node(fact.changed, cst.AugAssign)
+        if isinstance(node, cst.AugAssign):
+            yield from _spelled_out(node, tree)
+        call = tree.expression(fact.changed)
+        if isinstance(call, cst.Call):
+            yield from _without_inplace(call, tree)
+            yield from _without_underscore(call, tree)
+        yield from _cloned_when_kept(fact, tree)
+        yield from _cloned_when_read(fact, call, tree)
+        target = call.value if isinstance(call, cst.Subscript) else None
+        if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
+            target = node.target.value
+        if isinstance(target, (cst.Name, cst.Attribute)):
+            statement = tree.statement_of(target)
+            if statement is not None and tree.block_of(statement):
+                name = tree.code(target)
+                text = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").text()
+                yield Candidate(text, f"write into a clone of `{name}`")
+
+
+def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``nn.ReLU(inplace=True)``, ``nn.ReLU(True)`` or ``F.relu(x, inplace=True)`` without the flag."""
+    if not isinstance(node, cst.Call):
+        return
+    name = tree.code(node.func)
+    if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
+        text = Edit(tree).change(node, lambda call: without_keyword(call, "inplace")).text()
+        yield Candidate(text, f"`{name}` makes a new tensor")
+    elif node.args and tree.code(node.args[-1].value) == "True" and name.rpartition(".")[2][:1].isupper():
+        rest = list(node.args[:-1])
+        if rest:
+            rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        yield Candidate(
+            Edit(tree).change(node, lambda call: call.with_changes(args=rest)).text(), f"`{name}` makes a new tensor"
+        )
+
+
+def _spelled_out(node: cst.AugAssign, tree: Tree) -> Iterator[Candidate]:
+    """``x += y`` becomes ``x = x + y``."""
+    operator = _OPERATORS.get(type(node.operator))
+    if operator is None or not isinstance(node.target, (cst.Name, cst.Attribute)):
+        return
+
+    def spell(aug: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(aug, cst.AugAssign)
+        loose: tuple[type[cst.BaseExpression], ...] = (cst.IfExp, cst.Comparison, cst.BooleanOperation, cst.Lambda)
+        if operator is not cst.Add:
+            loose = (*loose, cst.BinaryOperation)
+        value = parenthesised(aug.value) if isinstance(aug.value, loose) else aug.value
+        whole = cst.BinaryOperation(left=aug.target, operator=operator(), right=value)
+        return cst.Assign(targets=[cst.AssignTarget(aug.target)], value=whole, semicolon=aug.semicolon)
+
+    name = tree.code(node.target)
+    yield Candidate(Edit(tree).change(node, spell).text(), f"`{name}` becomes a new tensor")
+
+
+def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
+    """``x.mul_(2).add_(1)`` becomes ``x = x.mul(2).add(1)``; inside an expression only the underscores go."""
+    whole: cst.BaseExpression = call
+    while isinstance(above := tree.parent_of(whole), cst.Attribute) and isinstance(
+        outer := tree.parent_of(above), cst.Call
+    ):
+        whole = outer
+    chain: list[cst.Call] = []
+    root: cst.BaseExpression = whole
+    while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
+        if root.func.attr.value.endswith("_"):
+            chain.append(root)
+        root = root.func.value
+    if not chain or not isinstance(root, (cst.Name, cst.Attribute)):
+        return
+    name = tree.code(root)
+    edit = Edit(tree)
+    for part in chain:
+        edit.change(part, _renamed)
+    statement = tree.parent_of(whole)
+    if isinstance(statement, cst.Expr):
+
+        def assigned(node: cst.CSTNode) -> cst.CSTNode:
+            assert isinstance(node, cst.Expr)
+            return cst.Assign(targets=[cst.AssignTarget(root)], value=node.value, semicolon=node.semicolon)
+
+        edit.change(statement, assigned)
+    elif not isinstance(root, cst.Name) or call is not whole:
+        return  # an attribute that is changed on the way keeps what it is changed to
+    yield Candidate(edit.text(), f"`{name}` becomes a new tensor")
+
+
+def _renamed(node: cst.CSTNode) -> cst.CSTNode:
+    """A call of a method that ends in an underscore, as one of the method without."""
+    assert isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return node.with_changes(func=node.func.with_changes(attr=cst.Name(node.func.attr.value[:-1])))
+
+
+def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``w = softmax(s)`` becomes ``w = softmax(s).clone()``: the clone is written, what was saved is not."""
+    kept: list[Carrier] = [
+        carrier for carrier in fact.carriers if carrier.expression is not None and carrier.form is Form.TENSOR
+    ]
+    for carrier in kept:
+        assert carrier.expression is not None
+        expression = tree.expression(carrier.expression)
+        if isinstance(expression, cst.Call) and carrier.expression == fact.saved:
+            text = Edit(tree).change(expression, lambda node: method_call(node, "clone")).text()
+            yield Candidate(text, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
+
+
+def _cloned_when_read(fact: Overwritten, change: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``x / self.scale`` becomes ``x / self.scale.clone()``: for a buffer that every call updates."""
+    root = change
+    while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
+        root = root.func.value
+    saved = tree.expression(fact.saved)
+    if not isinstance(root, (cst.Name, cst.Attribute)):
+        return
+    name = tree.code(root)
+    if isinstance(saved, cst.BinaryOperation):
+        operands: list[cst.BaseExpression] = [saved.left, saved.right]
+    elif isinstance(saved, cst.Call):
+        operands = [argument.value for argument in saved.args]
+    else:
+        return
+    for operand in operands:
+        if tree.code(operand) == name:
+            text = Edit(tree).change(operand, lambda node: method_call(node, "clone")).text()
+            yield Candidate(text, f"compute with a clone of `{name}`, which changes later")

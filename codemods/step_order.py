@@ -1,0 +1,63 @@
+"""Early step: an optimizer steps between a forward and the backward that needs the old parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, Overwritten
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Tree
+
+
+class StepOrder(Codemod):
+    """An optimizer's step comes between a forward pass and its backward.
+
+    Error:
+        RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation. No
+        line of the script looks like one: ``optimizer.step()`` changes the parameters in place.
+
+    Cause:
+        Several losses share a network, or one loss is computed from a network that another optimizer updates. The
+        forward pass saved the parameters, the step changes them, and the backward that comes after it finds them
+        changed.
+
+    Fix:
+        All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
+        loss is computed after the step, from the parameters as they are then.
+
+    When it is not what you want:
+        Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
+        ``torch.autograd.grad`` before the step.
+
+    Source:
+        PyTorch's autograd mechanics, "In-place correctness checks".
+    """
+
+    code = "AF202"
+    name = "early-step"
+    answers = (Overwritten,)
+    rank = 6
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, Overwritten)
+        if not fact.by_step or fact.loop is not None:
+            return
+        step = tree.statement_of(tree.expression(fact.changed))
+        failed = tree.statement_of(tree.expression(fact.failed))
+        if step is None or failed is None:
+            return
+        block = tree.block_of(step)
+        if step not in block or failed not in block or block.index(failed) < block.index(step):
+            return
+        if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
+            code = tree.code(step.with_changes(leading_lines=[])).strip()
+            text = Edit(tree).remove(step).insert_after(failed, code).text()
+            yield Candidate(text, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS)
+        made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+        if isinstance(made, cst.SimpleStatementLine) and made in block and block.index(made) < block.index(step):
+            code = tree.code(made.with_changes(leading_lines=[])).strip()
+            text = Edit(tree).remove(made).insert_after(step, code).text()
+            yield Candidate(text, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
