@@ -33,6 +33,8 @@ EXACT = 1e-4
 """Relative difference up to which two gradients count as equal: single precision, sums in another order."""
 IN_STEP = 1e-2
 """The same for the steps after, to which rounding has been carried on."""
+ONCE = 0.05
+"""How far a factor may be from one without speaking of a loss that is counted more or less than once."""
 SPREAD = 3.0
 """How many times the faulty part a recomputed gradient may differ from the sound one."""
 
@@ -59,6 +61,8 @@ class Moment:
     sound: Sketches
     random: str
     """Fingerprint of the random generator before the last pass."""
+    losses: tuple[float, ...] = ()
+    """What the last pass was sent back from."""
 
 
 @dataclass
@@ -96,7 +100,9 @@ def compare(
     for here, there in zip(ours, theirs, strict=False):
         if here.optimizer != there.optimizer:
             break
-        redrawn = parted = here.random != there.random
+        # Another loss from the same parameters, over no fewer nodes: a second forward pass saw other values.
+        anew = not fewer and not same_losses(here.losses, there.losses)
+        redrawn = parted = here.random != there.random or anew
         for index in sorted(wanted & set(here.whole)):
             whole, sound = here.whole[index], here.sound.get(index, here.whole[index])
             seen = there.whole.get(indices.get(index, -1), ())
@@ -147,10 +153,10 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     """The recorded gradients after *start*, in their order."""
     if not record.optimizers:
         passes = [p for p in record.passes if p.number > start and p.error is None and p.sketches is not None]
-        return [Moment(None, p.sketches or {}, p.sound, p.random) for p in passes]
-    random = {p.number: p.random for p in record.passes}
+        return [Moment(None, p.sketches or {}, p.sound, p.random, p.losses) for p in passes]
+    last = {p.number: (p.random, p.losses) for p in record.passes}
     return [
-        Moment(step.optimizer, step.sketches, step.sound, random.get(step.passes, ""))
+        Moment(step.optimizer, step.sketches, step.sound, *last.get(step.passes, ("", ())))
         for step in record.updates
         if step.number > start and step.sketches is not None
     ]
@@ -200,6 +206,11 @@ def classify(
     return Kind.RECOMPUTED, off / norm
 
 
+def same_losses(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    """Whether two passes were sent back from the same values, up to rounding."""
+    return len(ours) == len(theirs) and all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(ours, theirs, strict=True))
+
+
 def walks_less(reference: RunRecord, after: RunRecord, start: int) -> bool:
     """Whether the patched run's passes of the first compared step visit fewer nodes than the reference's."""
     by_step = bool(reference.optimizers)
@@ -223,6 +234,8 @@ def common_factor(reference: RunRecord, found: Comparison) -> float | None:
         if len(a) < 2 or not size(a) or not size(b):
             continue
         factor = sum(x * y for x, y in zip(a, b, strict=True)) / size(a) ** 2
+        if abs(factor - 1) <= ONCE:
+            continue
         if math.dist([factor * x for x in a], b) <= 1e-3 * size(b):
             return factor
     return None
