@@ -63,6 +63,17 @@ def limits(command: Command) -> Command:
         ),
         click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers in both runs."),
+        click.option(
+            "--device", type=click.Choice(["cpu"]), default=None, help="Run what was written for a GPU on the CPU."
+        ),
+        click.option("--network", is_flag=True, help="Leave the network open, say for a script that downloads data."),
+        click.option(
+            "--writable",
+            multiple=True,
+            type=click.Path(exists=True, file_okay=False, resolve_path=True),
+            metavar="FOLDER",
+            help="A folder outside of the scratch copy that the script may write to.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)

@@ -213,6 +213,9 @@ class Bounds(TypedDict):
     timeout: float
     python: str | None
     seed: int
+    device: str | None
+    network: bool
+    writable: tuple[str, ...]
 
 
 def run(
@@ -332,8 +335,15 @@ def prove(
 def limits(bounds: Bounds) -> Limits:
     from autofix.prove import Limits
 
-    python = bounds["python"] or sys.executable
-    return Limits(python=python, steps=bounds["steps"], timeout=bounds["timeout"], seed=bounds["seed"])
+    return Limits(
+        python=bounds["python"] or sys.executable,
+        steps=bounds["steps"],
+        timeout=bounds["timeout"],
+        seed=bounds["seed"],
+        device=bounds["device"] or "",
+        network=bounds["network"],
+        writable=bounds["writable"],
+    )
 
 
 def print_certificate(printer: Printer, certificate: Certificate, *, quiet: bool, verbose: bool) -> None:

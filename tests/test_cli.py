@@ -444,10 +444,13 @@ Nothing was written; --fix writes the patch.
 
 def test_run_hands_options_and_arguments_on(shell: Shell, repairs: Repairs) -> None:
     put(a=BROKEN)
+    Path("out").mkdir()
     options = ["--steps", "3", "--timeout", "9.5", "--seed", "7", "--python", "/opt/python"]
+    options += ["--device", "cpu", "--network", "--writable", "out"]
     shell.run("run", *options, "a.py", "--fix", "--epochs", "3", "-v", "--", "-q", "--help")
     arguments = ("--fix", "--epochs", "3", "-v", "--", "-q", "--help")
-    assert repairs.calls == [(Path("a.py"), arguments, Limits("/opt/python", 3, 9.5, 7))]
+    bounds = Limits("/opt/python", 3, 9.5, 7, device="cpu", network=True, writable=(str(Path("out").resolve()),))
+    assert repairs.calls == [(Path("a.py"), arguments, bounds)]
     assert contents() == BROKEN
     shell.run("run", "a.py")
     assert repairs.calls[1] == (Path("a.py"), (), Limits(sys.executable))
