@@ -179,7 +179,10 @@ def test_data_loader_workers_threads_forks_and_spawns(tmp_path: Path, limits: Li
         for (x,) in DataLoader(data, batch_size=2, num_workers=2, shuffle=True):
             step(x)
         torch.set_num_threads(2)
-        threads = [threading.Thread(target=step, args=(torch.ones(1, 2),)) for _ in range(2)]
+        def train():  # on a model of its own: gradients are not made to be shared
+            own = torch.nn.Linear(2, 1)
+            own(torch.ones(1, 2)).sum().backward()
+        threads = [threading.Thread(target=train) for _ in range(2)]
         for thread in threads: thread.start()
         for thread in threads: thread.join()
         if os.fork() == 0:
@@ -283,7 +286,12 @@ def test_end_of_the_caller_ends_everything(how: signal.Signals, tmp_path: Path, 
 
 
 def test_killed_server_is_replaced(tmp_path: Path) -> None:
-    text = "import os\nos.kill(os.getppid(), 9)\nimport time; time.sleep(5)\n"
+    text = """
+    import os, time
+    assert "--serve" in open(f"/proc/{os.getppid()}/cmdline").read()
+    os.kill(os.getppid(), 9)
+    time.sleep(5)
+    """
     assert execute(tmp_path, text, Limits(timeout=60, sandbox=False)).outcome is Outcome.DIED
     assert execute(tmp_path, "print('again')").output == "again\n"
 
@@ -312,3 +320,12 @@ def test_scratch_copy_links_what_is_large_and_skips_what_is_not_the_users(tmp_pa
         assert sorted(path.name for path in (copy / "package").iterdir()) == ["file.py", "new.py"]
     assert not copy.parent.exists()
     assert not (folder / "train.py").exists()
+
+
+def test_no_semaphore_is_left(tmp_path: Path) -> None:
+    before = set(Path("/dev/shm").glob("sem.mp-*"))
+    text = "import multiprocessing\nlock = multiprocessing.get_context('spawn').Lock()\nprint(lock._semlock.name)\n"
+    record = execute(tmp_path, text)
+    name = record.output.strip().removeprefix("/")
+    assert name.startswith("mp-")
+    assert not (Path("/dev/shm") / f"sem.{name}").exists(), set(Path("/dev/shm").glob("sem.mp-*")) - before

@@ -284,10 +284,20 @@ def leave(events: Events, outcome: str) -> NoReturn:
     """End the process at once: what the script left running must not run on."""
     if not events.ours:  # a forked copy of the script: let it end as its author meant
         sys.exit(0 if outcome == "finished" else 1)
+    unlink_semaphores()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(0)
+
+
+def unlink_semaphores() -> None:
+    """Remove the named semaphores of multiprocessing: they would outlive a process that runs no exit hooks."""
+    registry = getattr(sys.modules.get("multiprocessing.util"), "_finalizer_registry", {})
+    for finalizer in list(registry.values()):
+        if getattr(getattr(finalizer, "_callback", None), "__qualname__", "") == "SemLock._cleanup":
+            with contextlib.suppress(Exception):
+                finalizer()
 
 
 def prepare(job: Job) -> None:
