@@ -114,7 +114,10 @@ def compare(
                 found.kinds[index], found.differences[index] = kind, difference
                 found.pairs[index] = whole, seen
             elif difference > IN_STEP and not redrawn:
-                found.kinds[index], found.differences[index] = Kind.CHANGED, difference
+                # Behind a failure of another kind the graphs of earlier iterations may come into play only here.
+                explained = kind in (Kind.TRUNCATED, Kind.RECOMPUTED)
+                found.kinds[index] = kind if explained else Kind.CHANGED
+                found.differences[index] = difference
             parted = parted or kind is not Kind.EXACT
         if parted:
             break
