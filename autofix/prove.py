@@ -52,6 +52,14 @@ class Certificate:
     def proved(self) -> bool:
         return self.verdict is Verdict.PASSED
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the certificate must know of how the scripts were run."""
+        remarks = list(dict.fromkeys((*self.before.open_ends, *self.after.open_ends)))
+        if "cpu" in (self.before.device, self.after.device):
+            remarks.append("what the script puts on a GPU ran on the CPU")
+        return tuple(remarks)
+
 
 def run_original(original: Script, limits: Limits) -> RunRecord:
     """Run the script as it is, so that several patches can be judged against one run."""

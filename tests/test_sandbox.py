@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from autofix.prove import Certificate
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Limits, Script, run
 
@@ -212,3 +213,4 @@ def test_script_for_a_gpu_runs_on_the_cpu_on_request(tmp_path: Path) -> None:
     assert record.outcome is Outcome.FINISHED, record.output
     assert record.output.endswith("cpu cpu\n")
     assert (record.device, record.steps) == ("cpu", 1)
+    assert Certificate((), record, record).remarks == ("what the script puts on a GPU ran on the CPU",)
