@@ -196,6 +196,8 @@ class Edit(cst.CSTTransformer):
         self._before: dict[cst.CSTNode, list[Statement]] = {}
         self._after: dict[cst.CSTNode, list[Statement]] = {}
         self._removed: set[cst.CSTNode] = set()
+        self._touched: set[cst.CSTNode] = set()
+        """The changed nodes and all around them: nothing else is visited."""
 
     def change(self, node: cst.CSTNode, how: Callable[[cst.CSTNode], cst.CSTNode]) -> Edit:
         self._changes.setdefault(node, []).append(how)
@@ -216,6 +218,9 @@ class Edit(cst.CSTTransformer):
     def _parsed(self, code: str) -> Statement:
         return cst.parse_statement(code, config=self._tree.module.config_for_parsing)
 
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node in self._touched
+
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> object:  # type: ignore[override]
         node = updated_node
         for how in self._changes.get(original_node, ()):
@@ -234,6 +239,8 @@ class Edit(cst.CSTTransformer):
 
     def text(self) -> str:
         """The module's text with all changes made."""
+        changed = [*self._changes, *self._before, *self._after, *self._removed]
+        self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
         return self._tree.module.visit(self).code
 
 

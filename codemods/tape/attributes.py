@@ -250,6 +250,7 @@ def _set_on_tensor(machine: Machine, tensor: Tensor, name: str, value: Value, sl
 def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr) -> None:
     """``requires_grad_(wanted)``."""
     cell = tensor.cell
+    machine.activity += 1
     if cell.node is None:
         if wanted is True:
             machine.parameter("tensor", node, cell=cell)

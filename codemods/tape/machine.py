@@ -72,6 +72,8 @@ class Machine:
         self.legacy: dict[tuple[str, int], Site] = {}
         self.called: set[ast.AST] = set()
         self.star_imports = False
+        self.activity = 0
+        """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
         self.growing: list[Callable[[], None]] = []
         """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
         self.exited = False
@@ -86,6 +88,11 @@ class Machine:
     @property
     def steps_taken(self) -> int:
         return STEPS - self._steps
+
+    def passed(self) -> None:
+        """A backward pass was run: the answers given so far may matter."""
+        self.activity += 1
+        self.oracle.matters = len(self.oracle.asked)
 
     # Evaluation
 
@@ -153,6 +160,7 @@ class Machine:
         return Kept(self.statement, site, name, form_of(value), self.loops, self.tape.tick())
 
     def slot(self, value: Value, name: str, expression: ast.expr | None) -> Slot:
+        self.activity += 1
         kept = self.kept(value, name, expression)
         if isinstance(value, (Sequence, Mapping)) and kept is not None:
             value.kept = (*value.kept[-NAMES_PER_VALUE:], kept)
@@ -239,6 +247,7 @@ class Machine:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
         if not operands:
             return Tensor(cell)
+        self.activity += 1
         saves, saved = self._saved(name, args, names, cell, opaque)
         saved += list(extra_saved)
         cell.node = Node(
@@ -308,6 +317,7 @@ class Machine:
 
     def change(self, tensor: Tensor, node: ast.expr | ast.stmt, origin: Site | None = None) -> None:
         """An in-place change of a tensor's data, by a module that was made at *origin*."""
+        self.activity += 1
         self.tape.change(tensor.cell.storage, self.site(node), origin)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None else None

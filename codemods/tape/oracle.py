@@ -38,6 +38,8 @@ class Oracle:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.asked: list[Asked] = []
+        self.matters = 0
+        """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self._known: dict[Hashable, bool] = {}
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, sceptical: bool = False) -> bool:
@@ -60,6 +62,11 @@ class Oracle:
         self.asked.append(Asked(answer, changes or not optional or not likely))
         self._known[key] = answer
         return answer
+
+
+    def settle(self, position: int) -> None:
+        """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
+        self.asked[position] = self.asked[position]._replace(flips=False)
 
 
 def varies(key: Hashable) -> bool:
@@ -88,6 +95,6 @@ class Paths:
             if oracle.path.sceptical:
                 continue
             given = tuple(asked.answer for asked in oracle.asked)
-            for position in range(len(oracle.path.answers), len(given)):
+            for position in range(len(oracle.path.answers), min(len(given), oracle.matters)):
                 if oracle.asked[position].flips:
                     self._queue.append(Path((*given[:position], not given[position]), entry=self._entry))

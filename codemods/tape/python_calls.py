@@ -361,6 +361,7 @@ def _sequence_method(
     machine: Machine, receiver: Sequence, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     items = receiver.items
+    machine.activity += 1
     match name:
         case "append" | "add" if args:
             attributes.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
@@ -406,6 +407,7 @@ def _mapping_method(
     machine: Machine, receiver: Mapping, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     items = receiver.items
+    machine.activity += name not in ("get", "items", "keys", "values")
     match name:
         case "get" | "pop" | "setdefault" if args:
             key = attributes.mapping_key(machine, args[0])

@@ -22,6 +22,8 @@ class Source:
             warnings.simplefilter("ignore")  # a script's invalid escapes are not our user's question
             self.tree = ast.parse(text.removeprefix("\ufeff"), filename=path)
         self._lines: list[str] | None = None
+        self.facts_of: dict[ast.AST, bool] = {}
+        """What was found out about a node by reading under it, so that no path reads it again."""
 
     @property
     def lines(self) -> list[str]:

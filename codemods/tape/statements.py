@@ -148,8 +148,15 @@ def _return(machine: Machine, node: ast.Return) -> str:
 def _if(machine: Machine, node: ast.If) -> str:
     leaves = not node.orelse and _only_leaves(node.body)
     optional = not node.orelse and not leaves
-    holds = machine.truth(machine.eval(node.test), likely=not leaves, optional=optional)
-    return machine.run(node.body if holds else node.orelse)
+    test = machine.eval(node.test)
+    question = len(machine.oracle.asked)
+    holds = machine.truth(test, likely=not leaves, optional=optional)
+    activity = machine.activity
+    signal = machine.run(node.body if holds else node.orelse)
+    decides = signal or machine.activity != activity or not holds or node.orelse
+    if not decides and question < len(machine.oracle.asked):
+        machine.oracle.settle(question)
+    return signal
 
 
 def _only_leaves(body: list[ast.stmt]) -> bool:
@@ -198,7 +205,7 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
         if default is not None
     }
     function = Function(node, machine.source, machine.scope, defaults, named, node.name)
-    function.generator = _yields(node)
+    function.generator = _remembered(machine, node, _yields)
     value: Value = function
     for decorator in reversed(node.decorator_list):
         value = _decorated(machine, value, machine.eval(decorator), decorator)
@@ -223,6 +230,14 @@ def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr)
         if isinstance(decorator, Function) and not isinstance(node, ast.Attribute):
             return machine.call(decorator, [value], {}, node)
     return value
+
+
+def _remembered(machine: Machine, node: Any, find: Callable[[Any], bool]) -> bool:
+    """The answer of *find*, found once for a node."""
+    known = machine.source.facts_of.get(node)
+    if known is None:
+        known = machine.source.facts_of[node] = find(node)
+    return known
 
 
 def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -285,6 +300,7 @@ def _declare(machine: Machine, node: ast.Global | ast.Nonlocal) -> str:
 
 
 def _delete(machine: Machine, node: ast.Delete) -> str:
+    machine.activity += 1
     for target in node.targets:
         if isinstance(target, ast.Name):
             machine.scope.declared.get(target.id, machine.scope).names.pop(target.id, None)

@@ -60,6 +60,7 @@ def run_backward(
         if any(isinstance(root, Tensor) for root in roots):
             machine.tape.rootless.add(node.lineno)
         return None
+    machine.passed()
     create = keywords.get("create_graph", False)
     retain = keywords.get("retain_graph")
     if retain is None:

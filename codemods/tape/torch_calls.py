@@ -252,11 +252,13 @@ def call_optimizer(
     """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
     match name:
         case "step":
+            machine.activity += 1
             closure = args[0] if args else keywords.get("closure")
             result = machine.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
             machine.tape.step(optimizer.leaves, machine.site(node))
             return result
         case "zero_grad":
+            machine.activity += 1
             for leaf in optimizer.leaves:
                 leaf.grads.clear()
         case "add_param_group":
@@ -400,6 +402,7 @@ def call_module_method(
             | "type"
         ):
             if name == "requires_grad_":
+                machine.activity += 1
                 wanted = args[0] if args else keywords.get("requires_grad", True)
                 for leaf in machine.leaves_of(module):
                     leaf.frozen = wanted is False

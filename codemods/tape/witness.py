@@ -26,9 +26,9 @@ from codemods.tape.oracle import Oracle, Path, Paths
 from codemods.tape.source import Site, Source
 from codemods.tape.values import Class, Function, Slot
 
-PATHS = 24
+PATHS = 16
 """Paths through one program that are followed."""
-PATHS_OF_FUNCTION = 12
+PATHS_OF_FUNCTION = 6
 """Paths through one function that nobody in the module calls."""
 STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
