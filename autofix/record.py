@@ -52,6 +52,8 @@ class Live:
 
 Sketches = Mapping[int, tuple[float, ...]]
 """Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
+Parts = Mapping[int, tuple[tuple[float, ...], ...]]
+"""The same for several pieces of the gradient."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Pass:
     live: Live | None
     sketches: Sketches | None
     sound: Sketches
+    parts: Parts
     error: RunError | None
 
 
@@ -101,6 +104,8 @@ class Step:
     """What each gradient was when the step began; None for steps that are not compared with the reference."""
     sound: Sketches
     """In a reference run, the gradients without what came through faulty nodes, where that differs."""
+    parts: Parts
+    """In a reference run, what came through each entry into faulty nodes, where the entries are few."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +289,7 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         live=_live(event["live"]),
         sketches=_sketches(event["sketches"]) if "sketches" in event else None,
         sound=_sketches(event.get("sound")),
+        parts={int(i): tuple(map(tuple, parts)) for i, parts in event.get("parts", {}).items()},
         error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
     )
 
@@ -299,4 +305,5 @@ def _step(event: Mapping[str, Any]) -> Step:
         live=Live(**event["live"]),
         sketches=_sketches(event["sketches"]) if "sketches" in event else None,
         sound=_sketches(event.get("sound")),
+        parts={int(i): tuple(map(tuple, parts)) for i, parts in event.get("parts", {}).items()},
     )

@@ -356,3 +356,39 @@ def test_time_out_is_not_proved(tmp_path: Path) -> None:
     assert verdicts(certificate)[2] is Verdict.NOT_PROVED
     assert "timed out" in certificate.points[1].detail
     assert certificate.verdict is Verdict.NOT_PROVED
+
+
+LENIENT = {
+    "a leaf that is updated in place": (
+        "net.weight -= 0.1",
+        ("net.weight -= 0.1", "with torch.no_grad():\n        net.weight -= 0.1"),
+    ),
+    "a tensor that is handed to numpy": ("print(net(x).numpy())", ("net(x).numpy()", "net(x).detach().numpy()")),
+    "a tensor that is copied deeply": ("copy.deepcopy(loss)", ("copy.deepcopy(loss)", "copy.deepcopy(loss.detach())")),
+}
+
+PLAIN = """\
+import copy
+import torch
+
+net = torch.nn.Linear(3, 2)
+optimizer = torch.optim.Adam(net.parameters())
+for i in range(30):
+    x = torch.randn(4, 3)
+    loss = net(x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    MISTAKE
+"""
+
+
+@pytest.mark.parametrize("case", LENIENT)
+def test_errors_that_no_kept_graph_avoids_have_a_reference_too(case: str, tmp_path: Path) -> None:
+    mistake, repair = LENIENT[case]
+    broken = PLAIN.replace("MISTAKE", mistake)
+    certificate = certify(tmp_path, broken, repair)
+    assert certificate.proved, show(certificate)
+    assert "exact" in certificate.points[4].detail
+    worse = certify(tmp_path, broken, repair, ("net(x).pow", "net(x).detach().requires_grad_().pow"))
+    assert worse.verdict is Verdict.FAILED, show(worse)

@@ -182,23 +182,28 @@ class Probe:
             if (comparable or not tracked.in_optimizer) and (tensor := tracked.tensor) is not None
         }
 
-    def _sketches(self, indices: list[int]) -> dict[str, dict[int, list[float]]]:
-        """Sketches of the present gradients, and of their sound part where it differs, while they are compared."""
+    def _sketches(self, indices: list[int]) -> dict[str, dict[int, Any]]:
+        """Sketches of the present gradients while they are compared; where it differs, of their sound and faulty
+        parts.
+        """
         start = self._job.compare_from
         done = self._steps if self._made else self._passes
         if start is None or not start <= done <= start + COMPARED * max(1, self._made):
             return {}
         whole: dict[int, list[float]] = {}
         sound: dict[int, list[float]] = {}
+        parts: dict[int, list[list[float]]] = {}
         for tracked in self._parameters:
             tensor = tracked.tensor
             if tracked.index not in indices or tensor is None or tensor.grad is None:
                 continue
             whole[tracked.index] = sketch(tensor.grad)
-            faulty = self._reference.faulty_part(tracked.index) if self._reference is not None else None
-            if faulty is not None:
-                sound[tracked.index] = sketch(tensor.grad - faulty)
-        return {"sketches": whole, "sound": sound}
+            faulty = self._reference.faulty(tracked.index) if self._reference is not None else None
+            if faulty is not None and faulty.total is not None:
+                sound[tracked.index] = sketch(tensor.grad - faulty.total)
+                if faulty.known:
+                    parts[tracked.index] = [sketch(part) for part in faulty.parts]
+        return {"sketches": whole, "sound": sound, "parts": parts}
 
     def _track(self, leaf: torch.Tensor) -> Any:
         return self._parameters.find(leaf) or self._parameters.add_leaf(leaf)

@@ -27,7 +27,7 @@ from enum import StrEnum
 from typing import Any
 
 from autofix.points.base import Point, Verdict, count, listed, matching, point, short
-from autofix.record import RunRecord, Sketches
+from autofix.record import Parts, RunRecord, Sketches
 
 EXACT = 1e-4
 """Relative difference up to which two gradients count as equal: single precision, sums in another order."""
@@ -59,6 +59,7 @@ class Moment:
     optimizer: int | None
     whole: Sketches
     sound: Sketches
+    parts: Parts
     random: str
     """Fingerprint of the random generator before the last pass."""
     losses: tuple[float, ...] = ()
@@ -109,7 +110,8 @@ def compare(
             first = index not in found.kinds
             if not size(whole) and first:
                 continue
-            kind, difference = classify(whole, sound, seen, redrawn=redrawn, fewer=fewer)
+            parts = here.parts.get(index)
+            kind, difference = classify(whole, sound, seen, parts, redrawn=redrawn, fewer=fewer)
             if first:
                 found.kinds[index], found.differences[index] = kind, difference
                 found.pairs[index] = whole, seen
@@ -156,10 +158,10 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     """The recorded gradients after *start*, in their order."""
     if not record.optimizers:
         passes = [p for p in record.passes if p.number > start and p.error is None and p.sketches is not None]
-        return [Moment(None, p.sketches or {}, p.sound, p.random, p.losses) for p in passes]
+        return [Moment(None, p.sketches or {}, p.sound, p.parts, p.random, p.losses) for p in passes]
     last = {p.number: (p.random, p.losses) for p in record.passes}
     return [
-        Moment(step.optimizer, step.sketches, step.sound, *last.get(step.passes, ("", ())))
+        Moment(step.optimizer, step.sketches, step.sound, step.parts, *last.get(step.passes, ("", ())))
         for step in record.updates
         if step.number > start and step.sketches is not None
     ]
@@ -182,11 +184,18 @@ def gets_gradient(after: RunRecord, index: int, start: int) -> bool:
 
 
 def classify(
-    whole: tuple[float, ...], sound: tuple[float, ...], seen: tuple[float, ...], *, redrawn: bool, fewer: bool
+    whole: tuple[float, ...],
+    sound: tuple[float, ...],
+    seen: tuple[float, ...],
+    parts: Sequence[tuple[float, ...]] | None = None,
+    *,
+    redrawn: bool,
+    fewer: bool,
 ) -> tuple[Kind, float]:
     """The kind of one parameter's gradient, and its distance from the reference relative to the reference's norm.
 
-    ``redrawn`` says that the patched run has drawn other random numbers, ``fewer`` that its passes visit fewer nodes.
+    ``parts`` are the pieces of *whole* beside *sound*, if they are known; ``redrawn`` says that the patched run has
+    drawn other random numbers, ``fewer`` that its passes visit fewer nodes.
     """
     norm = size(whole)
     if not norm:
@@ -204,14 +213,29 @@ def classify(
         return Kind.RECOMPUTED, off / norm
     if faulty <= EXACT * norm or from_sound > SPREAD * faulty:
         return Kind.CHANGED, off / norm
-    if fewer or from_sound <= EXACT * norm:
+    if from_sound <= EXACT * norm:
         return Kind.TRUNCATED, off / norm
+    if fewer:
+        # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing.
+        whole_ways = parts is None or is_sum_of_some(parts, seen, sound, IN_STEP * norm)
+        return (Kind.TRUNCATED if whole_ways else Kind.CHANGED), off / norm
     return Kind.RECOMPUTED, off / norm
 
 
 def same_losses(ours: Sequence[float], theirs: Sequence[float]) -> bool:
     """Whether two passes were sent back from the same values, up to rounding."""
     return len(ours) == len(theirs) and all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(ours, theirs, strict=True))
+
+
+def is_sum_of_some(
+    parts: Sequence[tuple[float, ...]], seen: tuple[float, ...], sound: tuple[float, ...], tolerance: float
+) -> bool:
+    """Whether *seen* is *sound* and some of *parts*, up to *tolerance*."""
+    for chosen in range(2 ** len(parts)):
+        some = [part for bit, part in enumerate(parts) if chosen >> bit & 1]
+        if math.dist(seen, [sum(values) for values in zip(sound, *some, strict=True)]) <= tolerance:
+            return True
+    return False
 
 
 def walks_less(reference: RunRecord, after: RunRecord, start: int) -> bool:

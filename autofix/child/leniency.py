@@ -1,0 +1,57 @@
+"""Lets a reference run get past errors that no kept graph avoids, by doing what the author meant.
+
+- A leaf that requires grad is changed in place: an update of weights or an initialisation, so it happens without grad.
+- A tensor with a graph is handed to numpy or copied deeply: what is wanted are its values.
+- ``loss.data[0]`` and ``Variable(x, volatile=True)`` mean what they meant before PyTorch 0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+LEAF = "leaf Variable that requires grad"
+ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
+
+
+class Lenient(TorchFunctionMode):
+    """Repeats a call that failed in the way that was meant."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError as error:
+            message = str(error)
+            if LEAF in message:
+                with torch.no_grad():
+                    return func(*args, **kwargs)
+            if any(piece in message for piece in ESCAPES) and args and isinstance(args[0], torch.Tensor):
+                return func(args[0].detach(), *args[1:], **kwargs)
+            raise
+
+
+def be_lenient() -> None:
+    """Understand what was meant, from now on."""
+    Lenient().__enter__()  # type: ignore[no-untyped-call]
+    index = torch.Tensor.__getitem__
+
+    def getitem(self: torch.Tensor, key: Any) -> Any:
+        return self if isinstance(key, int) and key == 0 and self.dim() == 0 else index(self, key)
+
+    torch.Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]
+    variable = torch.autograd.Variable
+
+    def old_variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+        return data.detach() if volatile else variable(data, requires_grad)
+
+    torch.autograd.Variable = old_variable  # type: ignore[assignment, misc]
