@@ -52,6 +52,18 @@ def test_kind_of_a_gradient(seen: tuple[float, ...], fewer: bool, redrawn: bool,
     assert classify(WHOLE, SOUND, seen, redrawn=redrawn, fewer=fewer)[0] is kind
 
 
+def test_truncation_keeps_or_drops_whole_ways_into_the_past() -> None:
+    whole, sound, ways = (3.0, 4.0), (1.0, 0.0), [(2.0, 0.0), (0.0, 4.0)]
+
+    def kind(seen: tuple[float, ...]) -> Kind:
+        return classify(whole, sound, seen, ways, redrawn=False, fewer=True)[0]
+
+    assert [kind(seen) for seen in ((3.0, 4.0), (1.0, 0.0), (3.0, 0.0), (1.0, 4.0))] == [Kind.EXACT] + 3 * [
+        Kind.TRUNCATED
+    ]
+    assert [kind(seen) for seen in ((2.0, 4.0), (0.5, 0.0), (3.0, 2.0))] == 3 * [Kind.CHANGED]
+
+
 def test_gradient_that_nothing_faulty_concerns_must_be_exact() -> None:
     assert classify(WHOLE, WHOLE, (3.0, 4.1), redrawn=False, fewer=True)[0] is Kind.CHANGED
 

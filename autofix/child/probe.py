@@ -58,6 +58,9 @@ class Probe:
         self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float], dict[str, Any]]] = {}
         if job.failed_steps is not None:
             self._allow_more(job.failed_steps, job.failed_passes or 0)
+        self._clipped_after = -1
+        self._unclipped: dict[str, dict[int, Any]] = {}
+        """Sketches of the gradients as the last pass left them, where they were clipped after it."""
 
     def install(self) -> None:
         """Prepare the run, and hook the passes and the optimizers."""
@@ -65,6 +68,7 @@ class Probe:
         torch.autograd.backward = self._watch_pass(torch.autograd.backward, "backward")
         torch.autograd.grad = self._watch_pass(torch.autograd.grad, "grad")
         self._watch_optimizers()
+        self._watch_clipping()
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         if self._reference is not None:
@@ -220,6 +224,24 @@ class Probe:
 
         Optimizer.__init__ = watched  # type: ignore[method-assign, assignment]
 
+    def _watch_clipping(self) -> None:
+        """Clipping scales all gradients by what all of them are: they are compared as the backward pass left them."""
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            original = getattr(torch.nn.utils, name)
+
+            @functools.wraps(original)
+            def watched(*args: Any, _original: Callable[..., Any] = original, **kwargs: Any) -> Any:
+                self._quietly(self._before_clipping)()
+                return _original(*args, **kwargs)
+
+            setattr(torch.nn.utils, name, watched)
+            setattr(torch.nn.utils.clip_grad, name, watched)
+
+    def _before_clipping(self) -> None:
+        if self._clipped_after != self._passes:
+            self._clipped_after = self._passes
+            self._unclipped = self._sketches([tracked.index for tracked in self._parameters])
+
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
         if number is None:
@@ -240,6 +262,9 @@ class Probe:
         members = self._members(optimizer)
         values = {index: tensor.detach().clone() for index, tensor in members}
         sketches = self._sketches([index for index, _ in members])
+        if self._clipped_after == self._passes:
+            own = {index for index, _ in members}
+            sketches = {key: {i: v for i, v in part.items() if i in own} for key, part in self._unclipped.items()}
         self._before[self._register(optimizer)] = values, gradient_norms(members), sketches
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:

@@ -1,7 +1,7 @@
 """Lets the broken script run on, and so yields the gradients that its formulas mean.
 
-Every pass keeps its graph, and every tensor that a node saves is cloned when it is saved, so that neither a freed graph
-nor a change in place stops a pass: it computes with the values that the forward pass saw.
+Every pass keeps its graph, and every tensor that a node saves is cloned when it is saved, so that neither a freed
+graph nor a change in place stops a pass: it computes with the values that the forward pass saw.
 (``allow_mutation_on_saved_tensors`` is no substitute: in torch 2.13 it gives wrong gradients for some views.)  Errors of
 other kinds are forgiven where it is plain what was meant (``leniency.py``).
 

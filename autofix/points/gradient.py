@@ -217,7 +217,7 @@ def classify(
         return Kind.TRUNCATED, off / norm
     if fewer:
         # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing.
-        whole_ways = parts is None or is_sum_of_some(parts, seen, sound, IN_STEP * norm)
+        whole_ways = parts is None or is_sum_of_some(parts, seen, sound, 10 * EXACT * norm)
         return (Kind.TRUNCATED if whole_ways else Kind.CHANGED), off / norm
     return Kind.RECOMPUTED, off / norm
 
