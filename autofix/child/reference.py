@@ -2,8 +2,8 @@
 
 Every pass keeps its graph, and every tensor that a node saves is cloned when it is saved, so that neither a freed
 graph nor a change in place stops a pass: it computes with the values that the forward pass saw.
-(``allow_mutation_on_saved_tensors`` is no substitute: in torch 2.13 it gives wrong gradients for some views.)  Errors of
-other kinds are forgiven where it is plain what was meant (``leniency.py``).
+(``allow_mutation_on_saved_tensors`` is no substitute: in torch 2.13 it gives wrong gradients for some views.)  Errors
+of other kinds are forgiven where it is plain what was meant (``leniency.py``).
 
 A *faulty* node belongs to an earlier iteration (``graph.is_of_earlier_iteration``), or an optimizer step has changed a
 parameter that it saved.  The part of each gradient that comes through faulty nodes is measured by an extra pass in
