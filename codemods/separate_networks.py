@@ -46,11 +46,26 @@ class SeparateNetworks(Codemod):
         if fact.loop is not None or fact.outer is None:
             return
         used = tree.expression(fact.outer.used)
-        if used is not None:
-            yield from self._mixed(fact, tree, used)
+        mixed = list(self._mixed(fact, tree, used)) if used is not None else []
+        if mixed and self._only_weighs(fact, tree, used):
+            yield from mixed
         if isinstance(fact, StaleGraph):
             yield from self._cut_first_use(fact, tree)
         yield from self._fresh(fact, tree)
+        yield from mixed
+
+    def _only_weighs(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression | None) -> bool:
+        """Whether the value weighs another (an advantage times a log-probability) or is added to what it was made of.
+
+        Elsewhere it is a term of the loss, which should go on training what lies behind it.
+        """
+        if not isinstance(used, cst.BinaryOperation):
+            return False
+        if isinstance(used.operator, (cst.Multiply, cst.Divide)):
+            return True
+        made = tree.expression(fact.made if isinstance(fact, StaleGraph) else fact.saved)
+        parts = {tree.code(value) for value in _operands(made)} if isinstance(made, cst.Call) else set()
+        return bool(parts & {tree.code(used.left), tree.code(used.right)})
 
     def _mixed(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression) -> Iterator[Candidate]:
         """``(g + d).sum()``: detach the operand that was made before the step, keep the graph of the other."""

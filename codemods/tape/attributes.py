@@ -164,6 +164,8 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
         return bind(machine, found, value)
     if name == "__class__":
         return value.cls
+    if name == "__dict__":
+        return Mapping(value.names)  # type: ignore[arg-type]  # the very names, so that an update is one of them
     if is_module(value) and name == "training":
         return machine.unknown(("training", id(value)))
     return Method(value, name, node)

@@ -111,6 +111,8 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
     if is_constant(left) and is_constant(right):
+        if kind is ast.Mod and isinstance(right, int) and machine.loops:
+            machine.moduli.append(right)
         if isinstance(left, str) and kind is ast.Mod:
             return machine.unknown(("format", left, machine.key(right)))
         try:

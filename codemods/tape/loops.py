@@ -110,9 +110,11 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     items = stream(machine, machine.eval(node.iter), node.iter)
     instance = machine.new_instance()
     signal = ""
-    for number in _numbers(machine, items):
-        with machine.iteration(node, instance, number, items.cut):
-            element = items.at(number, not items.cut or number == 0)
+    plan = Plan(machine)
+    for number in _numbers(machine, items, plan):
+        cut = items.cut and plan.cut
+        with machine.iteration(node, instance, number, cut):
+            element = items.at(number, not cut or number == 0)
             machine.assign(node.target, element, None)
             signal = machine.run(node.body)
         if signal in ("break", "return", "raise"):
@@ -122,32 +124,59 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     return signal if signal in ("return", "raise") else ""
 
 
-def _numbers(machine: Machine, items: Stream) -> Iterator[int]:
+EVERY = 64
+"""The largest k for which something that happens every k-th iteration is followed by running them all."""
+COST = 40_000
+"""Expressions and statements that running them all may take."""
+
+
+class Plan:
+    """How many iterations of one loop are run, decided after the first."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._passes = len(machine.tape.passes)
+        self._grown = len(machine.growing)
+        self._moduli = len(machine.moduli)
+        self._steps = machine.steps_taken
+        self.cut = True
+        """Whether the iterations after the first stand for any later one."""
+
+    def after_first(self) -> int:
+        """How many to run in order, where something happens every k-th time; else two, the second for any later one."""
+        every = max((k for k in self._machine.moduli[self._moduli :] if 1 < k <= EVERY), default=0)
+        cost = self._machine.steps_taken - self._steps
+        if every and cost * (2 * every + 1) <= COST:
+            self.cut = False
+            return 2 * every + 1
+        self._machine.stand_for_later(self._grown)
+        return 2
+
+    def needs_a_third(self) -> bool:
+        """Whether two iterations may not show a mistake: one pass only, or graphs that outlive their pass."""
+        passes = self._machine.tape.passes[self._passes :]
+        return self.cut and (len(passes) == 1 or any(one.retains for one in passes))
+
+
+def _numbers(machine: Machine, items: Stream, plan: Plan) -> Iterator[int]:
     """The iterations of a ``for`` that are run."""
     if not items.cut:
         yield from range(items.count or 0)
         return
-    first_pass, first_grown = len(machine.tape.passes), len(machine.growing)
     yield 0
-    machine.stand_for_later(first_grown)
-    yield 1
-    if _needs_a_third(machine, first_pass):
+    planned = plan.after_first()
+    yield from range(1, min(planned, items.count or planned))
+    if plan.needs_a_third():
         yield 2
-
-
-def _needs_a_third(machine: Machine, first_pass: int) -> bool:
-    """Whether two iterations may not show a mistake: one pass only, or graphs that outlive their iteration's pass."""
-    passes = machine.tape.passes[first_pass:]
-    return len(passes) == 1 or any(one.retains for one in passes)
 
 
 def run_while(machine: Machine, node: ast.While) -> str:
     """Execute a ``while`` statement; returns its signal."""
     instance = machine.new_instance()
-    first_pass, first_grown = len(machine.tape.passes), len(machine.growing)
-    number = 0
+    plan = Plan(machine)
+    planned = number = 0
     while True:
-        with machine.iteration(node, instance, number, cut=True):
+        with machine.iteration(node, instance, number, plan.cut):
             condition = machine.eval(node.test)
             if not isinstance(condition, (Unknown, Tensor)) and not machine.truth(condition):
                 break
@@ -158,8 +187,8 @@ def run_while(machine: Machine, node: ast.While) -> str:
             return signal
         number += 1
         if number == 1:
-            machine.stand_for_later(first_grown)
-        if number >= (3 if _needs_a_third(machine, first_pass) else 2):
+            planned = plan.after_first()
+        if number >= planned + plan.needs_a_third():
             break
     return machine.run(node.orelse)
 

@@ -76,6 +76,8 @@ class Machine:
         """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
         self.growing: list[Callable[[], None]] = []
         """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
+        self.moduli: list[int] = []
+        """Numbers that a counter was divided by: what happens every k-th iteration is seen by running k of them."""
         self.exited = False
         """Whether the program ended itself."""
         self._unknowns: dict[Hashable, Unknown] = {}
@@ -376,6 +378,11 @@ class Machine:
                 if value.low is not None and value.low > 0:
                     return True
                 key = value.key
+                if isinstance(key, tuple) and len(key) == 4 and key[0] == "remainder":
+                    # `if t % k` holds where `t % k == 0` does not.
+                    _, base, offset, modulus = key
+                    nought = ("residue", base, modulus, -offset % modulus)
+                    return not self.oracle.decide(nought, not likely, optional=optional, sceptical=True)
                 while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
                     return not self.oracle.decide(key[1], not likely, optional=optional, sceptical=True)
                 return self.oracle.decide(key, likely, optional=optional)

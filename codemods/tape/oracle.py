@@ -59,14 +59,23 @@ class Oracle:
             answer = sceptical
         else:
             answer = likely
-        self.asked.append(Asked(answer, changes or not optional or not likely))
+        flips = (changes or not optional or not likely) and not periodic(key)
+        self.asked.append(Asked(answer, flips))
         self._known[key] = answer
         return answer
-
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
         self.asked[position] = self.asked[position]._replace(flips=False)
+
+
+def periodic(key: Hashable) -> bool:
+    """Whether a condition holds every k-th iteration.  Iterations in between were not run: turned round for one alone,
+    it would no longer agree with its like (a reset at the start of a chunk, a pass at its end).
+    """
+    if isinstance(key, tuple):
+        return key[:1] in (("residue",), ("remainder",)) or any(map(periodic, key))
+    return False
 
 
 def varies(key: Hashable) -> bool:

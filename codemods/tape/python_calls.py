@@ -230,7 +230,13 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
             mapping.items = {**args[0].items, **mapping.items}
             mapping.more = args[0].more
         else:
-            mapping.more = True
+            items = loops.stream(machine, args[0], node)
+            mapping.more = items.cut
+            for at in range(0 if items.count is None else min(items.count, 16)):
+                pair = items.at(at, True)
+                if isinstance(pair, Sequence) and len(pair.items) == 2:
+                    key = attributes.mapping_key(machine, machine.read(pair.items[0], pair))
+                    mapping.items[key] = Slot(machine.read(pair.items[1], pair))
     return mapping
 
 

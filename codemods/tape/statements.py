@@ -18,6 +18,7 @@ from codemods.tape.values import (
     Sequence,
     Slot,
     Tensor,
+    Unknown,
     Value,
 )
 
@@ -335,6 +336,14 @@ def _match(machine: Machine, node: ast.Match) -> str:
                 if subject == value:
                     return machine.run(case.body)
                 continue
+        if isinstance(case.pattern, ast.MatchSingleton) and not isinstance(subject, Unknown):
+            if subject is case.pattern.value:
+                return machine.run(case.body)
+            continue
+        if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+            if case.pattern.name:
+                assign(machine, ast.Name(case.pattern.name, ast.Store()), subject, None)
+            return machine.run(case.body)
         last = case is node.cases[-1]
         for part in ast.walk(case.pattern):
             if isinstance(part, (ast.MatchAs, ast.MatchStar)) and part.name:

@@ -488,6 +488,10 @@ def call_super(
                 if isinstance(part, (TorchModule, Instance)):
                     receiver.instance.names[str(at)] = Slot(part)
         return None
+    if isinstance(receiver.instance, Instance) and name == "__call__":
+        forward = attributes.find(receiver.instance, "forward")
+        if forward is not None:
+            return machine.call(attributes.bind(machine, forward, receiver.instance), args, keywords, node)
     if isinstance(receiver.instance, Instance):
         return call_module_method(machine, receiver.instance, name, args, keywords, node)
     return machine.opaque(name, [*args, *keywords.values()], node)
