@@ -392,3 +392,12 @@ def test_errors_that_no_kept_graph_avoids_have_a_reference_too(case: str, tmp_pa
     assert "exact" in certificate.points[4].detail
     worse = certify(tmp_path, broken, repair, ("net(x).pow", "net(x).detach().requires_grad_().pow"))
     assert worse.verdict is Verdict.FAILED, show(worse)
+
+
+def test_failure_after_many_steps_is_proved(tmp_path: Path) -> None:
+    late = STORED.replace("    if i:\n", "    if i > 300:\n")
+    certificate = certify(tmp_path, late, ("append(h)", "append(h.detach())"), expected=STALE)
+    assert certificate.proved, show(certificate)
+    assert certificate.points[0].figures["steps"] == 301
+    worse = certify(tmp_path, late, ("append(h)", "append(h.detach())"), ("lr=0.01", "lr=0.0100001"))
+    assert 3 in failed(worse), show(worse)

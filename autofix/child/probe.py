@@ -35,6 +35,8 @@ from .stage import user_place
 
 COMPARED = 6
 """Optimizer steps, for each optimizer, whose gradients are compared with the reference."""
+SAMPLED = 50
+"""Passes and steps from which on the parameters' fingerprints are taken only at multiples of this number."""
 PASSES_PER_STEP = 64
 """Backward passes that count as one optimizer step where none comes (gradient accumulation takes fewer)."""
 
@@ -146,7 +148,7 @@ class Probe:
             "past": count_past(walked.nodes, self._steps),
             "reached": sorted({tracked.index for tracked in reached}),
             "random": random_state(),
-            "state": self._state(),
+            "state": self._state(self._passes),
         }
 
     def _after_pass(
@@ -177,9 +179,14 @@ class Probe:
         if self._stop_at_pass is not None and self._passes >= self._stop_at_pass:
             self.finish("stopped", None)
 
-    def _state(self) -> dict[int, str]:
-        """Fingerprints of the parameters; past the original's failure only of those whose movement no step records."""
+    def _state(self, ordinal: int) -> dict[int, str]:
+        """Fingerprints of the parameters, at the pass or step *ordinal*.
+
+        Past the original's failure, and at most of the events of a long run, only of those whose movement no step
+        records.
+        """
         comparable = self._job.failed_passes is None or self._passes <= self._job.failed_passes + 1
+        comparable = comparable and (ordinal <= SAMPLED or ordinal % SAMPLED == 0)
         return {
             tracked.index: digest(tensor)
             for tracked in self._parameters
@@ -280,7 +287,7 @@ class Probe:
             # A closure (LBFGS) computes them only within the step.
             gradients=gradients or gradient_norms(members),
             moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
-            state=self._state(),
+            state=self._state(self._steps),
             live=vars(self._meter.measure()),
             **sketches,
         )
