@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 from codemods.facts import Fact
-from codemods.tape.witness import Edge, Observation
+from codemods.tape.witness import Edge, Observation, Place
 
 
 class Keeps(StrEnum):
@@ -111,39 +111,36 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps)
     if keeps is Keeps.EDGES:
         gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)
         if gone:
-            line = min(edge[4] for edge in gone)
+            line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     return ""
 
 
 def _seen_through(edges: set[Edge], known: frozenset[Edge]) -> set[Edge]:
     """*edges*, and those that appear when nodes which only the patched program has (a ``clone``) are looked through."""
-    nodes = {edge[1:3] for edge in known} | {edge[3:5] for edge in known}
-    below: dict[tuple[int, object], set[Edge]] = {}
+    nodes = {edge.consumer for edge in known} | {edge.producer for edge in known}
+    below: dict[tuple[int, Place], set[Edge]] = {}
     for edge in edges:
-        if edge[1:3] not in nodes:
-            below.setdefault((edge[0], edge[1:3]), set()).add(edge)
-    found, pending = set(edges), [edge for edge in edges if edge[3:5] not in nodes]
+        if edge.consumer not in nodes:
+            below.setdefault((edge.line, edge.consumer), set()).add(edge)
+    found, pending = set(edges), [edge for edge in edges if edge.producer not in nodes]
     while pending:
         upper = pending.pop()
-        for lower in below.get((upper[0], upper[3:5]), ()):
-            joined = (*upper[:3], *lower[3:])
+        for lower in below.get((upper.line, upper.producer), ()):
+            joined = upper._replace(producer=lower.producer, gap=lower.gap)
             if joined not in found:
                 found.add(joined)
-                if joined[3:5] not in nodes:
+                if joined.producer not in nodes:
                     pending.append(joined)
     return found
 
 
 def _mapped(edge: Edge, lines: LineMap) -> Edge:
-    line, consumer, consumer_line, producer, producer_line, gap = edge
-    return (
-        lines.original(line),
-        consumer,
-        lines.original(consumer_line),
-        producer,
-        lines.original(producer_line),
-        gap,
+    return Edge(
+        lines.original(edge.line),
+        edge.consumer._replace(line=lines.original(edge.consumer.line)),
+        edge.producer._replace(line=lines.original(edge.producer.line)),
+        edge.gap,
     )
 
 

@@ -34,6 +34,8 @@ class Stream:
     count: int | None
     at: Callable[[int, bool], Value]
     whole: int = ITEMS
+    limit: int | None = None
+    """How many items there are to be seen, where there are more than that."""
 
     @property
     def cut(self) -> bool:
@@ -56,7 +58,9 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             return Stream(len(value), lambda at, exact: _number(machine, value, at, exact), RANGE)
         case Sequence():
             count = None if value.more else len(value.items)
-            return Stream(count, lambda at, exact: _item_of_sequence(machine, value, at))
+            return Stream(
+                count, lambda at, exact: _item_of_sequence(machine, value, at), limit=len(value.items) or None
+            )
         case Mapping():
             keys = list(value.items)
             count = None if value.more else len(keys)
@@ -165,8 +169,9 @@ def _numbers(machine: Machine, items: Stream, plan: Plan) -> Iterator[int]:
         return
     yield 0
     planned = plan.after_first()
-    yield from range(1, min(planned, items.count or planned))
-    if plan.needs_a_third():
+    most = items.limit or items.count or planned + 1
+    yield from range(1, min(planned, most))
+    if plan.needs_a_third() and most > 2:
         yield 2
 
 

@@ -59,7 +59,7 @@ def _enumerate(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         number: Value = position + start if exact else Unknown(("index", serial, position), position + start, high)
         return Sequence("tuple", [Slot(number), Slot(inner.at(position, exact))])
 
-    return LazyStream(Stream(inner.count, at, inner.whole))
+    return LazyStream(Stream(inner.count, at, inner.whole, inner.limit))
 
 
 def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
@@ -70,7 +70,8 @@ def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         return Sequence("tuple", [Slot(part.at(position, exact)) for part in inner])
 
     whole = min((part.whole for part in inner), default=loops.ITEMS)
-    return LazyStream(Stream(min(counts) if counts else None, at, whole))
+    limits = [part.limit for part in inner if part.limit is not None]
+    return LazyStream(Stream(min(counts) if counts else None, at, whole, min(limits) if limits else None))
 
 
 def _reversed(machine: Machine, args: list[Value], node: ast.expr) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from codemods.facts import (
     Carrier,
@@ -33,8 +34,25 @@ PATHS_OF_FUNCTION = 6
 STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
-Edge = tuple[int, str, int, str, int, tuple[int, ...]]
-"""Line of the pass, consumer (operation, line), producer (operation, line), and how many iterations lie between."""
+
+class Place(NamedTuple):
+    """Where a node was made, in terms that an edit elsewhere does not change."""
+
+    operation: str
+    line: int
+    rank: int = 0
+    """Which one it is of those with this operation on this line, from left to right."""
+
+
+class Edge(NamedTuple):
+    """An edge of the graph as one pass walked it."""
+
+    line: int
+    """Of the pass."""
+    consumer: Place
+    producer: Place
+    gap: tuple[int, ...]
+    """How many iterations of each common loop lie between the producer and the pass."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +96,7 @@ class _Collected:
         facts = tuple(_without_echoes(self.facts))
         return Observation(
             facts,
-            frozenset(self.edges),
+            frozenset(_ranked(self.edges)),
             frozenset(self.trained),
             frozenset(self.reached),
             frozenset(self.crashes),
@@ -184,14 +202,30 @@ def _collect(machine: Machine, found: _Collected) -> None:
 
 
 def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
-    return (
-        one.site.node.lineno,
-        consumer.operation,
-        consumer.site.node.lineno,
-        producer.leaf.name if producer.leaf is not None else producer.operation,
-        producer.site.node.lineno,
-        () if producer.leaf is not None else distance(producer.loops, one.loops),
+    gap = () if producer.leaf is not None else distance(producer.loops, one.loops)
+    return Edge(one.site.node.lineno, _place(consumer), _place(producer), gap)
+
+
+def _place(node: Node) -> Place:
+    name = node.leaf.name if node.leaf is not None else node.operation
+    return Place(
+        name, node.site.node.lineno, node.site.node.col_offset * 1000 + (node.site.node.end_col_offset or 0) % 1000
     )
+
+
+def _ranked(edges: set[Edge]) -> Iterator[Edge]:
+    """The edges with columns replaced by their order on the line: an edit shifts columns, not their order."""
+    columns: dict[tuple[str, int], set[int]] = {}
+    for edge in edges:
+        for place in (edge.consumer, edge.producer):
+            columns.setdefault((place.operation, place.line), set()).add(place.rank)
+    order = {key: {column: rank for rank, column in enumerate(sorted(found))} for key, found in columns.items()}
+
+    def ranked(place: Place) -> Place:
+        return place._replace(rank=order[place.operation, place.line][place.rank])
+
+    for edge in edges:
+        yield edge._replace(consumer=ranked(edge.consumer), producer=ranked(edge.producer))
 
 
 def _outer(node: Node | None, failed: Pass) -> Site:
