@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 
+REFERENCE_STEPS = 8
+"""Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What the runs showed, point by point."""
@@ -114,7 +118,8 @@ def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
     """How far a run goes that is compared with *before*."""
     failure = before.failure
     assert failure is not None
-    return Bounds(failure.steps, failure.passes + failure.in_pass, first_difference(before), reference)
+    more = REFERENCE_STEPS if reference else None
+    return Bounds(failure.steps, failure.passes + failure.in_pass, first_difference(before), reference, more)
 
 
 def first_difference(before: RunRecord) -> int:

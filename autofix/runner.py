@@ -67,6 +67,8 @@ class Bounds:
     """The step (the pass, without an optimizer) after which gradients are recorded."""
     reference: bool = False
     """Whether the script is run on with all graphs kept."""
+    more_steps: int | None = None
+    """Optimizer steps past the failure; None for what the limits say."""
     trace: bool = False
     """Whether the run witness watches, and the record holds its facts."""
 
@@ -86,7 +88,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "record": str(record),
             "args": list(script.args),
             "seed": limits.seed,
-            "more_steps": limits.steps,
+            "more_steps": limits.steps if bounds.more_steps is None else bounds.more_steps,
             "failed_steps": bounds.failed_steps,
             "failed_passes": bounds.failed_passes,
             "compare_from": bounds.compare_from,

@@ -18,6 +18,8 @@ from .stage import is_user_file
 
 MOST = 20_000
 """Tensors that are tracked.  Scripts that make new leaves at every step would fill the record."""
+LARGE = 2**16
+"""Elements from which double precision would cost more than it tells."""
 SCANS = 8
 """How often modules are searched for names: a search looks at every live object."""
 
@@ -182,8 +184,10 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def norm(tensor: torch.Tensor) -> float:
-    """The Euclidean norm, in double precision so that equal tensors give equal numbers in every layout."""
+    """The Euclidean norm; of small tensors in double precision, so that they give equal numbers in every layout."""
     values = dense(tensor)
+    if values.numel() > LARGE:
+        return float(torch.linalg.vector_norm(values))
     kind = torch.complex128 if values.is_complex() else torch.float64
     return float(torch.linalg.vector_norm(values.to(kind)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from .parameters import dense
+from .parameters import LARGE, dense
 
 WIDTH = 64
 
@@ -24,12 +24,14 @@ def sketch(gradient: torch.Tensor) -> list[float]:
     values = dense(gradient)
     if values.is_complex():
         values = torch.view_as_real(values)
-    flat = values.reshape(-1).to(torch.float64)
+    flat = values.reshape(-1)
+    if flat.numel() <= LARGE:
+        flat = flat.to(torch.float64)
     if flat.numel() <= WIDTH:
         return flat.tolist()
     signed = flat * _signs_for(flat.numel())
     padded = torch.nn.functional.pad(signed, (0, -flat.numel() % WIDTH))
-    return padded.view(-1, WIDTH).sum(0).tolist()
+    return padded.view(-1, WIDTH).sum(0, dtype=torch.float64).tolist()
 
 
 def _signs_for(size: int) -> torch.Tensor:
