@@ -84,6 +84,8 @@ class Outer:
     made: Span
     used: Span
     walked: Span | None
+    enters: tuple[bool, bool] = (False, False)
+    """Whether the value enters a network there: what used it, and what the freeing pass came through."""
     mixed: bool = False
     """Whether the value is combined, element by element, with another that has a graph of its own."""
 

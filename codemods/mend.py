@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from libcst.codemod import CodemodContext
 
@@ -120,11 +120,17 @@ class _Search:
 
 
 def _shares_pass(fact: Fact, after: Observation, text: str, patched: str) -> bool:
-    """Whether the pass that failed for *fact* still fails for another reason: a candidate that cures both is better."""
+    """Whether the pass that failed for *fact* still fails for another reason: a candidate that cures both is better.
+
+    Another value on the very same way (an LSTM's second state) is cured in its turn.
+    """
     lines = LineMap(text, patched)
-    failed = {role.span.line for role in fact.roles() if role.name == "failed"}
+    failed = _failing(fact)
     return any(
-        lines.original(role.span.line) in failed for one in after.facts for role in one.roles() if role.name == "failed"
+        lines.original(line) in failed
+        for one in after.facts
+        if key_of(one, lines) != key_of(fact)
+        for line in _failing(one)
     )
 
 
@@ -160,12 +166,36 @@ def mend(text: str, path: str, codemods: Iterable[type[Codemod]], rejected: Coll
     Raises :class:`SyntaxError` where the text does not parse.
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
+    mended = _mend(text, path, ordered, rejected, frozenset())
+    hopeless = _still_failing(text, mended)
+    if hopeless:
+        # Half a repair leaves the pass failing, and the script changed for nothing.
+        again = _mend(text, path, ordered, rejected, hopeless)
+        return replace(again, refused=mended.refused)
+    return mended
+
+
+def _still_failing(text: str, mended: Mended) -> frozenset[int]:
+    """Lines of passes for which something was repaired and which fail all the same."""
+    lines = LineMap(text, mended.patched)
+    left = {lines.original(line) for fact in mended.left for line in _failing(fact)}
+    return frozenset(left & {line for repair in mended.repairs for line in _failing(repair.fact)})
+
+
+def _failing(fact: Fact) -> set[int]:
+    return {role.span.line for role in fact.roles() if role.name == "failed"}
+
+
+def _mend(
+    text: str, path: str, ordered: list[type[Codemod]], rejected: Collection[str], hopeless: frozenset[int]
+) -> Mended:
+    """The repairs, one after the other; facts whose pass stands on one of the *hopeless* lines are left."""
     search = _Search(path, ordered, frozenset(rejected))
     start = observe(Source(text, path))
     current, seen = text, start
     repairs: list[Repair] = []
     steps: list[str] = []
-    given_up: set[Hashable] = set()
+    given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless}
     for _ in range(_ROUNDS):
         open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
         if not open_facts:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods import retain
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.facts import Fact, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Tree, detach, with_keyword
 
@@ -50,7 +50,12 @@ class SeparateNetworks(Codemod):
         if mixed and self._only_weighs(fact, tree, used):
             yield from mixed
         if isinstance(fact, StaleGraph):
-            yield from self._cut_first_use(fact, tree)
+            # Cut where the value enters a network: before a loss, that would cut off the network that made it.
+            used_by, walked_by = fact.outer.enters
+            if walked_by:
+                yield from self._cut_use(fact, tree, fact.outer.walked, "first")
+            if used_by:
+                yield from self._cut_use(fact, tree, fact.outer.used, "second")
         yield from self._fresh(fact, tree)
         yield from mixed
 
@@ -120,16 +125,15 @@ class SeparateNetworks(Codemod):
             for text, more in retain.variants(fact, tree, second):
                 yield Candidate(text, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
 
-    def _cut_first_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
-        """The first loss takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
-        assert fact.outer is not None
-        walked = tree.expression(fact.outer.walked) if fact.outer.walked is not None else None
-        if not isinstance(walked, cst.Call):
+    def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
+        """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
+        call = tree.expression(place) if place is not None else None
+        if not isinstance(call, cst.Call):
             return
-        for value in _operands(walked):
+        for value in _operands(call):
             if tree.code(value) == fact.name:
-                edit = Edit(tree).change(value, detach)
-                yield Candidate(edit.text(), f"the first loss takes `{fact.name}` detached", Keeps.PARAMETERS)
+                text = Edit(tree).change(value, detach).text()
+                yield Candidate(text, f"the {which} loss takes `{fact.name}` detached", Keeps.PARAMETERS)
 
 
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:

@@ -233,7 +233,7 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
         else:
             items = loops.stream(machine, args[0], node)
             mapping.more = items.cut
-            for at in range(0 if items.count is None else min(items.count, 16)):
+            for at in range(min(items.limit or items.count or 0, 16)):
                 pair = items.at(at, True)
                 if isinstance(pair, Sequence) and len(pair.items) == 2:
                     key = attributes.mapping_key(machine, machine.read(pair.items[0], pair))

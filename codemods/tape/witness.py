@@ -241,6 +241,14 @@ def _outer(node: Node | None, failed: Pass) -> Site:
     return node.stack[common] if len(node.stack) > common else node.site
 
 
+def _enters(node: Node | None) -> bool:
+    """Whether a node belongs to a layer with parameters, or only passes tensors on to one; not to a loss."""
+    if node is None:
+        return False
+    passes_on = node.operation in ("cat", "stack", "select", "index", "clone", "view", "reshape", "flatten")
+    return passes_on or any(operand.node.leaf is not None for operand in node.operands)
+
+
 def _mixes(reader: Node | None) -> bool:
     """Whether an operation combines several graphs element by element; a sum of losses is no such thing."""
     if reader is None or reader.scalar or reader.operation not in ("add", "sub", "mul", "div"):
@@ -296,6 +304,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
             _outer(node, stale.failed).span,
             _outer(reader, stale.failed).span,
             _outer(stale.walked, stale.failed).span if stale.walked else None,
+            (_enters(reader), _enters(stale.walked)),
             _mixes(reader),
         ),
         name=kept.name if kept else "",
@@ -318,7 +327,9 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         loop=node.site.source.span(point.statement) if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
         carriers=_carriers(clobbered.via) if reader else (),
-        outer=Outer(_outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None, _mixes(reader)),
+        outer=Outer(
+            _outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None, mixed=_mixes(reader)
+        ),
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
