@@ -53,7 +53,7 @@ class DetachCarried(Codemod):
         if named:
             yield from self._detach_by_statement(fact, tree, named[-1])
         for carrier in reversed(fact.carriers):
-            if carrier.statement != fact.kept and carrier.name:
+            if carrier.statement != fact.kept and carrier.name and not _only_names(carrier, tree):
                 yield from self._detach_written(fact, tree, [carrier])
                 yield from self._detach_by_statement(fact, tree, carrier)
 
@@ -80,9 +80,15 @@ class DetachCarried(Codemod):
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         name, form = carrier.name, carrier.form
+        if form is Form.OTHER:
+            return
         code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name)}"
         guarded = f"if {name} is not None:\n{tree.module.default_indent}{code}"
         places = list(self._places(fact, tree, carrier))
+        together = _siblings(fact, carrier, tree)
+        if len(together) > 1:
+            both = f"{', '.join(together)} = {', '.join(f'{one}.detach()' for one in together)}"
+            yield from self._inserted(fact, tree, ", ".join(together), [(both, *place) for place in places])
         yield from self._inserted(fact, tree, name, [(code, *place) for place in places])
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
@@ -154,6 +160,34 @@ class DetachCarried(Codemod):
             body = tree.body_of(loop)
             if body:
                 yield body[-1], True, "at the end of each iteration"
+
+
+def _only_names(carrier: Carrier, tree: Tree) -> bool:
+    """Whether a statement only gives a container another name: the container would go on holding the graphs."""
+    if carrier.form is Form.TENSOR or carrier.expression is None:
+        return False
+    return isinstance(tree.expression(carrier.expression), (cst.Subscript, cst.Attribute))
+
+
+def _siblings(fact: StaleGraph | Overwritten, carrier: Carrier, tree: Tree) -> list[str]:
+    """The names that one tuple of the carrying statement's target binds and that are read again together.
+
+    An LSTM's ``h, c = cell(x, (h, c))`` carries two values on one way: one alone cut, the other still leads back.
+    """
+    kept = tree.statement(carrier.statement)
+    used = tree.expression(fact.outer.used) if fact.outer is not None else None
+    if not isinstance(kept, cst.SimpleStatementLine) or not isinstance(kept.body[0], cst.Assign) or used is None:
+        return []
+    read = {name.value for name in tree.names_in(used)}
+    pending: list[cst.CSTNode] = [target.target for target in kept.body[0].targets]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.Tuple):
+            names = [part.value.value for part in node.elements if isinstance(part.value, cst.Name)]
+            if carrier.name in names:
+                return [name for name in names if name in read]
+            pending.extend(part.value for part in node.elements)
+    return []
 
 
 def _end_of_step(statement: Statement, tree: Tree) -> Statement | None:

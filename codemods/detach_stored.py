@@ -30,7 +30,7 @@ def is_store(statement: cst.CSTNode | None) -> bool:
 
 def innermost(carriers: list[Carrier]) -> list[Carrier]:
     """Those with an expression of their own, the smallest expression first."""
-    written = [carrier for carrier in carriers if carrier.expression is not None]
+    written = [carrier for carrier in carriers if carrier.expression is not None and carrier.form is not Form.OTHER]
     return sorted(written, key=lambda carrier: _size(carrier.expression))
 
 

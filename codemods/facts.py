@@ -52,8 +52,9 @@ class Form(StrEnum):
     LIST = "list"  # of tensors: a state per layer
     DICT = "dict"  # of tensors
     NESTED = "nested"  # containers of containers
-    OPTIONAL = "optional"  # a tensor, or None before the first iteration
-    UNKNOWN = "unknown"
+    RECORD = "record"  # a named tuple of tensors
+    UNKNOWN = "unknown"  # a tensor or a tuple of tensors
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)

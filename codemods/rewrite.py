@@ -272,6 +272,8 @@ def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str
             return f"{code}.detach() if isinstance({code}, {torch}.Tensor) else {several}"
         case Form.TUPLE:
             return f"tuple({item}.detach() for {item} in {code})"
+        case Form.RECORD:
+            return f"type({code})(*({item}.detach() for {item} in {code}))"
         case Form.LIST:
             return f"[{item}.detach() for {item} in {code}]"
         case Form.DICT:

@@ -104,6 +104,8 @@ class SeparateNetworks(Codemod):
             return
         if not tree.block_of(reader) or reader is kept:
             return
+        if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
+            return  # names of another function mean nothing here
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
         fresh = f"the second loss takes a fresh `{fact.name}`"
         for text, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):

@@ -215,10 +215,10 @@ def form_of(value: Value) -> Form:
         return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
     if isinstance(value, Sequence):
         if value.fields:
-            return Form.UNKNOWN
+            return Form.RECORD if all(isinstance(slot.value, Tensor) for slot in value.items) else Form.OTHER
         if value.items and all(isinstance(slot.value, Tensor) for slot in value.items):
             return Form.TUPLE if value.kind == "tuple" else Form.LIST
         return Form.NESTED
     if isinstance(value, Mapping):
         return Form.DICT if all(isinstance(slot.value, Tensor) for slot in value.items.values()) else Form.NESTED
-    return Form.UNKNOWN
+    return Form.OTHER

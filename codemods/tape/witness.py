@@ -11,6 +11,7 @@ from codemods.facts import (
     Carrier,
     Certainty,
     Fact,
+    Form,
     GraphEscapes,
     LeafChanged,
     LegacyApi,
@@ -278,11 +279,19 @@ def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | Non
     """The statement that carried the value over: the last one of an earlier iteration, or else before *clock*."""
     ordered = sorted(via, key=lambda kept: kept.clock)
     over = [kept for kept in ordered if crossing(kept.loops, moment) is not None]
+    over = [kept for kept in over if not _only_names(kept)] or over
     if not over:
         over = [kept for kept in ordered if kept.clock < clock]
     named = [kept for kept in over if kept.name]
     carried = named or over
     return carried[-1] if carried else None
+
+
+def _only_names(kept: Kept) -> bool:
+    """Whether a statement only gives a container that is kept elsewhere another name: ``past = self.memory[key]``."""
+    if kept.form is Form.TENSOR or kept.expression is None:
+        return False
+    return isinstance(kept.expression.node, (ast.Subscript, ast.Attribute))
 
 
 def _stale_fact(stale: Stale) -> StaleGraph:
