@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
 
-from codemods.base import Codemod
 from codemods.facts import Certainty, Fact, Role, Span
-from codemods.mend import Mended, Repair, mend
 from codemods.proof import LineMap, key_of
-from codemods.registry import all_codemods
+from codemods.tape.source import Source
+from codemods.tape.witness import observe
+
+if TYPE_CHECKING:
+    from codemods.base import Codemod
+    from codemods.mend import Mended, Repair
 
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
@@ -82,15 +86,24 @@ def analyse(
     the text does not parse.
     """
     try:
-        mended = mend(source, path, _selected(select), rejected)
+        parsed = Source(source, path)
     except SyntaxError as error:
         raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
     except ValueError as error:  # ast.parse on a null byte
         raise SourceError(path, 1, 1, str(error)) from None
+    seen = observe(parsed)
+    if not seen.facts:
+        return Analysis(path, source, source, ())
+    # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
+    from codemods.mend import mend
+
+    mended = mend(source, path, _selected(select), rejected, seen)
     return Analysis(path, source, mended.patched, tuple(_findings(source, mended, select)), mended.steps)
 
 
 def _selected(select: Collection[str] | None) -> list[type[Codemod]]:
+    from codemods.registry import all_codemods
+
     return [kind for kind in all_codemods() if _wanted(kind.code, select)]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autofix import engine, files
 from autofix.engine import Analysis
+from autofix.evidence import witness
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
 
 ATTEMPTS = 4
@@ -36,7 +37,7 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits) -> Repair:
     analysis = engine.analyse(source.text, source.name)
     before = run_original(original, limits)
     if analysis.patched == analysis.source:
-        return _without_patch(analysis, before)
+        return _without_patch(analysis, before, original, limits)
     reference: RunRecord | None = None
     refused: list[str] = []
     rejected: set[str] = set()
@@ -64,7 +65,7 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits) -> Repair:
     return Repair(*first, tuple(refused[1:]))
 
 
-def _without_patch(analysis: Analysis, before: RunRecord) -> Repair:
+def _without_patch(analysis: Analysis, before: RunRecord, original: Script, limits: Limits) -> Repair:
     """What there is to say of a script for which no patch is known."""
     if before.failure is None:
         if before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
@@ -72,7 +73,11 @@ def _without_patch(analysis: Analysis, before: RunRecord) -> Repair:
         return Repair(analysis, note=f"The script did not run to a result: {before.outcome.value}.", fails=True)
     error = before.failure.error
     where = f" at line {error.line}" if error.line else ""
-    return Repair(analysis, note=f"The script fails{where} and no repair is known: {error.message}", fails=True)
+    note = [f"The script fails{where} and no repair is known: {error.message}"]
+    # What the run itself shows is worth more than the line of the traceback.
+    for told in witness(original, limits)[:1]:
+        note += [f"{span.path}:{span.line}:{span.column + 1}: note: {phrase}" for phrase, span in told.story()]
+    return Repair(analysis, note="\n".join(note), fails=True)
 
 
 def _expected_error(analysis: Analysis) -> str:

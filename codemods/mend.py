@@ -160,17 +160,24 @@ def _order(fact: Fact) -> tuple[bool, bool, int]:
     return not isinstance(fact, LegacyApi), shared, -fact.cause.line if shared else 0
 
 
-def mend(text: str, path: str, codemods: Iterable[type[Codemod]], rejected: Collection[str] = ()) -> Mended:
+def mend(
+    text: str,
+    path: str,
+    codemods: Iterable[type[Codemod]],
+    rejected: Collection[str] = (),
+    seen: Observation | None = None,
+) -> Mended:
     """Repair what can be repaired in *text*, by no step that leads to a text of *rejected*.
 
-    Raises :class:`SyntaxError` where the text does not parse.
+    *seen* is an earlier observation of the same text.  Raises :class:`SyntaxError` where the text does not parse.
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
-    mended = _mend(text, path, ordered, rejected, frozenset())
+    start = seen if seen is not None else observe(Source(text, path))
+    mended = _mend(_Search(path, ordered, frozenset(rejected)), text, start, frozenset())
     hopeless = _still_failing(text, mended)
     if hopeless:
         # Half a repair leaves the pass failing, and the script changed for nothing.
-        again = _mend(text, path, ordered, rejected, hopeless)
+        again = _mend(_Search(path, ordered, frozenset(rejected)), text, start, hopeless)
         return replace(again, refused=mended.refused)
     return mended
 
@@ -186,12 +193,8 @@ def _failing(fact: Fact) -> set[int]:
     return {role.span.line for role in fact.roles() if role.name == "failed"}
 
 
-def _mend(
-    text: str, path: str, ordered: list[type[Codemod]], rejected: Collection[str], hopeless: frozenset[int]
-) -> Mended:
+def _mend(search: _Search, text: str, start: Observation, hopeless: frozenset[int]) -> Mended:
     """The repairs, one after the other; facts whose pass stands on one of the *hopeless* lines are left."""
-    search = _Search(path, ordered, frozenset(rejected))
-    start = observe(Source(text, path))
     current, seen = text, start
     repairs: list[Repair] = []
     steps: list[str] = []
