@@ -265,6 +265,24 @@ def test_no_folk_fix(program: str) -> None:
     assert "cycle.detach()" not in mended.patched
 
 
+def test_where_no_rewrite_fits_nothing_is_written() -> None:
+    """Log-probabilities that nobody clears want clearing: to detach them would train nothing."""
+    program = f"""
+    log_probs, rewards = [], []
+    for episode in range(20):
+        for t in range(5):
+            log_probs.append(net(x).log_softmax(1)[0, 0])
+            rewards.append(1.0)
+        loss = -(torch.stack(log_probs) * torch.ones(len(log_probs))).sum()
+        {STEP}
+        rewards = []
+    """
+    text = HEADER + textwrap.dedent(program)
+    mended = mend(text, "program.py", all_codemods())
+    assert mended.left
+    assert mended.patched == text
+
+
 def test_a_mistake_behind_a_mistake_is_repaired_in_the_same_patch() -> None:
     program = f"""
     log, h = [], torch.zeros(1, 2, 3)

@@ -210,15 +210,22 @@ class GradMode:
 
 
 def form_of(value: Value) -> Form:
-    """The shape of a value, as far as a rewrite must know it."""
-    if isinstance(value, Tensor):
-        return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
-    if isinstance(value, Sequence):
-        if value.fields:
-            return Form.RECORD if all(isinstance(slot.value, Tensor) for slot in value.items) else Form.OTHER
-        if value.items and all(isinstance(slot.value, Tensor) for slot in value.items):
+    """The shape of a value, as far as a rewrite must know it; ``OTHER`` where none of the rewrites would fit."""
+    match value:
+        case Tensor():
+            return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
+        case Sequence() if _tensors_only(value):
+            if value.fields:
+                return Form.RECORD
             return Form.TUPLE if value.kind == "tuple" else Form.LIST
-        return Form.NESTED
-    if isinstance(value, Mapping):
-        return Form.DICT if all(isinstance(slot.value, Tensor) for slot in value.items.values()) else Form.NESTED
+        case Sequence() if value.items and all(
+            isinstance(slot.value, Sequence) and _tensors_only(slot.value) for slot in value.items
+        ):
+            return Form.NESTED
+        case Mapping() if value.items and all(isinstance(slot.value, Tensor) for slot in value.items.values()):
+            return Form.DICT
     return Form.OTHER
+
+
+def _tensors_only(value: Sequence) -> bool:
+    return bool(value.items) and all(isinstance(slot.value, Tensor) for slot in value.items)
