@@ -112,6 +112,22 @@ SHAPES = {
         """,
         ["log[-1] = log[-1].detach()"],
     ),
+    "a row of a memory bank": (
+        f"""
+        class Bank:
+            def __init__(self):
+                self.rows = torch.zeros(9, 3)
+            def put(self, index, feature):
+                self.rows[index] = feature
+        bank = Bank()
+        for i in range(9):
+            z = net(x)
+            loss = z.mean() + (z @ bank.rows.t()).mean()
+            {STEP}
+            bank.put(i, z[0])
+        """,
+        ["self.rows[index] = feature.detach()"],
+    ),
     "a GRU's state": (
         f"""
         h = torch.zeros(1, 2, 3)

@@ -389,7 +389,7 @@ def set_item(
     name = machine.source.text_of(target)
     match receiver:
         case Tensor():
-            write_into(machine, receiver, [value], target)
+            write_into(machine, receiver, [value], target, expression=expression)
         case Mapping():
             receiver.items[mapping_key(machine, index)] = machine.slot(value, name, expression)
         case Sequence():
@@ -447,7 +447,12 @@ def append(
 
 
 def write_into(
-    machine: Machine, tensor: Tensor, values: list[Value], node: ast.expr | ast.stmt, name: str = "copy_slices"
+    machine: Machine,
+    tensor: Tensor,
+    values: list[Value],
+    node: ast.expr | ast.stmt,
+    name: str = "copy_slices",
+    expression: ast.expr | None = None,
 ) -> None:
     """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
     cell = tensor.cell
@@ -455,13 +460,22 @@ def write_into(
     for owner in (cell, cell.base):
         if owner is None:
             continue
-        operands = [Tensor(owner, tensor.via if owner is cell else ()), *values]
+        operands = [Tensor(owner, tensor.via if owner is cell else owner.written), *values]
         if machine.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
             result = machine.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
             if result.cell.node is not None:
                 result.cell.node.opaque = False
                 result.cell.node.saves = False
                 owner.node = result.cell.node
+                kept = machine.kept(Tensor(owner), _written_place(machine, node), expression)
+                owner.written = (kept,) if kept is not None and expression is not None else ()
+
+
+def _written_place(machine: Machine, node: ast.expr | ast.stmt) -> str:
+    """The user's text of the tensor that is written into."""
+    if isinstance(node, ast.Subscript):
+        return machine.source.text_of(node.value)
+    return ""
 
 
 def change_in_place(

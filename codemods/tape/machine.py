@@ -173,6 +173,8 @@ class Machine:
         value = slot.value
         if isinstance(value, Tensor) and value.cell.node is not None:
             value = value.through(slot.kept)
+            for kept in value.cell.written:
+                value = value.through(kept)
             for kept in container.kept if container is not None else ():
                 value = value.through(kept)
         return value

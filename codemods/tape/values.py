@@ -29,6 +29,8 @@ class Cell:
     base: Cell | None = None
     leaf: Leaf | None = None
     """The parameter whose data this is, also through ``detach()`` and ``.data``."""
+    written: tuple[Kept, ...] = ()
+    """The last statement that wrote a value with a graph into it: ``bank[i] = z``."""
     unsure: bool = False
     """Whether it may as well be a tuple of tensors: one of several results of a model that was not read."""
 
