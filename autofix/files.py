@@ -207,10 +207,6 @@ def read(path: Path, name: str | None = None) -> SourceFile:
     return decode(data, name)
 
 
-def read_standard_input(name: str) -> SourceFile:
-    return decode(sys.stdin.buffer.read(), name)
-
-
 def decode(data: bytes, name: str) -> SourceFile:
     """Decode *data* as Python would.  Raises :class:`FileError` for what is no text, or could not be written back."""
     try:

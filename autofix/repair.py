@@ -9,6 +9,7 @@ from autofix import engine, files
 from autofix.engine import Analysis
 from autofix.evidence import witness
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
+from autofix.runner import warm_up
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -33,6 +34,7 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits) -> Repair:
     Raises :class:`autofix.files.FileError` and :class:`autofix.engine.SourceError` for a script that cannot be read.
     """
     source = files.read(script)
+    warm_up(limits)
     original = Script(script, args=args)
     analysis = engine.analyse(source.text, source.name)
     before = run_original(original, limits)

@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
 from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
-from codemods.rewrite import Edit, Statement, Tree, detach, detached_code
+from codemods.rewrite import Edit, Statement, Tree, detach, detached_code, operands_of
 
 
 class DetachCarried(Codemod):
@@ -109,13 +109,7 @@ class DetachCarried(Codemod):
     def _detach_read(self, fact: StaleGraph | Overwritten, tree: Tree, name: str) -> Iterator[Candidate]:
         """``beta * old`` becomes ``beta * old.detach()``."""
         used = tree.expression(fact.used) if fact.used is not None else None
-        if isinstance(used, cst.BinaryOperation):
-            operands: list[cst.BaseExpression] = [used.left, used.right]
-        elif isinstance(used, cst.Call):
-            operands = [argument.value for argument in used.args]
-        else:
-            return
-        for operand in operands:
+        for operand in operands_of(used):
             if tree.code(operand) == name:
 
                 def build(edit: Edit, node: cst.BaseExpression = operand) -> None:

@@ -94,7 +94,7 @@ class _Search:
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
                     deeper = self.repair(verdict.revealed[0], candidate.text, after, origin, start, depth + 1)
-                    if deeper is not None and self._holds(fact, origin, start, deeper, candidate.keeps):
+                    if deeper is not None and self._holds(fact, origin, start, deeper):
                         best = best or (deeper[0], deeper[1], [done, *deeper[2]])
             if best is not None:
                 return best
@@ -106,14 +106,12 @@ class _Search:
         origin: str,
         start: Observation,
         deeper: tuple[str, Observation, list[Repair]],
-        keeps: Keeps,
     ) -> bool:
         """Whether a patch of several steps still keeps what the text before the first step had."""
-        weakest = Keeps.PARAMETERS if len(deeper[2]) else keeps
         lines = LineMap(origin, deeper[0])
         if key_of(fact) in {key_of(one, lines) for one in deeper[1].facts}:
             return False
-        return not judge(origin, start, deeper[0], deeper[1], fact, weakest).reason
+        return not judge(origin, start, deeper[0], deeper[1], fact, Keeps.PARAMETERS).reason
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None

@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten
-from codemods.rewrite import Edit, Tree, method_call, parenthesised, without_keyword
+from codemods.rewrite import Edit, Tree, method_call, operands_of, parenthesised, without_keyword
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -170,13 +170,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.BaseExpression | None, tree
     if not isinstance(root, (cst.Name, cst.Attribute)):
         return
     name = tree.code(root)
-    if isinstance(saved, cst.BinaryOperation):
-        operands: list[cst.BaseExpression] = [saved.left, saved.right]
-    elif isinstance(saved, cst.Call):
-        operands = [argument.value for argument in saved.args]
-    else:
-        return
-    for operand in operands:
+    for operand in operands_of(saved):
         if tree.code(operand) == name:
             text = Edit(tree).change(operand, lambda node: method_call(node, "clone")).text()
             yield Candidate(text, f"compute with a clone of `{name}`, which changes later")

@@ -24,8 +24,6 @@ class Keeps(StrEnum):
     """Every fresh edge: nothing of the gradient inside an iteration is lost."""
     PARAMETERS = "parameters"
     """Every parameter still gets its gradient from the same pass, along recomputed edges."""
-    STEPS = "steps"
-    """Every parameter still gets a gradient, though passes were merged or moved."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +94,6 @@ def judge(
 
 
 def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps) -> str:
-    if keeps is Keeps.STEPS:
-        missing = {name for _, name in before.trained} - {name for _, name in after.trained}
-        return f"{_names(missing)} would no longer be trained" if missing else ""
     if {lines.original(line) for line in after.passes} != before.passes:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}

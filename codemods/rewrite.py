@@ -108,10 +108,6 @@ class Tree:
         body = getattr(statement, "body", None)
         return list(body.body) if isinstance(body, cst.IndentedBlock) else []  # type: ignore[arg-type]
 
-    def start_of(self, node: cst.CSTNode) -> tuple[int, int]:
-        position = self._positions[node].start
-        return position.line, position.column
-
     def code(self, node: cst.CSTNode) -> str:
         return self.module.code_for_node(node)
 
@@ -242,6 +238,13 @@ class Edit(cst.CSTTransformer):
         changed = [*self._changes, *self._before, *self._after, *self._removed]
         self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
         return self._tree.module.visit(self).code
+
+
+def operands_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """The two sides of an operation, or the arguments of a call."""
+    if isinstance(node, cst.BinaryOperation):
+        return [node.left, node.right]
+    return [argument.value for argument in node.args] if isinstance(node, cst.Call) else []
 
 
 def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:

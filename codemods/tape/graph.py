@@ -82,8 +82,6 @@ class Leaf:
 
     name: str
     storage: Storage
-    known: bool = True
-    """False where it stands for the parameters of a model whose source was not read."""
     grads: list[Pass] = field(default_factory=list)
     node: Node | None = None
     frozen: bool = False
@@ -93,7 +91,6 @@ class Leaf:
 class Saved(NamedTuple):
     storage: Storage
     version: int
-    leaf: Leaf | None
 
 
 class Operand(NamedTuple):
@@ -139,12 +136,10 @@ class Pass:
     site: Site
     loops: Loops
     clock: int
-    ordinal: int
     retains: bool
     stack: tuple[Site, ...] = ()
     edges: list[tuple[Node, Node]] = field(default_factory=list)
     """All edges, consumer and producer, under the roots."""
-    reached: set[Leaf] = field(default_factory=set)
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that a pass of an earlier iteration went over."""
 
@@ -220,7 +215,7 @@ class Tape:
 
         A pass that would raise goes on as if the graph had been kept, so that one run shows every mistake.
         """
-        current = Pass(site, loops, self.tick(), len(self.passes), retain, stack)
+        current = Pass(site, loops, self.tick(), retain, stack)
         self.passes.append(current)
         wanted = _leading_to(inputs, roots) if inputs is not None else None
         walked: list[Node] = []
@@ -257,7 +252,6 @@ class Tape:
                 pending.extend((o.node, node, o.via, entry, False, certain) for o in node.operands)
                 continue
             if node.leaf is not None:
-                current.reached.add(node.leaf)
                 if accumulate:
                     node.leaf.grads.append(current)
                 continue
@@ -279,7 +273,7 @@ class Tape:
         return current
 
     def _check_saved(self, node: Node, parents: dict[int, tuple[Node | None, tuple[Kept, ...]]], current: Pass) -> None:
-        for storage, version, _ in node.saved:
+        for storage, version in node.saved:
             if storage.version > version:
                 change = storage.changes[version]
                 reader, via = parents[id(node)]

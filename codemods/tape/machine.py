@@ -209,9 +209,9 @@ class Machine:
         """A tensor without a graph."""
         return Tensor(Cell(scalar=scalar))
 
-    def parameter(self, kind: str, node: ast.expr, *, known: bool = True, cell: Cell | None = None) -> Tensor:
+    def parameter(self, kind: str, node: ast.expr, *, cell: Cell | None = None) -> Tensor:
         """A new leaf that requires grad."""
-        leaf = self.leaf(kind, node, known=known)
+        leaf = self.leaf(kind, node)
         if cell is None:
             cell = Cell(storage=leaf.storage)
         else:
@@ -220,8 +220,8 @@ class Machine:
         cell.leaf = leaf
         return Tensor(cell)
 
-    def leaf(self, kind: str, node: ast.expr, *, known: bool = True) -> Leaf:
-        leaf = Leaf(f"{kind}:{next(self._leaves)}", Storage(), known)
+    def leaf(self, kind: str, node: ast.expr) -> Leaf:
+        leaf = Leaf(f"{kind}:{next(self._leaves)}", Storage())
         leaf.node = Node("AccumulateGrad", self.site(node), (), self.loops, self.tape.tick(), saves=False, leaf=leaf)
         return leaf
 
@@ -282,10 +282,10 @@ class Machine:
         saved: list[Saved] = []
         for argument in sorted(wanted):
             if argument == "result":
-                saved.append(Saved(cell.storage, cell.storage.version, None))
+                saved.append(Saved(cell.storage, cell.storage.version))
             else:
                 for tensor in self.tensors(by_name.get(argument)):
-                    saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version, tensor.cell.leaf))
+                    saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version))
         return bool(wanted), saved
 
     def opaque(
@@ -459,6 +459,3 @@ class Machine:
 
     def crash(self, reason: str) -> None:
         self.crashes.add(reason)
-
-
-Handler = Callable[[Machine, ast.AST], Value]

@@ -354,10 +354,10 @@ def _saved_by_module(machine: Machine, kind: str, leaf: Leaf | None, values: lis
     saved = []
     tensors = list(machine.tensors(*values))
     if kind != "Embedding" and not leaf.frozen:
-        saved += [Saved(tensor.cell.storage, tensor.cell.storage.version, tensor.cell.leaf) for tensor in tensors]
+        saved += [Saved(tensor.cell.storage, tensor.cell.storage.version) for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)
     if "Norm" in kind or kind in _RECURRENT or (_SAVES_WEIGHT_FOR_INPUT.match(kind) and needs_input):
-        saved.append(Saved(leaf.storage, leaf.storage.version, leaf))
+        saved.append(Saved(leaf.storage, leaf.storage.version))
     return saved
 
 
@@ -519,7 +519,7 @@ def call_unknown(
         if name == "zero_grad" and receiver.leaf is None:
             return None
         if receiver.leaf is None and (name in ("parameters", "named_parameters", "train", "eval")):
-            receiver.leaf = machine.leaf("model", node, known=False)
+            receiver.leaf = machine.leaf("model", node)
         if name == "zero_grad" and receiver.leaf is not None:
             receiver.leaf.grads.clear()
         if name in ("parameters", "named_parameters"):

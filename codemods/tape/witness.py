@@ -62,15 +62,14 @@ class Observation:
     """Everything that the paths through a program showed.
 
     ``edges`` are those of useful gradient flow: fresh when their pass walked them, and leading to a parameter that is
-    trained.  ``trained`` says which pass (by line) gave which parameter a gradient that a step used; ``reached`` which
-    pass reached which parameter.  ``crashes`` are errors that the program certainly meets, ``rootless`` the lines of
+    trained.  ``trained`` says which pass (by line) gave which parameter a gradient that a step used.
+    ``crashes`` are errors that the program certainly meets, ``rootless`` the lines of
     passes whose root has no graph, ``passes`` those of all passes.
     """
 
     facts: tuple[Fact, ...] = ()
     edges: frozenset[Edge] = frozenset()
     trained: frozenset[tuple[int, str]] = frozenset()
-    reached: frozenset[tuple[int, str]] = frozenset()
     crashes: frozenset[str] = frozenset()
     rootless: frozenset[int] = frozenset()
     passes: frozenset[int] = frozenset()
@@ -87,7 +86,6 @@ class _Collected:
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
     trained: set[tuple[int, str]] = field(default_factory=set)
-    reached: set[tuple[int, str]] = field(default_factory=set)
     crashes: set[str] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
@@ -100,7 +98,6 @@ class _Collected:
             facts,
             frozenset(_ranked(self.edges)),
             frozenset(self.trained),
-            frozenset(self.reached),
             frozenset(self.crashes),
             frozenset(self.rootless),
             frozenset(self.passes),
@@ -201,7 +198,6 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for one in tape.passes:
         line = one.site.node.lineno
         found.passes.add(line)
-        found.reached.update((line, leaf.name) for leaf in one.reached)
 
         def useful(leaf: Leaf, line: int = line) -> bool:
             return not known or (line, leaf.name) in tape.trained
