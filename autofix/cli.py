@@ -6,6 +6,7 @@ Imports nothing but click before it knows what to do, so that ``--help`` and ``-
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -23,6 +24,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 EXISTING = click.Path(exists=True, path_type=Path)
 SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 FORMAT = click.Choice(["text", "json"])
+LEAST_MEMORY = 256 * 2**20
+"""Bytes that an interpreter takes which has imported torch and done nothing."""
+
+
+def size(text: str) -> int:
+    """Return the bytes of an amount of memory as people write it: 500M, 1.5G, 4GiB.  Units are powers of 1024."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT])(?:i?B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no amount of memory; write 500M or 4G.")
+    amount = int(float(found[1]) * 1024 ** ("KMGT".index(found[2].upper()) + 1))
+    if amount < LEAST_MEMORY:
+        raise click.BadParameter(f"{text} is too little: torch alone takes {LEAST_MEMORY // 2**20}M.")
+    return amount
 
 
 def examples(*lines: str) -> str:
@@ -66,13 +80,19 @@ def limits(command: Command) -> Command:
         click.option(
             "--device", type=click.Choice(["cpu"]), default=None, help="Run what was written for a GPU on the CPU."
         ),
-        click.option("--network", is_flag=True, help="Leave the network open, say for a script that downloads data."),
         click.option(
-            "--writable",
+            "--memory",
+            type=size,
+            metavar="SIZE",
+            help="The most memory for one process, such as 4G.  [default: four fifths of the machine's]",
+        ),
+        click.option("--allow-network", is_flag=True, help="Leave the network open, say for a script that downloads."),
+        click.option(
+            "--allow-write",
             multiple=True,
-            type=click.Path(exists=True, file_okay=False, resolve_path=True),
-            metavar="FOLDER",
-            help="A folder outside of the scratch copy that the script may write to.",
+            type=click.Path(exists=True, resolve_path=True),
+            metavar="PATH",
+            help="A folder or file outside of the scratch copy that the script may write to.  Can be repeated.",
         ),
     ]
     for option in reversed(options):

@@ -214,8 +214,9 @@ class Bounds(TypedDict):
     python: str | None
     seed: int
     device: str | None
-    network: bool
-    writable: tuple[str, ...]
+    memory: int | None
+    allow_network: bool
+    allow_write: tuple[str, ...]
 
 
 def run(
@@ -341,8 +342,9 @@ def limits(bounds: Bounds) -> Limits:
         timeout=bounds["timeout"],
         seed=bounds["seed"],
         device=bounds["device"] or "",
-        network=bounds["network"],
-        writable=bounds["writable"],
+        network=bounds["allow_network"],
+        writable=bounds["allow_write"],
+        memory=bounds["memory"] or 0,
     )
 
 
@@ -350,7 +352,7 @@ def print_certificate(printer: Printer, certificate: Certificate, *, quiet: bool
     from autofix.report import story
 
     if not quiet:
-        for line in story.proof_table(certificate, whole=verbose):
+        for line in (*story.proof_table(certificate, whole=verbose), *story.remarks(certificate)):
             printer.line(*line)
     if verbose:
         for line in story.runs(certificate):

@@ -446,14 +446,42 @@ def test_run_hands_options_and_arguments_on(shell: Shell, repairs: Repairs) -> N
     put(a=BROKEN)
     Path("out").mkdir()
     options = ["--steps", "3", "--timeout", "9.5", "--seed", "7", "--python", "/opt/python"]
-    options += ["--device", "cpu", "--network", "--writable", "out"]
+    options += ["--device", "cpu", "--memory", "2G", "--allow-network", "--allow-write", "out", "--allow-write", "a.py"]
     shell.run("run", *options, "a.py", "--fix", "--epochs", "3", "-v", "--", "-q", "--help")
     arguments = ("--fix", "--epochs", "3", "-v", "--", "-q", "--help")
-    bounds = Limits("/opt/python", 3, 9.5, 7, device="cpu", network=True, writable=(str(Path("out").resolve()),))
+    writable = (str(Path("out").resolve()), str(Path("a.py").resolve()))
+    bounds = Limits("/opt/python", 3, 9.5, 7, device="cpu", network=True, writable=writable, memory=2 * 2**30)
     assert repairs.calls == [(Path("a.py"), arguments, bounds)]
     assert contents() == BROKEN
     shell.run("run", "a.py")
     assert repairs.calls[1] == (Path("a.py"), (), Limits(sys.executable))
+
+
+@pytest.mark.parametrize(("size", "mebibytes"), [("500M", 500), ("4G", 4096), ("1.5GiB", 1536), ("1 tb", 2**20)])
+def test_memory_is_written_as_people_write_it(shell: Shell, repairs: Repairs, size: str, mebibytes: int) -> None:
+    put(a=BROKEN)
+    shell.run("run", "--memory", size, "a.py")
+    assert repairs.calls[0][2].memory == mebibytes * 2**20
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("--memory", "much", "'much' is no amount of memory; write 500M or 4G."),
+        ("--memory", "4", "'4' is no amount of memory; write 500M or 4G."),
+        ("--memory", "-4G", "'-4G' is no amount of memory; write 500M or 4G."),
+        ("--memory", "10M", "10M is too little: torch alone takes 256M."),
+        ("--allow-write", "no/such/folder", "Path 'no/such/folder' does not exist."),
+        ("--timeout", "0", "0.0 is not in the range x>0."),
+    ],
+)
+def test_a_bound_that_makes_no_sense_is_one_line(
+    shell: Shell, repairs: Repairs, option: str, value: str, reason: str
+) -> None:
+    put(a=BROKEN)
+    assert shell.run("run", option, value, "a.py") == 2
+    assert (shell.out, shell.err.splitlines()[-1]) == ("", f"Error: Invalid value for '{option}': {reason}")
+    assert not repairs.calls
 
 
 def test_run_fix_writes_a_proved_patch(shell: Shell, repairs: Repairs) -> None:
@@ -514,6 +542,16 @@ def test_run_cuts_long_details_to_the_width_of_the_screen(
     assert line.endswith(" ...")
     shell.run("run", "-v", "a.py")
     assert "word " * 39 in shell.out
+
+
+def test_what_the_sandbox_left_open_is_said(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    open_ended = RunRecord(Outcome.STOPPED, open_ends=("the network is not closed off: no seccomp",))
+    repairs.certificate = Certificate(PROVED.points, open_ended, open_ended)
+    assert shell.run("run", "a.py") == 0
+    assert "\n  note: the network is not closed off: no seccomp\nProved" in shell.out
+    shell.run("run", "--output-format", "json", "a.py")
+    assert json.loads(shell.out)["proof"]["remarks"] == ["the network is not closed off: no seccomp"]
 
 
 def test_run_without_torch_says_how_to_name_another_interpreter(shell: Shell, repairs: Repairs) -> None:

@@ -105,6 +105,7 @@ def certificate_object(certificate: Certificate) -> Json:
         "proved": certificate.proved,
         "verdict": str(certificate.verdict),
         "points": [point_object(point) for point in certificate.points],
+        "remarks": list(certificate.remarks),
         "before": None if certificate.before is None else run_object(certificate.before),
         "after": None if certificate.after is None else run_object(certificate.after),
     }

@@ -91,6 +91,12 @@ def proof_table(certificate: Certificate, *, whole: bool = False) -> Iterator[Li
         yield (name, (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")), f"  {detail}".rstrip())
 
 
+def remarks(certificate: Certificate) -> Iterator[Line]:
+    """Yield what a reader must know of how the scripts were run."""
+    for remark in certificate.remarks:
+        yield (("  note", "cyan"), f": {remark}")
+
+
 def shortened(text: str, width: int) -> str:
     """Return *text*, or as many of its words as fit *width* columns."""
     return textwrap.shorten(text, max(width, 20), placeholder=" ...")
