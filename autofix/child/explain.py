@@ -20,6 +20,7 @@ from torch.optim.optimizer import Optimizer
 from .events import Events
 from .graph import walk
 from .holders import holders, tensors_made_by
+from .parameters import parameter_names
 from .picture import Notes, picture
 from .reference import saved_names
 from .sites import Chain, Sites
@@ -142,7 +143,7 @@ class Explainer:
                 used_after={"passes": used.passes, "steps": used.steps} if used else None,
                 failed_pass=self._tape.passes,
                 holders=holders(tensors_made_by({freed}), self._root),
-                graph=picture(roots, [fresh, freed], self._sites, Notes(MADE, FREED)),
+                graph=picture(roots, [fresh, freed], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
             )
 
     def _tell_overwritten(self, roots: list[Any], failed: Chain) -> None:
@@ -181,7 +182,7 @@ class Explainer:
                         changes=[self._sites.told(c)[-1:] for c, _ in changes],
                         saved_after={"passes": call.passes, "steps": call.steps} if call else None,
                         freed=FREED in node.metadata or None,
-                        graph=picture(roots, [node], self._sites, Notes(MADE, FREED)),
+                        graph=picture(roots, [node], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
                         **{k: v for k, v in what.items() if k != "constructed"},
                     )
 

@@ -6,7 +6,7 @@ Those are the way from the roots of the pass to the guilty place, and what lies 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +28,15 @@ class Notes:
     freed: str
 
 
-def picture(roots: Iterable[Any], guilty: Sequence[Any], sites: Sites, notes: Notes) -> dict[str, Any]:
+def picture(
+    roots: Iterable[Any], guilty: Sequence[Any], sites: Sites, notes: Notes, names: Mapping[int, str]
+) -> dict[str, Any]:
     """The neighbourhood of *guilty* as plain data.
 
     *guilty* is one node, whose saved tensor was overwritten or which is itself a root that was freed; or the two ends
     of an edge, from a fresh node to a freed one.  ``nodes`` have an ``id``, the ``operation``, the ``frames`` that made
     them, after how many ``passes`` that was, a ``state`` (``fresh``, ``freed``, ``overwritten`` or ``leaf``) and, for
-    leaves, their ``shape``.  ``edges`` run from a node to what it was made of; one that stands for several on the way
+    leaves, their ``shape`` and what *names* calls them by their ``id``.  ``edges`` run from a node to what it was made of; one that stands for several on the way
     says how many nodes it has ``skipped``.  ``guilty`` holds the ids, and ``left_out`` counts nodes seen, not shown.
     """
     guilty = [node for node in guilty if node is not None]
@@ -54,7 +56,9 @@ def picture(roots: Iterable[Any], guilty: Sequence[Any], sites: Sites, notes: No
     ]
     edges += [{"from": shown[above], "to": shown[below], "skipped": count} for above, below, count in skipped]
     return {
-        "nodes": [_node(node, number, overwritten, sites, notes) for node, number in shown.items()],
+        "nodes": [
+            _node(node, number, overwritten, sites, notes) | _leaf(node, names) for node, number in shown.items()
+        ],
         "edges": edges,
         "guilty": [shown[node] for node in guilty],
         "left_out": len(later) - len(shown),
@@ -109,14 +113,20 @@ def around(guilty: Sequence[Any], later: dict[Any, list[Any]]) -> Iterable[Any]:
 
 
 def _node(node: Any, number: int, overwritten: Sequence[Any], sites: Sites, notes: Notes) -> dict[str, Any]:
-    call = node.metadata.get(notes.made)
-    variable = getattr(node, "variable", None)
+    call = None if hasattr(node, "variable") else node.metadata.get(notes.made)
     state = "overwritten" if node in overwritten else "freed" if notes.freed in node.metadata else "fresh"
     return {
         "id": number,
         "operation": node.name(),
-        "state": "leaf" if variable is not None else state,
-        "shape": list(variable.shape) if variable is not None else None,
-        "frames": sites.told(call.chain) if call is not None and variable is None else [],
-        "passes": call.passes if call is not None and variable is None else None,
+        "state": state,
+        "frames": sites.told(call.chain) if call is not None else [],
+        "passes": call.passes if call is not None else None,
     }
+
+
+def _leaf(node: Any, names: Mapping[int, str]) -> dict[str, Any]:
+    """What there is to say of a node that collects a leaf's gradient."""
+    if not hasattr(node, "variable"):
+        return {}
+    leaf = node.variable
+    return {"state": "leaf", "shape": list(leaf.shape), "name": names.get(id(leaf), "")}
