@@ -36,8 +36,9 @@ def picture(
     *guilty* is one node, whose saved tensor was overwritten or which is itself a root that was freed; or the two ends
     of an edge, from a fresh node to a freed one.  ``nodes`` have an ``id``, the ``operation``, the ``frames`` that made
     them, after how many ``passes`` that was, a ``state`` (``fresh``, ``freed``, ``overwritten`` or ``leaf``) and, for
-    leaves, their ``shape`` and what *names* calls them by their ``id``.  ``edges`` run from a node to what it was made of; one that stands for several on the way
-    says how many nodes it has ``skipped``.  ``guilty`` holds the ids, and ``left_out`` counts nodes seen, not shown.
+    leaves, their ``shape`` and what *names* calls them by their ``id``.  ``edges`` run from a node to what it was made
+    of; one that stands for several on the way says how many nodes it has ``skipped``.  ``guilty`` holds the ids, and
+    ``left_out`` counts nodes seen, not shown.
     """
     guilty = [node for node in guilty if node is not None]
     later = ways(roots, guilty)
