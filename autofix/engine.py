@@ -1,15 +1,17 @@
-"""Source text in, findings and patched text out.  Pure: reads no file and runs nothing."""
+"""A program's texts in, findings and patched texts out.  Pure: reads no file and runs nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from codemods.facts import Certainty, Fact, Role, Span
+from codemods.program import Program
 from codemods.proof import LineMap, key_of
-from codemods.tape.source import Source
+from codemods.tape import source as sources
 from codemods.tape.witness import observe
 
 if TYPE_CHECKING:
@@ -35,9 +37,9 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake in one file: the fact, the codemod that answers it, and whether the patch repairs it.
+    """One mistake: the fact, the codemod that answers it, and whether the patch repairs it.
 
-    Spans are in the coordinates of the text that was given.
+    Spans are in the coordinates of the files that were given.
     """
 
     code: str
@@ -64,41 +66,75 @@ class Finding:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the static witness has to say of one file."""
+    """What the static witness has to say of one program: a script, and the files that it imports."""
 
-    path: str
-    source: str
-    patched: str
-    """Equal to ``source`` where nothing is to be done."""
+    program: Program
+    repaired: Program
+    """Equal to ``program`` where nothing is to be done."""
     findings: tuple[Finding, ...]
-    """Sorted by position of the cause."""
-    steps: tuple[str, ...] = ()
-    """The text after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
+    """Sorted by file and position of the cause."""
+    steps: tuple[Program, ...] = ()
+    """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
+
+    @property
+    def path(self) -> str:
+        """The script."""
+        return self.program.path
+
+    @property
+    def source(self) -> str:
+        """The script's text."""
+        return self.program.files[0].text
+
+    @property
+    def patched(self) -> str:
+        """The script's patched text."""
+        return self.repaired.files[0].text
+
+    @property
+    def changes(self) -> bool:
+        """Whether the patch changes anything, in any file."""
+        return self.repaired != self.program
 
 
 def analyse(
-    source: str, path: str, *, select: Collection[str] | None = None, rejected: Collection[str] = ()
+    source: str,
+    path: str,
+    *,
+    others: Mapping[str, str] | None = None,
+    select: Collection[str] | None = None,
+    rejected: Collection[Program] = (),
 ) -> Analysis:
-    """Find the mistakes in *source* and patch those that a symbolically proved rewrite repairs.
+    """Find the mistakes in the script *source* and patch those that a symbolically proved rewrite repairs.
 
-    ``select`` keeps only the codes that it names (a code or a prefix of one: ``AF1``); ``rejected`` are texts
-    that no repair may lead to.  Raises :class:`SourceError` where
-    the text does not parse.
+    ``others`` are the files that belong to the script (path to text; see :mod:`autofix.project`): what it imports from
+    them is read, and repaired, as if it stood in the script.  ``select`` keeps only the codes that it names (a code or
+    a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to.  Raises :class:`SourceError` where
+    a text does not parse.
     """
+    parse(source, path)
+    program = Program.of(source, path, others)
+    seen = observe(program)
+    if not seen.complete and others:  # too large as a whole: the script alone still tells something
+        program = Program.of(source, path)
+        seen = observe(program)
+    if not seen.facts:
+        return Analysis(program, program, ())
+    # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
+    from codemods.mend import mend
+
+    mended = mend(program, _selected(select), rejected, seen)
+    return Analysis(program, mended.patched, tuple(_findings(program, mended, select)), mended.steps)
+
+
+def parse(text: str, path: str) -> ast.Module:
+    """The syntax tree of a file.  Raises :class:`SourceError` where it does not parse."""
     try:
-        parsed = Source(source, path)
+        return sources.parse(text).tree
     except SyntaxError as error:
         raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
     except ValueError as error:  # ast.parse on a null byte
         raise SourceError(path, 1, 1, str(error)) from None
-    seen = observe(parsed)
-    if not seen.facts:
-        return Analysis(path, source, source, ())
-    # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
-    from codemods.mend import mend
-
-    mended = mend(source, path, _selected(select), rejected, seen)
-    return Analysis(path, source, mended.patched, tuple(_findings(source, mended, select)), mended.steps)
 
 
 def _selected(select: Collection[str] | None) -> list[type[Codemod]]:
@@ -111,13 +147,17 @@ def _wanted(code: str, select: Collection[str] | None) -> bool:
     return select is None or any(code.startswith(prefix) for prefix in select)
 
 
-def _findings(source: str, mended: Mended, select: Collection[str] | None) -> Iterator[Finding]:
+def _findings(program: Program, mended: Mended, select: Collection[str] | None) -> Iterator[Finding]:
     """One finding for each mistake: facts that share a cause are one story told several times."""
-    lines = LineMap(source, mended.patched)
-    changed = _changed_lines(source, mended.patched)
+    lines = LineMap(program, mended.patched)
+    changed = {
+        line + program.start_of(before.path)
+        for before, after in program.changed(mended.patched)
+        for line in _changed_lines(before.text, after.text)
+    }
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
     left = {key_of(fact, lines) for fact in mended.left}
-    found: dict[tuple[str, int, int], Finding] = {}
+    found: dict[tuple[str, Span], Finding] = {}
     for fact in mended.observation.facts:
         repair = repaired.get(key_of(fact)) or _repair_of(fact, mended)
         fixed = key_of(fact) not in left and repair is not None
@@ -128,7 +168,9 @@ def _findings(source: str, mended: Mended, select: Collection[str] | None) -> It
         if not _wanted(code, select):
             continue
         cause = _cause(fact, changed) if fixed else fact.cause
-        found.setdefault((code, cause.line, cause.column), Finding(code, name, fact, fixed, remedy, cause))
+        told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause))
+        start = replace(cause, end_line=cause.line, end_column=cause.column)
+        found.setdefault((code, start), told)
     yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
 
 

@@ -10,6 +10,7 @@ from autofix.engine import Analysis
 from autofix.evidence import witness
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
 from autofix.runner import warm_up
+from codemods.program import Program
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -42,7 +43,7 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits) -> Repair:
         return _without_patch(analysis, before, original, limits)
     reference: RunRecord | None = None
     refused: list[str] = []
-    rejected: set[str] = set()
+    rejected: set[Program] = set()
     first: tuple[Analysis, Certificate] | None = None
     for _ in range(ATTEMPTS):
         if reference is None and before.failure is not None:

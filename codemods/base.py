@@ -12,15 +12,16 @@ import libcst as cst
 from libcst.codemod import CodemodCommand
 
 from codemods.facts import Fact
+from codemods.program import Program
 from codemods.proof import Keeps
 from codemods.rewrite import Tree
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One possible patch: the whole patched text, what it does in one sentence, and what it must keep."""
+    """One possible patch: the whole patched program, what it does in one sentence, and what it must keep."""
 
-    text: str
+    program: Program
     remedy: str
     keeps: Keeps = Keeps.EDGES
 
@@ -54,5 +55,5 @@ class Codemod(CodemodCommand, ABC):
         """Repair every fact that this codemod answers (the interface of LibCST's command line)."""
         from codemods.mend import mend  # the search for patches knows codemods, not the other way round
 
-        mended = mend(tree.code, self.context.filename or "<unknown>", [type(self)])
-        return cst.parse_module(mended.patched)
+        mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [type(self)])
+        return cst.parse_module(mended.patched.files[0].text)

@@ -80,10 +80,13 @@ class DetachCarried(Codemod):
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         name, form = carrier.name, carrier.form
-        if form is Form.OTHER:
+        kept = tree.statement(carrier.statement)
+        if form is Form.OTHER or kept is None:
             return
-        code = f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name)}"
-        guarded = f"if {name} is not None:\n{tree.module.default_indent}{code}"
+        code = (
+            f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name(kept))}"
+        )
+        guarded = f"if {name} is not None:\n{tree.module_of(kept).default_indent}{code}"
         places = list(self._places(fact, tree, carrier))
         together = _siblings(fact, carrier, tree)
         if len(together) > 1:

@@ -9,10 +9,10 @@ from libcst.codemod import CodemodContext
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, LegacyApi, Overwritten, StaleGraph
+from codemods.program import Program
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewrite import Tree
 from codemods.tape.oracle import Path
-from codemods.tape.source import Source
 from codemods.tape.witness import Observation, observe
 
 _ROUNDS = 24
@@ -34,66 +34,69 @@ class Repair:
 
 @dataclass(frozen=True)
 class Mended:
-    """The outcome for one text: all facts seen in the original, those repaired, the patched text, and why not more."""
+    """The outcome for one program: all facts seen in it, those repaired, the patched program, and why not more."""
 
     observation: Observation
-    patched: str
+    patched: Program
     repairs: tuple[Repair, ...]
     left: tuple[Fact, ...]
     refused: tuple[str, ...]
     """Candidates that did not stand, each with the reason."""
-    steps: tuple[str, ...] = ()
-    """The text after each repair."""
+    steps: tuple[Program, ...] = ()
+    """The program after each repair."""
+
+
+_Repaired = tuple[Program, Observation, list[Repair]]
+"""A program after some repairs, what is seen of it, and the repairs."""
 
 
 @dataclass
 class _Search:
-    path: str
     codemods: list[type[Codemod]]
-    rejected: frozenset[str] = frozenset()
+    rejected: frozenset[Program] = frozenset()
     steps: int = 0
     refused: dict[str, None] = field(default_factory=dict)
 
-    def observe(self, source: Source, only: Path | None = None) -> Observation:
-        seen = observe(source, only)
+    def observe(self, program: Program, only: Path | None = None) -> Observation:
+        seen = observe(program, only)
         self.steps += seen.steps
         return seen
 
     def repair(
-        self, fact: Fact, text: str, seen: Observation, origin: str, start: Observation, depth: int
-    ) -> tuple[str, Observation, list[Repair]] | None:
-        """A text in which *fact* is repaired; *origin* and *start* are what nothing may be lost of."""
-        tree = Tree(text)
+        self, fact: Fact, program: Program, seen: Observation, origin: Program, start: Observation, depth: int
+    ) -> _Repaired | None:
+        """A program in which *fact* is repaired; *origin* and *start* are what nothing may be lost of."""
+        tree = Tree(program)
+        context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
-        shown = _times(fact, self.observe(Source(text, self.path), path).facts)
+        shown = _times(fact, self.observe(program, path).facts)
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
-            best: tuple[str, Observation, list[Repair]] | None = None
-            for candidate in _distinct(kind(_context(self.path)).candidates(fact, tree), {text, *self.rejected}):
+            best: _Repaired | None = None
+            for candidate in _distinct(kind(context).candidates(fact, tree), {program, *self.rejected}):
                 if self.steps >= _STEPS:
                     return None
+                # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
                 try:
-                    source = Source(candidate.text, self.path)
+                    glimpse = self.observe(candidate.program, path)
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue
-                # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
-                glimpse = self.observe(source, path)
-                if _still_there(fact, text, candidate.text, glimpse, shown):
+                if _still_there(fact, program, candidate.program, glimpse, shown):
                     self._refuse(kind, candidate, "the mistake is still there")
                     continue
-                after = self.observe(source)
-                verdict = judge(text, seen, candidate.text, after, fact, candidate.keeps)
+                after = self.observe(candidate.program)
+                verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
                 done = Repair(fact, kind, candidate.remedy)
                 if verdict.stands:
-                    best = best or (candidate.text, after, [done])
-                    if not _shares_pass(fact, after, text, candidate.text):
-                        return candidate.text, after, [done]
+                    best = best or (candidate.program, after, [done])
+                    if not _shares_pass(fact, after, program, candidate.program):
+                        return candidate.program, after, [done]
                     continue
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
-                    deeper = self.repair(verdict.revealed[0], candidate.text, after, origin, start, depth + 1)
+                    deeper = self.repair(verdict.revealed[0], candidate.program, after, origin, start, depth + 1)
                     if deeper is not None and self._holds(fact, origin, start, deeper):
                         best = best or (deeper[0], deeper[1], [done, *deeper[2]])
             if best is not None:
@@ -103,9 +106,9 @@ class _Search:
     def _holds(
         self,
         fact: Fact,
-        origin: str,
+        origin: Program,
         start: Observation,
-        deeper: tuple[str, Observation, list[Repair]],
+        deeper: _Repaired,
     ) -> bool:
         """Whether a patch of several steps still keeps what the text before the first step had."""
         lines = LineMap(origin, deeper[0])
@@ -117,12 +120,12 @@ class _Search:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
 
 
-def _shares_pass(fact: Fact, after: Observation, text: str, patched: str) -> bool:
+def _shares_pass(fact: Fact, after: Observation, program: Program, patched: Program) -> bool:
     """Whether the pass that failed for *fact* still fails for another reason: a candidate that cures both is better.
 
     Another value on the very same way (an LSTM's second state) is cured in its turn.
     """
-    lines = LineMap(text, patched)
+    lines = LineMap(program, patched)
     failed = _failing(fact)
     return any(
         lines.original(line) in failed
@@ -137,18 +140,14 @@ def _times(fact: Fact, facts: Iterable[Fact], lines: LineMap | None = None) -> i
     return sum(key_of(one, lines) == key_of(fact) for one in facts)
 
 
-def _still_there(fact: Fact, text: str, patched: str, glimpse: Observation, shown: int) -> bool:
-    return 0 < shown <= _times(fact, glimpse.facts, LineMap(text, patched))
+def _still_there(fact: Fact, program: Program, patched: Program, glimpse: Observation, shown: int) -> bool:
+    return 0 < shown <= _times(fact, glimpse.facts, LineMap(program, patched))
 
 
-def _context(path: str) -> CodemodContext:
-    return CodemodContext(filename=path)
-
-
-def _distinct(candidates: Iterable[Candidate], seen: set[str]) -> Iterable[Candidate]:
+def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[Candidate]:
     for candidate in candidates:
-        if candidate.text not in seen:
-            seen.add(candidate.text)
+        if candidate.program not in seen:
+            seen.add(candidate.program)
             yield candidate
 
 
@@ -159,30 +158,29 @@ def _order(fact: Fact) -> tuple[bool, bool, int]:
 
 
 def mend(
-    text: str,
-    path: str,
+    program: Program,
     codemods: Iterable[type[Codemod]],
-    rejected: Collection[str] = (),
+    rejected: Collection[Program] = (),
     seen: Observation | None = None,
 ) -> Mended:
-    """Repair what can be repaired in *text*, by no step that leads to a text of *rejected*.
+    """Repair what can be repaired in *program*, by no step that leads to one of *rejected*.
 
-    *seen* is an earlier observation of the same text.  Raises :class:`SyntaxError` where the text does not parse.
+    *seen* is an earlier observation of the same program.  Raises :class:`SyntaxError` where a file does not parse.
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
-    start = seen if seen is not None else observe(Source(text, path))
-    mended = _mend(_Search(path, ordered, frozenset(rejected)), text, start, frozenset())
-    hopeless = _still_failing(text, mended)
+    start = seen if seen is not None else observe(program)
+    mended = _mend(_Search(ordered, frozenset(rejected)), program, start, frozenset())
+    hopeless = _still_failing(program, mended)
     if hopeless:
         # Half a repair leaves the pass failing, and the script changed for nothing.
-        again = _mend(_Search(path, ordered, frozenset(rejected)), text, start, hopeless)
+        again = _mend(_Search(ordered, frozenset(rejected)), program, start, hopeless)
         return replace(again, refused=mended.refused)
     return mended
 
 
-def _still_failing(text: str, mended: Mended) -> frozenset[int]:
+def _still_failing(program: Program, mended: Mended) -> frozenset[int]:
     """Lines of passes for which something was repaired and which fail all the same."""
-    lines = LineMap(text, mended.patched)
+    lines = LineMap(program, mended.patched)
     left = {lines.original(line) for fact in mended.left for line in _failing(fact)}
     return frozenset(left & {line for repair in mended.repairs for line in _failing(repair.fact)})
 
@@ -191,11 +189,11 @@ def _failing(fact: Fact) -> set[int]:
     return {role.span.line for role in fact.roles() if role.name == "failed"}
 
 
-def _mend(search: _Search, text: str, start: Observation, hopeless: frozenset[int]) -> Mended:
+def _mend(search: _Search, program: Program, start: Observation, hopeless: frozenset[int]) -> Mended:
     """The repairs, one after the other; facts whose pass stands on one of the *hopeless* lines are left."""
-    current, seen = text, start
+    current, seen = program, start
     repairs: list[Repair] = []
-    steps: list[str] = []
+    steps: list[Program] = []
     given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless}
     for _ in range(_ROUNDS):
         open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 from codemods.facts import Fact
+from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
 
@@ -36,26 +37,39 @@ class Verdict:
 
 
 class LineMap:
-    """Lines of the patched text in the lines of the original.  An inserted line maps to a negative number."""
+    """Lines of the patched program in the lines of the original.  An inserted line maps to a negative number."""
 
-    def __init__(self, original: str, patched: str) -> None:
-        before = [line.strip() for line in original.split("\n")]
-        after = [line.strip() for line in patched.split("\n")]
+    def __init__(self, original: Program, patched: Program) -> None:
         self._to_original: dict[int, int] = {}
-        taken: set[int] = set()
-        for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            if tag in ("equal", "replace"):
-                for offset in range(min(b - a, d - c)):
-                    self._to_original[c + offset + 1] = a + offset + 1
-                    taken.add(a + offset + 1)
-        # A statement that was moved is the same statement.
-        free = {line: number for number, line in enumerate(before, 1) if number not in taken and line}
-        for number, line in enumerate(after, 1):
-            if number not in self._to_original and line in free:
-                self._to_original[number] = free[line]
+        for here, there, mine, theirs in zip(
+            original.starts, patched.starts, original.files, patched.files, strict=True
+        ):
+            for line, same in _aligned(mine.text, theirs.text).items():
+                self._to_original[there + line] = here + same
 
     def original(self, line: int) -> int:
         return self._to_original.get(line, -line)
+
+
+def _aligned(original: str, patched: str) -> dict[int, int]:
+    """Lines of a patched file to those of the original that they were; inserted ones are left out."""
+    before = [line.strip() for line in split(original)]
+    if patched == original:
+        return {number: number for number in range(1, len(before) + 1)}
+    after = [line.strip() for line in split(patched)]
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag in ("equal", "replace"):
+            for offset in range(min(b - a, d - c)):
+                found[c + offset + 1] = a + offset + 1
+                taken.add(a + offset + 1)
+    # A statement that was moved is the same statement.
+    free = {line: number for number, line in enumerate(before, 1) if number not in taken and line}
+    for number, line in enumerate(after, 1):
+        if number not in found and line in free:
+            found[number] = free[line]
+    return found
 
 
 def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:
@@ -65,9 +79,9 @@ def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:
 
 
 def judge(
-    original: str,
+    original: Program,
     before: Observation,
-    patched: str,
+    patched: Program,
     after: Observation,
     fact: Fact,
     keeps: Keeps,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from codemods.facts import Overwritten, StaleGraph
+from codemods.program import Program
 from codemods.rewrite import Edit, Tree, without_keyword
 
 
@@ -21,7 +22,9 @@ def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Cal
     return found
 
 
-def variants(fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], object]) -> Iterator[tuple[str, str]]:
+def variants(
+    fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], object]
+) -> Iterator[tuple[Program, str]]:
     """The text that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
 
     *build* fills an edit.

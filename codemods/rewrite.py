@@ -1,4 +1,4 @@
-"""Edits of one module's concrete syntax tree: nodes found by span, everything else kept byte for byte."""
+"""Edits of a program's concrete syntax trees: nodes found by span, everything else kept byte for byte."""
 
 from __future__ import annotations
 
@@ -9,95 +9,128 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from codemods.facts import Form, Span
+from codemods.program import Program
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _COMPOUND = (cst.For, cst.While, cst.With, cst.If, cst.Try, cst.FunctionDef)
 _ATOMS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Tuple, cst.List, cst.Dict, cst.ListComp, cst.DictComp)
 
 
-class Tree:
-    """A parsed module and the way from a span to its node."""
+Place = tuple[int, int, int, int]
+"""Start line and column, end line and column of a node, in the lines of its file."""
+
+
+class _Module:
+    """One parsed file."""
 
     def __init__(self, text: str) -> None:
         self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        self.module = self._wrapper.module
+        self.node = self._wrapper.module
+        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        stack: list[cst.CSTNode] = [self.node]
+        while stack:
+            node = stack.pop()
+            for child in node.children:
+                self.parents[child] = node
+                stack.append(child)
 
     @cached_property
-    def _positions(self) -> dict[cst.CSTNode, CodeRange]:
+    def places(self) -> dict[cst.CSTNode, Place]:
         return {
-            node: position
+            node: (position.start.line, position.start.column, position.end.line, position.end.column)
             for node, position in self._wrapper.resolve(PositionProvider).items()
             if isinstance(position, CodeRange)
         }
 
     @cached_property
-    def _by_span(self) -> dict[tuple[int, int, int, int], list[cst.CSTNode]]:
-        found: dict[tuple[int, int, int, int], list[cst.CSTNode]] = {}
-        for node, position in self._positions.items():
-            key = (position.start.line, position.start.column, position.end.line, position.end.column)
-            found.setdefault(key, []).append(node)
+    def by_place(self) -> dict[Place, list[cst.CSTNode]]:
+        found: dict[Place, list[cst.CSTNode]] = {}
+        for node, place in self.places.items():
+            found.setdefault(place, []).append(node)
         return found
 
     @cached_property
-    def _parents(self) -> dict[cst.CSTNode, cst.CSTNode]:
-        found: dict[cst.CSTNode, cst.CSTNode] = {}
-        stack: list[cst.CSTNode] = [self.module]
-        while stack:
-            node = stack.pop()
-            for child in node.children:
-                found[child] = node
-                stack.append(child)
-        return found
+    def compound(self) -> dict[Statement, Place]:
+        return {node: place for node, place in self.places.items() if isinstance(node, _COMPOUND)}
+
+
+class Tree:
+    """A parsed program and the way from a span to its node.  A file is parsed when something in it is asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._modules: dict[int, _Module] = {}
+
+    def _at(self, span: Span) -> tuple[_Module, Place]:
+        """The file that has the span, and where in that file the span is."""
+        index = self.program.index_at(span.line)
+        if index not in self._modules:
+            self._modules[index] = _Module(self.program.files[index].text)
+        start = self.program.starts[index]
+        return self._modules[index], (span.line - start, span.column, span.end_line - start, span.end_column)
+
+    def _nodes_at(self, span: Span) -> list[cst.CSTNode]:
+        module, place = self._at(span)
+        return module.by_place.get(place, [])
+
+    def with_modules(self, how: Callable[[cst.Module], cst.Module]) -> Program:
+        """The program with the files that were read changed by *how*."""
+        changed = {index: how(module.node) for index, module in self._modules.items()}
+        return self.program.with_texts({self.program.files[index].path: node.code for index, node in changed.items()})
+
+    def module_of(self, node: cst.CSTNode) -> cst.Module:
+        """The module in which *node* stands; for a new node, the first that was read."""
+        for module in self._modules.values():
+            if node is module.node or node in module.parents:
+                return module.node
+        return next((module.node for module in self._modules.values()), cst.Module([]))
+
+    def path_of(self, node: cst.CSTNode) -> str:
+        """The file in which *node* stands."""
+        own = self.module_of(node)
+        return next(self.program.files[index].path for index, module in self._modules.items() if module.node is own)
 
     def expression(self, span: Span) -> cst.BaseExpression | None:
         """The expression with exactly this span."""
-        for node in self._by_span.get((span.line, span.column, span.end_line, span.end_column), ()):
-            if isinstance(node, cst.BaseExpression):
-                return node
-        return None
+        return next((node for node in self._nodes_at(span) if isinstance(node, cst.BaseExpression)), None)
 
     def node(self, span: Span, kind: type[cst.CSTNode]) -> cst.CSTNode | None:
         """The node of this kind with exactly this span."""
-        found = self._by_span.get((span.line, span.column, span.end_line, span.end_column), ())
-        return next((node for node in found if isinstance(node, kind)), None)
+        return next((node for node in self._nodes_at(span) if isinstance(node, kind)), None)
 
     def parent_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
-        return self._parents.get(node)
+        for module in self._modules.values():
+            if node in module.parents:
+                return module.parents[node]
+        return None
 
     def statement(self, span: Span) -> Statement | None:
         """The statement that is, or holds, what has this span; a compound statement where the span is all of it."""
-        for compound, position in self._compound.items():
-            if (position.start.line, position.start.column) == span.start and position.end.line >= span.end_line:
+        module, (line, column, end_line, _) = self._at(span)
+        for compound, place in module.compound.items():
+            if place[:2] == (line, column) and place[2] >= end_line:
                 return compound
-        for node in self._by_span.get((span.line, span.column, span.end_line, span.end_column), ()):
-            return self.statement_of(node)
-        return None
-
-    @cached_property
-    def _compound(self) -> dict[Statement, CodeRange]:
-        return {node: position for node, position in self._positions.items() if isinstance(node, _COMPOUND)}
+        return next((self.statement_of(node) for node in self._nodes_at(span)), None)
 
     def statement_of(self, node: cst.CSTNode | None) -> Statement | None:
         """The innermost statement that holds *node*."""
         while node is not None:
             if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
                 return node
-            node = self._parents.get(node)
+            node = self.parent_of(node)
         return None
 
     def block_of(self, statement: Statement) -> list[Statement]:
         """The statements of the block in which *statement* stands; none for a block on one line (``if x: y``)."""
-        parent = self._parents.get(statement)
+        parent = self.parent_of(statement)
         if isinstance(parent, (cst.IndentedBlock, cst.Module)):
             return list(parent.body)  # type: ignore[arg-type]
         return []
 
     def function_of(self, node: cst.CSTNode) -> cst.CSTNode:
         """The function, or the module, in whose own code *node* stands."""
-        parent = self._parents.get(node)
-        while parent is not None and not isinstance(parent, (cst.FunctionDef, cst.Module, cst.Lambda)):
-            parent = self._parents.get(parent)
-        return parent or self.module
+        around = (one for one in self.enclosing(node) if isinstance(one, (cst.FunctionDef, cst.Module, cst.Lambda)))
+        return next(around, None) or self.module_of(node)
 
     def class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
         """The class in one of whose methods *node* stands."""
@@ -109,19 +142,18 @@ class Tree:
         return list(body.body) if isinstance(body, cst.IndentedBlock) else []  # type: ignore[arg-type]
 
     def code(self, node: cst.CSTNode) -> str:
-        return self.module.code_for_node(node)
+        return self.module_of(node).code_for_node(node)
 
     def enclosing(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes around *node*, innermost first."""
-        parent = self._parents.get(node)
+        parent = self.parent_of(node)
         while parent is not None:
             yield parent
-            parent = self._parents.get(parent)
+            parent = self.parent_of(parent)
 
-    @cached_property
-    def torch_name(self) -> str:
-        """The name under which the module knows torch; ``torch`` where it was not imported by itself."""
-        for statement in self.module.body:
+    def torch_name(self, node: cst.CSTNode) -> str:
+        """The name under which the module of *node* knows torch; ``torch`` where it was not imported by itself."""
+        for statement in self.module_of(node).body:
             if isinstance(statement, cst.SimpleStatementLine):
                 for part in statement.body:
                     if isinstance(part, cst.Import):
@@ -130,12 +162,12 @@ class Tree:
                                 return alias.evaluated_alias or "torch"
         return "torch"
 
-    @cached_property
-    def imports_torch(self) -> bool:
+    def imports_torch(self, node: cst.CSTNode) -> bool:
+        """Whether the module of *node* imports torch by itself."""
         return any(
             isinstance(part, cst.Import)
             and any(self.code(alias.name).partition(".")[0] == "torch" for alias in part.names)
-            for statement in self.module.body
+            for statement in self.module_of(node).body
             if isinstance(statement, cst.SimpleStatementLine)
             for part in statement.body
         )
@@ -177,8 +209,8 @@ class Tree:
         return sum(path in wanted for path in self._paths(node))
 
     def fresh_name(self, *wishes: str) -> str:
-        """The first of *wishes* that the module does not use as a name."""
-        used = {name.value for name in self.names_in(self.module)}
+        """The first of *wishes* that no module which was read uses as a name."""
+        used = {name.value for module in self._modules.values() for name in self.names_in(module.node)}
         return next((wish for wish in wishes if wish not in used), wishes[-1] + "_")
 
 
@@ -200,19 +232,19 @@ class Edit(cst.CSTTransformer):
         return self
 
     def insert_before(self, statement: Statement, *codes: str) -> Edit:
-        self._before.setdefault(statement, []).extend(self._parsed(code) for code in codes)
+        self._before.setdefault(statement, []).extend(self._parsed(statement, code) for code in codes)
         return self
 
     def insert_after(self, statement: Statement, *codes: str) -> Edit:
-        self._after.setdefault(statement, []).extend(self._parsed(code) for code in codes)
+        self._after.setdefault(statement, []).extend(self._parsed(statement, code) for code in codes)
         return self
 
     def remove(self, statement: Statement) -> Edit:
         self._removed.add(statement)
         return self
 
-    def _parsed(self, code: str) -> Statement:
-        return cst.parse_statement(code, config=self._tree.module.config_for_parsing)
+    def _parsed(self, statement: Statement, code: str) -> Statement:
+        return cst.parse_statement(code, config=self._tree.module_of(statement).config_for_parsing)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self._touched
@@ -233,11 +265,11 @@ class Edit(cst.CSTTransformer):
             return cst.FlattenSentinel([*(before or ()), node, *(after or ())])
         return node
 
-    def text(self) -> str:
-        """The module's text with all changes made."""
+    def text(self) -> Program:
+        """The program with all changes made."""
         changed = [*self._changes, *self._before, *self._after, *self._removed]
         self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
-        return self._tree.module.visit(self).code
+        return self._tree.with_modules(lambda module: module.visit(self) if module in self._touched else module)
 
 
 def operands_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
@@ -308,8 +340,8 @@ def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
     return stripped.with_changes(args=[*args, added])
 
 
-def guarded(tree: Tree, run: list[Statement]) -> str:
-    """The module with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them."""
+def guarded(tree: Tree, run: list[Statement]) -> Program:
+    """The program with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them."""
     block = tree.block_of(run[0])
     first = block.index(run[0])
     previous = block[first - 1] if first else None
@@ -319,15 +351,19 @@ def guarded(tree: Tree, run: list[Statement]) -> str:
         for statement in run:
             edit.remove(statement)
         return edit.text()
-    header = f"with {tree.torch_name}.no_grad():\n{tree.module.default_indent}pass\n"
-    guard = cst.parse_statement(header, config=tree.module.config_for_parsing)
+    module = tree.module_of(run[0])
+    header = f"with {tree.torch_name(run[0])}.no_grad():\n{module.default_indent}pass\n"
+    guard = cst.parse_statement(header, config=module.config_for_parsing)
     headed = guard.with_changes(leading_lines=run[0].leading_lines)
     inside = run[0].with_changes(leading_lines=[])
     edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]]))
     for statement in run[1:]:
         edit.remove(statement)
-    text = edit.text()
-    return text if tree.imports_torch else _with_import(text)
+    program = edit.text()
+    if tree.imports_torch(run[0]):
+        return program
+    path = tree.path_of(run[0])
+    return program.with_texts({path: _with_import(program.texts[path])})
 
 
 def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
+from typing import Any
 
 from autofix.engine import Analysis, Finding, SourceError
 from codemods.facts import Span, StaleGraph
+from codemods.program import Program
 
 MISTAKE = re.compile(r"(store|hopeless)\.append\((\w+)\)")
 REMEDY = "Detach what is stored."
 
 
-def analyse(source: str, path: str, *, select: Collection[str] | None = None) -> Analysis:
+def analyse(source: str, path: str, *, select: Collection[str] | None = None, **_: Any) -> Analysis:
     try:
         ast.parse(source)
     except SyntaxError as error:
@@ -25,14 +27,19 @@ def analyse(source: str, path: str, *, select: Collection[str] | None = None) ->
     if "boom()" in source:
         raise ZeroDivisionError("boom")
     if select is not None and not any("AF101".startswith(code) for code in select):
-        return Analysis(path, source, source, ())
+        return analysis(path, source, source)
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)
     findings = []
     for number, line in enumerate(lines, 1):
         for match in MISTAKE.finditer(line):
             findings.append(finding(path, number, match))
     patched = MISTAKE.sub(lambda m: f"store.append({m[2]}.detach())" if m[1] == "store" else m[0], source)
-    return Analysis(path, source, patched, tuple(findings))
+    return analysis(path, source, patched, tuple(findings))
+
+
+def analysis(path: str, source: str, patched: str, findings: tuple[Finding, ...] = ()) -> Analysis:
+    """The analysis of a program of one file."""
+    return Analysis(Program.of(source, path), Program.of(patched, path), findings)
 
 
 def finding(path: str, line: int, match: re.Match[str]) -> Finding:

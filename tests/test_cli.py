@@ -280,7 +280,7 @@ def test_fix_refuses_what_does_not_parse(shell: Shell, monkeypatch: pytest.Monke
 
     def analyse(source: str, path: str, **_: Any) -> Analysis:
         found = fake_engine.analyse(source, path)
-        return Analysis(path, source, source + "(\n", found.findings)
+        return fake_engine.analysis(path, source, source + "(\n", found.findings)
 
     monkeypatch.setattr(engine, "analyse", analyse)
     for option in ("--fix", "--diff"):
@@ -612,6 +612,70 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     assert "  2 clean after" in shell.out
     assert shell.run("prove", "--output-format", "json", "a.py", "b.py") == code
     assert json.loads(shell.out)["proof"]["proved"] is (code == 0)
+
+
+@dataclass
+class Prover:
+    """Stands in for :func:`autofix.prove.prove` and remembers the scripts."""
+
+    calls: list[tuple[Script, Script]] = field(default_factory=list)
+
+    def __call__(self, original: Script, patched: Script, limits: Limits) -> Certificate:
+        self.calls.append((original, patched))
+        return PROVED
+
+
+@pytest.fixture
+def prover(monkeypatch: pytest.MonkeyPatch) -> Prover:
+    fake = Prover()
+    monkeypatch.setattr("autofix.prove.prove", fake)
+    return fake
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--patch", "fix.diff", "a.py", "--epochs", "3"],
+        ["a.py", "--patch", "fix.diff", "--epochs", "3"],
+        ["--patch", "-", "a.py", "--epochs", "3"],
+        ["a.py", "--patch", "-", "--epochs", "3"],
+    ],
+    ids=" ".join,
+)
+def test_prove_takes_a_diff_and_leaves_the_file_alone(shell: Shell, prover: Prover, arguments: list[str]) -> None:
+    put(a=BROKEN)
+    Path("fix.diff").write_text(PATCH)
+    assert shell.run("prove", *arguments, stdin=PATCH.encode()) == 0
+    script = Script(Path("a.py"), args=("--epochs", "3"))
+    assert prover.calls == [(script, Script(Path("a.py"), FIXED, ("--epochs", "3")))]
+    assert contents() == BROKEN
+    assert shell.run("prove", "--output-format", "json", *arguments, stdin=PATCH.encode()) == 0
+    assert json.loads(shell.out)["proof"]["proved"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--patch", "fix.diff", "deep/b.py"], "fix.diff:2:1: a.py lies outside of the script's folder"),
+        (["--patch", "fix.diff", "a.py"], "a.py:3:1: fix.diff does not fit: it expects `store.append(h)` here, and "),
+        (["a.py", "--patch"], "Error: --patch requires an argument."),
+        (["a.py", "--patch", "no.diff"], "Error: Invalid value: File 'no.diff' does not exist."),
+        (["a.py"], "Error: Missing FIXED or --patch DIFF."),
+        (["a.py", "no.py"], "Error: Invalid value: File 'no.py' does not exist."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_prove_without_a_repair_to_judge_ends_with_2(
+    shell: Shell, prover: Prover, arguments: list[str], error: str
+) -> None:
+    put(a=FIXED)
+    Path("deep").mkdir()
+    Path("deep/b.py").write_text(CLEAN)
+    Path("fix.diff").write_text(PATCH)
+    assert shell.run("prove", *arguments) == 2
+    assert shell.out == ""
+    assert error in shell.err.splitlines()[-1]
+    assert not prover.calls
 
 
 # rule and --select, with the real codemods

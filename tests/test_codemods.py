@@ -16,6 +16,7 @@ from codemods import registry
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
 from codemods.mend import mend
+from codemods.program import Program
 from codemods.registry import MalformedCodemod, all_codemods
 from codemods.rewrite import Tree
 
@@ -34,10 +35,10 @@ x = torch.randn(2, 3)
 def changes(program: str) -> list[str]:
     """What a patch adds to *program*, without indentation; the patched text must be repaired in full."""
     text = HEADER + textwrap.dedent(program)
-    mended = mend(text, "program.py", all_codemods())
+    mended = mend(Program.of(text, "program.py"), all_codemods())
     assert mended.left == (), mended.refused
-    ast.parse(mended.patched)
-    compared = difflib.ndiff(text.splitlines(), mended.patched.splitlines())
+    ast.parse(mended.patched.files[0].text)
+    compared = difflib.ndiff(text.splitlines(), mended.patched.files[0].text.splitlines())
     return [line[2:].strip() for line in compared if line.startswith("+ ")]
 
 
@@ -276,9 +277,9 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("program", LEFT_ALONE.values(), ids=LEFT_ALONE.keys())
 def test_no_folk_fix(program: str) -> None:
     text = HEADER + textwrap.dedent(program)
-    mended = mend(text, "program.py", all_codemods())
-    assert "retain_graph=True" not in mended.patched.replace("cycle.backward(retain_graph=True)", "")
-    assert "cycle.detach()" not in mended.patched
+    mended = mend(Program.of(text, "program.py"), all_codemods())
+    assert "retain_graph=True" not in mended.patched.files[0].text.replace("cycle.backward(retain_graph=True)", "")
+    assert "cycle.detach()" not in mended.patched.files[0].text
 
 
 def test_where_no_rewrite_fits_nothing_is_written() -> None:
@@ -294,9 +295,9 @@ def test_where_no_rewrite_fits_nothing_is_written() -> None:
         rewards = []
     """
     text = HEADER + textwrap.dedent(program)
-    mended = mend(text, "program.py", all_codemods())
+    mended = mend(Program.of(text, "program.py"), all_codemods())
     assert mended.left
-    assert mended.patched == text
+    assert mended.patched.files[0].text == text
 
 
 def test_a_mistake_behind_a_mistake_is_repaired_in_the_same_patch() -> None:
@@ -323,7 +324,7 @@ def test_refusals_say_why() -> None:
         {STEP}
     """
     text = HEADER + textwrap.dedent(program)
-    mended = mend(text, "program.py", all_codemods())
+    mended = mend(Program.of(text, "program.py"), all_codemods())
     assert mended.repairs
     assert any("gradient that reaches line 13 would be cut" in reason for reason in mended.refused), mended.refused
 

@@ -129,7 +129,8 @@ def patch_with(monkeypatch: pytest.MonkeyPatch, source: str, patched: str, **rol
     finding = engine.Finding("AF101", "stored-tensor", fact, True, "Guard it.", fact.cause)
 
     def analyse(text: str, path: str, **_: Any) -> Analysis:
-        return Analysis(path, text, patched if text == source else text, (finding,) if text == source else ())
+        found = (finding,) if text == source else ()
+        return fake_engine.analysis(path, text, patched if text == source else text, found)
 
     Path("a.py").write_text(source)
     monkeypatch.setattr(engine, "analyse", analyse)

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from codemods.facts import Certainty, LegacyApi, Overwritten, StaleGraph
+from codemods.program import Program
 from codemods.tape.source import Source
 from codemods.tape.witness import Observation, observe
 
@@ -24,7 +25,7 @@ x = torch.randn(2, 3)
 
 
 def see(program: str) -> Observation:
-    return observe(Source(HEADER + textwrap.dedent(program), "program.py"))
+    return observe(Program.of(HEADER + textwrap.dedent(program), "program.py"))
 
 
 def line_of(program: str, piece: str) -> int:
@@ -327,4 +328,4 @@ def test_a_function_that_nobody_calls_is_read_as_if_somebody_did() -> None:
 
 
 def test_a_program_without_torch_is_not_read() -> None:
-    assert observe(Source("loss.backward()\n", "program.py")) == Observation()
+    assert observe(Program.of("loss.backward()\n", "program.py")) == Observation()

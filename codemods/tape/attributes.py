@@ -15,6 +15,7 @@ from codemods.tape.values import (
     Instance,
     Mapping,
     Method,
+    Module,
     Name,
     Optimizer,
     Sequence,
@@ -95,6 +96,9 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             return _of_tensor(machine, value, name, node)
         case Name():
             return Name(f"{value.path}.{name}")
+        case Module():
+            slot = value.scope.names.get(name)
+            return machine.read(slot) if slot is not None else machine.unknown(("module", value.source.path, name))
         case Super():
             found = find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
             return bind(machine, found, value.instance) if found is not None else Method(value, name, node)
@@ -226,6 +230,8 @@ def set_attribute(
                 receiver.children[name] = slot
         case Class():
             receiver.names[name] = slot
+        case Module():
+            receiver.scope.names[name] = slot
         case Tensor():
             _set_on_tensor(machine, receiver, name, value, slot, target)
         case Unknown():
@@ -272,7 +278,7 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
             return _of_mapping(machine, value, index, node)
         case Tensor():
             if value.cell.scalar is True and isinstance(index, int) and isinstance(node, ast.Subscript):
-                machine.legacy[ast.unparse(node), node.lineno] = machine.site(node)
+                machine.legacy[ast.unparse(node), machine.site(node).line] = machine.site(node)
                 return machine.fresh("number")
             if isinstance(index, (int, slice)) or index is None or _basic(index):
                 return machine.operation("select", [value], node, view=value)

@@ -91,7 +91,9 @@ def call_function(
     if standing >= _RECURSION or len(machine.frames) >= DEPTH:
         return machine.opaque("recursion", [*args, *keywords.values()], node)
     machine.called.add(function.node)
-    scope = Scope(_bound_names(machine, function, args, keywords), parent=function.scope, globals=machine.globals)
+    scope = Scope(
+        _bound_names(machine, function, args, keywords), parent=function.scope, globals=outermost(function.scope)
+    )
     frame = Frame(function, yields=[] if function.generator else None)
     outer, statement, source, stack = machine.scope, machine.statement, machine.source, machine.stack
     machine.stack = (*stack, machine.site(node))
@@ -109,6 +111,13 @@ def call_function(
     if frame.yields is not None:
         return Sequence("list", frame.yields, more=True)
     return frame.result
+
+
+def outermost(scope: Scope) -> Scope:
+    """The names of the module that a scope is in."""
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope
 
 
 def _bound_names(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-from codemods.tape.source import Source
+from codemods.tape.source import Sources, parse
 
 MODULE = ""
 """The entry that is the module's own code."""
@@ -19,27 +21,58 @@ def may_go_wrong(text: str) -> bool:
     return "torch" in text and any(word in text for word in _WORDS)
 
 
-def entries(source: Source) -> list[str]:
-    """Qualified names (``train``, ``Trainer.fit``) of the functions worth entering, the module's own code first.
+class _Summary(NamedTuple):
+    """What a function, or a module's own code, has to do with passes: whether it has one, and what it mentions."""
+
+    name: str
+    has_pass: bool
+    words: frozenset[str]
+
+
+def entries(sources: Sources) -> list[str]:
+    """Qualified names (``train``, ``Trainer.fit``) of the script's functions worth entering, its own code first.
 
     Worth entering is what contains a backward pass or an old call, or calls by name something that does: reading the
-    rest could show nothing.
+    rest could show nothing.  The script's own code may call what does in another file; its functions, which are entered
+    in case somebody else calls them, count only by what is in the same file.
     """
-    functions = dict(_functions(source.tree))
-    mentioned = {name: _mentions(node) for name, node in functions.items()}
-    worth = {name for name, node in functions.items() if _has_pass(node)}
+    own, *functions = _summaries(sources.main.text)
+    worth, names = _worth(functions)
+    if len(sources.all) > 1:
+        _, names = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
+    found = [name for name in worth if not name.rpartition(".")[2].startswith("__")]
+    return [MODULE, *found] if own.has_pass or own.words & names else found
+
+
+def _worth(functions: Sequence[_Summary]) -> tuple[list[str], set[str]]:
+    """The functions that contain a pass or lead to one, in their order, and the names by which code calls them."""
+    worth = [one.has_pass for one in functions]
+    names: set[str] = set()
     while True:
-        names = {name.rpartition(".")[2] for name in worth} | {
-            name.partition(".")[0] for name in worth if name.endswith((".__init__", ".__call__", ".forward"))
+        called = {
+            name for one, is_worth in zip(functions, worth, strict=True) if is_worth for name in _called(one.name)
         }
-        more = {name for name, words in mentioned.items() if name not in worth and words & names}
-        if not more:
-            break
-        worth |= more
-    own = [part for part in source.tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    loose = any(_has_pass(part) or _mentions(part) & names for part in own)
-    found = [name for name in functions if name in worth and not name.rpartition(".")[2].startswith("__")]
-    return [MODULE, *found] if loose else found
+        if called == names:
+            return [one.name for one, is_worth in zip(functions, worth, strict=True) if is_worth], names
+        names = called
+        worth = [is_worth or bool(one.words & names) for one, is_worth in zip(functions, worth, strict=True)]
+
+
+def _called(name: str) -> Iterator[str]:
+    """The names by which code calls a function; for a constructor and what a module is called for, its class's too."""
+    owner, _, last = name.rpartition(".")
+    yield last
+    if owner and last in ("__init__", "__call__", "forward"):
+        yield owner
+
+
+@lru_cache(maxsize=256)
+def _summaries(text: str) -> tuple[_Summary, ...]:
+    """The module's own code, then its functions and its classes' methods."""
+    tree = parse(text).tree
+    loose = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
+    own = _Summary(MODULE, any(map(_has_pass, loose)), frozenset[str]().union(*map(_mentions, loose)))
+    return (own, *(_Summary(name, _has_pass(node), frozenset(_mentions(node))) for name, node in _functions(tree)))
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from codemods.tape.source import Site
 class LoopPoint(NamedTuple):
     """Where a dynamic loop stands: the statement, which run of it, which iteration (from 0)."""
 
-    statement: ast.stmt | ast.expr
+    statement: Site
     instance: int
     iteration: int
 
@@ -291,7 +290,7 @@ class Tape:
             if not leaf.grads:
                 continue
             for backward in leaf.grads:
-                self.trained.add((backward.site.node.lineno, leaf.name))
+                self.trained.add((backward.site.line, leaf.name))
             leaf.storage.changes.append(Change(site, True, self.tick()))
 
     def change(self, storage: Storage, site: Site, origin: Site | None = None) -> None:

@@ -12,7 +12,7 @@ from codemods.tape import calls, expressions, statements
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle
 from codemods.tape.saves import saves_of
-from codemods.tape.source import Site, Source
+from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import (
     NAMES_PER_VALUE,
     Cell,
@@ -20,6 +20,7 @@ from codemods.tape.values import (
     Instance,
     Mapping,
     Method,
+    Module,
     Partial,
     Scope,
     Sequence,
@@ -53,8 +54,10 @@ class Frame:
 class Machine:
     """Executes one program along one path.  See the package's docstring for the rules it follows."""
 
-    def __init__(self, source: Source, oracle: Oracle) -> None:
-        self.source = source
+    def __init__(self, sources: Sources, oracle: Oracle) -> None:
+        self.sources = sources
+        self.source = source = sources.main
+        """The file whose code is being run."""
         self.oracle = oracle
         self.tape = Tape()
         self.grad = True
@@ -62,6 +65,9 @@ class Machine:
         self.cut_short: frozenset[int] = frozenset()
         """Instances of running loops that are past the first iteration and of which not all iterations will be run."""
         self.globals = Scope({})
+        """The names of the script itself."""
+        self.modules: dict[str, Module] = {}
+        """The program's other files that were imported, by path."""
         self.scope = self.globals
         self.stack: tuple[Site, ...] = ()
         """The call expressions that led into the function being run."""
@@ -115,6 +121,20 @@ class Machine:
             if signal:
                 return signal
         return ""
+
+    def module(self, source: Source) -> Module:
+        """The module of another file of the program; run now, where this is its first import."""
+        known = self.modules.get(source.path)
+        if known is not None:
+            return known
+        module = self.modules[source.path] = Module(source, Scope({"__name__": Slot("module")}))
+        here = self.scope, self.source, self.statement, self.stack, self.loops
+        self.scope, self.source, self.stack, self.loops = module.scope, source, (), ()
+        try:
+            self.run(source.tree.body)
+        finally:
+            self.scope, self.source, self.statement, self.stack, self.loops = here
+        return module
 
     def call(self, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
         return calls.call(self, function, args, keywords, node)
@@ -334,7 +354,7 @@ class Machine:
         leaf = tensor.cell.leaf
         if leaf is not None and leaf.grads:
             self.tape.owned.add(leaf)
-            self.tape.trained.update((backward.site.node.lineno, leaf.name) for backward in leaf.grads)
+            self.tape.trained.update((backward.site.line, leaf.name) for backward in leaf.grads)
 
     def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
         """The parameters that a module, a container or a tensor holds."""
@@ -402,7 +422,7 @@ class Machine:
     def iteration(self, statement: ast.stmt | ast.expr, instance: int, number: int, cut: bool) -> Iterator[None]:
         """One iteration of a loop."""
         loops, cut_short = self.loops, self.cut_short
-        self.loops = (*loops, LoopPoint(statement, instance, number))
+        self.loops = (*loops, LoopPoint(self.site(statement), instance, number))
         if cut and number > 0:
             self.cut_short = cut_short | {instance}
         try:

@@ -1,35 +1,52 @@
-"""One source file: its text, its syntax tree, and the one place where columns are converted.
+"""Source files: their text, their syntax trees, and the one place where columns are converted.
 
-``ast`` counts columns in UTF-8 bytes; spans, LibCST and editors count code points.
+``ast`` counts columns in UTF-8 bytes; spans, LibCST and editors count code points.  Lines are those of the program
+(:mod:`codemods.program`).
 """
 
 from __future__ import annotations
 
 import ast
+import posixpath
 import warnings
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from codemods.facts import Span
+from codemods.program import Program, split
+
+
+class Parsed(NamedTuple):
+    """A syntax tree, and what was found out about its nodes by reading under them, so that no path reads it again."""
+
+    tree: ast.Module
+    facts_of: dict[ast.AST, bool]
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> Parsed:
+    """Parse a text once, in however many programs it stands.  Raises :class:`SyntaxError`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a script's invalid escapes are not our user's question
+        return Parsed(ast.parse(text.removeprefix("\ufeff")), {})
 
 
 class Source:
-    """The text of a file and its tree.  Raises :class:`SyntaxError` where the text does not parse."""
+    """One file of a program, ``start`` lines of which stand before it.  Raises :class:`SyntaxError`."""
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, start: int = 0) -> None:
         self.text = text
         self.path = path
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a script's invalid escapes are not our user's question
-            self.tree = ast.parse(text.removeprefix("\ufeff"), filename=path)
+        self.start = start
+        self.tree, self.facts_of = parse(text)
         self._lines: list[str] | None = None
-        self.facts_of: dict[ast.AST, bool] = {}
-        """What was found out about a node by reading under it, so that no path reads it again."""
 
     @property
     def lines(self) -> list[str]:
-        """The lines as the parser counts them: only ``\\n``, ``\\r\\n`` and ``\\r`` end one."""
+        """The lines as the parser counts them."""
         if self._lines is None:
-            self._lines = self.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            self._lines = split(self.text)
         return self._lines
 
     def _column(self, line: int, byte_column: int) -> int:
@@ -43,9 +60,9 @@ class Source:
         end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
         return Span(
             self.path,
-            node.lineno,
+            node.lineno + self.start,
             self._column(node.lineno, node.col_offset),
-            end_line,
+            end_line + self.start,
             self._column(end_line, end_column),
         )
 
@@ -68,3 +85,57 @@ class Site(NamedTuple):
     @property
     def span(self) -> Span:
         return self.source.span(self.node)
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno + self.source.start
+
+
+class Sources:
+    """The files of a program, parsed.  Raises :class:`SyntaxError` where one of them cannot be."""
+
+    def __init__(self, program: Program) -> None:
+        self.all = [
+            Source(file.text, file.path, start) for file, start in zip(program.files, program.starts, strict=True)
+        ]
+        self._by_place = {_place(source.path): source for source in self.all[1:]}
+
+    @property
+    def main(self) -> Source:
+        """The script that is run."""
+        return self.all[0]
+
+    def module(self, name: str, level: int, importer: Source) -> Source | None:
+        """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
+        for place in places_of(name, level, importer.path):
+            found = self._by_place.get(place)
+            if found is not None:
+                return found
+        return None
+
+
+def places_of(name: str, level: int, importer: str) -> Iterator[str]:
+    """Where the module of an import may lie, the likeliest first, without the ending that names the file.
+
+    An import without dots is looked for in the importer's folder (a script's own folder is on its path) and in those
+    above it (which hold the packages that the importer is part of).
+    """
+    folder = posixpath.dirname(importer.replace("\\", "/"))
+    below = name.replace(".", "/")
+    if level:
+        for _ in range(level - 1):
+            folder = posixpath.dirname(folder)
+        yield posixpath.join(folder, below).rstrip("/")
+        return
+    while True:
+        yield posixpath.join(folder, below)
+        above = posixpath.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _place(path: str) -> str:
+    """The path without ``.py``; a package's is that of its folder."""
+    place = path.replace("\\", "/").removesuffix(".py")
+    return posixpath.dirname(place) if posixpath.basename(place) == "__init__" else place

@@ -13,6 +13,7 @@ from codemods.tape.values import (
     GradMode,
     Instance,
     Mapping,
+    Module,
     Name,
     Scope,
     Sequence,
@@ -272,31 +273,67 @@ def _class(machine: Machine, node: ast.ClassDef) -> str:
 def _import(machine: Machine, node: ast.Import) -> str:
     for alias in node.names:
         if alias.asname:
-            machine.scope.names[alias.asname] = Slot(Name(alias.name))
-        else:
-            top = alias.name.partition(".")[0]
-            machine.scope.names[top] = Slot(Name(top))
+            machine.scope.names[alias.asname] = Slot(_imported(machine, alias.name, 0) or Name(alias.name))
+            continue
+        top, _, below = alias.name.partition(".")
+        module = _imported(machine, top, 0) or _package_of(machine, alias.name)
+        machine.scope.names[top] = Slot(module or Name(top))
+        name = top
+        for part in below.split(".") if module is not None and below else ():
+            name = f"{name}.{part}"
+            inner = _imported(machine, name, 0) or _package_of(machine, alias.name, name)
+            if module is None or inner is None:
+                break
+            module.scope.names[part] = Slot(inner)
+            module = inner
     return ""
 
 
+def _imported(machine: Machine, name: str, level: int) -> Module | None:
+    """The program's own module that an import names."""
+    source = machine.sources.module(name, level, machine.source)
+    return machine.module(source) if source is not None else None
+
+
+def _package_of(machine: Machine, whole: str, name: str = "") -> Module | None:
+    """A package without an ``__init__.py`` of the program, on the way to the module *whole* of it."""
+    if _imported(machine, whole, 0) is None:
+        return None
+    key = f"package {name or whole.partition('.')[0]}"
+    if key not in machine.modules:
+        machine.modules[key] = Module(machine.source, Scope({}))
+    return machine.modules[key]
+
+
 def _import_from(machine: Machine, node: ast.ImportFrom) -> str:
-    module = "." * node.level + (node.module or "")
+    name = node.module or ""
+    module = _imported(machine, name, node.level)
     for alias in node.names:
         if alias.name == "*":
-            machine.star_imports = True
+            if module is None:
+                machine.star_imports = True
+            else:
+                machine.scope.names.update(module.scope.names)
+            continue
+        known = module.scope.names.get(alias.name) if module is not None else None
+        if known is not None:
+            slot = Slot(known.value, known.kept)
         else:
-            machine.scope.names[alias.asname or alias.name] = Slot(Name(f"{module}.{alias.name}"))
+            inner = _imported(machine, f"{name}.{alias.name}" if name else alias.name, node.level)
+            slot = Slot(inner or Name(f"{'.' * node.level}{name}.{alias.name}"))
+        machine.scope.names[alias.asname or alias.name] = slot
     return ""
 
 
 def _declare(machine: Machine, node: ast.Global | ast.Nonlocal) -> str:
     for name in node.names:
-        scope: Scope | None = machine.globals
+        home = machine.scope.globals or machine.scope
+        scope: Scope | None = home
         if isinstance(node, ast.Nonlocal):
             scope = machine.scope.parent
             while scope is not None and name not in scope.names:
                 scope = scope.parent
-        machine.scope.declared[name] = scope or machine.globals
+        machine.scope.declared[name] = scope or home
     return ""
 
 

@@ -58,7 +58,7 @@ def run_backward(
     ]
     if not operands:
         if any(isinstance(root, Tensor) for root in roots):
-            machine.tape.rootless.add(node.lineno)
+            machine.tape.rootless.add(machine.site(node).line)
         return None
     machine.passed()
     create = keywords.get("create_graph", False)

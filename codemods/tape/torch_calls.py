@@ -122,7 +122,7 @@ def _call_torch(
         return _call_autograd(machine, last, args, keywords, node)
     if last == "Variable":
         if keywords.get("volatile") is True:
-            machine.legacy["Variable(..., volatile=True)", node.lineno] = machine.site(node)
+            machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
         value = args[0] if args else keywords.get("data", machine.fresh("Variable"))
         if keywords.get("requires_grad") is True and isinstance(value, Tensor) and value.cell.node is None:
             return machine.parameter("tensor", node, cell=Cell(storage=value.cell.storage, scalar=value.cell.scalar))

@@ -161,6 +161,14 @@ class Method:
 
 
 @dataclass(eq=False, slots=True)
+class Module:
+    """A module of the program: its names, once its code has run."""
+
+    source: Source
+    scope: Scope
+
+
+@dataclass(eq=False, slots=True)
 class Name:
     """Something imported: ``torch.nn.functional.relu``, ``numpy``."""
 

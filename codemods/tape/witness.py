@@ -21,12 +21,13 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
+from codemods.program import Program
 from codemods.tape import calls
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import Clobbered, Kept, Leaf, Loops, Node, Pass, Stale, crossing, distance, useful_edges
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
-from codemods.tape.source import Site, Source
+from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import Class, Function, Slot
 
 PATHS = 16
@@ -107,39 +108,43 @@ class _Collected:
         )
 
 
-def observe(source: Source, only: Path | None = None) -> Observation:
-    """Follow the program's paths, or *only* one of them, and say what goes wrong on its tape."""
-    if not may_go_wrong(source.text):
+def observe(program: Program, only: Path | None = None) -> Observation:
+    """Follow the program's paths, or *only* one of them, and say what goes wrong on its tape.
+
+    Raises :class:`SyntaxError` where a file of the program does not parse.
+    """
+    sources = Sources(program)
+    if not any(may_go_wrong(source.text) for source in sources.all):
         return Observation()
     collects = gc.isenabled()
     gc.disable()  # a path is many small objects that live to its end: to look through them again and again is waste
     try:
-        return _observe(source, only)
+        return _observe(sources, only)
     finally:
         if collects:
             gc.enable()
 
 
-def _observe(source: Source, only: Path | None) -> Observation:
+def _observe(sources: Sources, only: Path | None) -> Observation:
     found = _Collected()
     if only is not None:
-        _follow(source, Oracle(only), found)
+        _follow(sources, Oracle(only), found)
         return found.observation()
     called: set[ast.AST] = set()
-    for entry in entries(source):
-        function = _function_node(source, entry)
+    for entry in entries(sources):
+        function = _function_node(sources.main, entry)
         if function in called:
             continue
         for oracle in Paths(PATHS if entry == MODULE else PATHS_OF_FUNCTION, entry):
-            called |= _follow(source, oracle, found).called
+            called |= _follow(sources, oracle, found).called
             if found.steps > STEPS or not found.complete:
                 return found.observation()
     return found.observation()
 
 
-def _follow(source: Source, oracle: Oracle, found: _Collected) -> Machine:
+def _follow(sources: Sources, oracle: Oracle, found: _Collected) -> Machine:
     """Run one path and collect what it shows."""
-    machine = Machine(source, oracle)
+    machine = Machine(sources, oracle)
     try:
         _execute(machine, oracle.path.entry)
     except (GaveUp, RecursionError):
@@ -152,7 +157,7 @@ def _follow(source: Source, oracle: Oracle, found: _Collected) -> Machine:
 def _execute(machine: Machine, entry: str) -> None:
     """Run the module; with an *entry*, as it is imported, and then that function on arguments that nobody knows."""
     machine.globals.names["__name__"] = Slot("__main__" if entry == MODULE else "module")
-    machine.run(machine.source.tree.body)
+    machine.run(machine.sources.main.tree.body)
     machine.exited = False
     if entry == MODULE:
         return
@@ -196,7 +201,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
     for one in tape.passes:
-        line = one.site.node.lineno
+        line = one.site.line
         found.passes.add(line)
 
         def useful(leaf: Leaf, line: int = line) -> bool:
@@ -211,14 +216,12 @@ def _collect(machine: Machine, found: _Collected) -> None:
 
 def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
     gap = () if producer.leaf is not None else distance(producer.loops, one.loops)
-    return Edge(one.site.node.lineno, _place(consumer), _place(producer), gap)
+    return Edge(one.site.line, _place(consumer), _place(producer), gap)
 
 
 def _place(node: Node) -> Place:
     name = node.leaf.name if node.leaf is not None else node.operation
-    return Place(
-        name, node.site.node.lineno, node.site.node.col_offset * 1000 + (node.site.node.end_col_offset or 0) % 1000
-    )
+    return Place(name, node.site.line, node.site.node.col_offset * 1000 + (node.site.node.end_col_offset or 0) % 1000)
 
 
 def _ranked(edges: set[Edge]) -> Iterator[Edge]:
@@ -313,7 +316,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         walked=stale.walked.site.span if stale.walked else None,
         freed=stale.freed.site.span,
         failed=stale.failed.site.span,
-        loop=node.site.source.span(point.statement) if point else None,
+        loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
         carriers=_carriers(stale.via),
         outer=Outer(
@@ -340,7 +343,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         constructed=clobbered.change.origin.span if clobbered.change.origin else None,
         retained=node.walked.site.span if node.walked and node.walked is not clobbered.failed else None,
         failed=clobbered.failed.site.span,
-        loop=node.site.source.span(point.statement) if point else None,
+        loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
         carriers=_carriers(clobbered.via) if reader else (),
         outer=Outer(
