@@ -22,6 +22,7 @@ from autofix.exits import TABLE, Exit
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXISTING = click.Path(exists=True, path_type=Path)
+DIFF = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 FORMAT = click.Choice(["text", "json"])
 LEAST_MEMORY = 256 * 2**20
@@ -180,24 +181,39 @@ def run(script: Path, fix: bool, diff: bool, output_format: str, **options: Any)
     short_help="Judge a repair that somebody else made.",
     epilog=examples(
         "autofix prove train.py train_by_hand.py",
-        "autofix prove --output-format json before.py after.py --epochs 3",
+        "autofix prove train.py --patch fix.diff --epochs 3",
+        "git diff | autofix prove train.py --patch -    a diff of one or several files",
+        "autofix prove --output-format json before.py after.py",
     ),
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("broken", type=SCRIPT)
-@click.argument("fixed", type=SCRIPT)
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="{FIXED | --patch DIFF} [ARGS]...")
+@click.option("--patch", type=DIFF, metavar="DIFF", help="A unified diff instead of FIXED; - is standard input.")
 @limits
 @output_format
 @volume
-def prove(broken: Path, fixed: Path, output_format: str, **options: Any) -> Exit:
+def prove(broken: Path, rest: tuple[str, ...], patch: Path | None, output_format: str, **options: Any) -> Exit:
     """Run BROKEN and FIXED, a repair that somebody else made, and say what the repair shows and where it falls short.
 
-    ARGS are handed to both scripts; autofix's own options stand before BROKEN.
+    A DIFF is applied to a copy, never to the files themselves.  ARGS are handed to both scripts; autofix's own options
+    stand before BROKEN, and only --patch may follow it.
     """
+    fixed: Path | None = None
+    if patch is None and rest[:1] == ("--patch",):
+        patch, rest = DIFF.convert(argument(rest[1:], "--patch requires an argument."), None, None), rest[2:]
+    elif patch is None:
+        fixed, rest = SCRIPT.convert(argument(rest, "Missing FIXED or --patch DIFF."), None, None), rest[1:]
     from autofix import commands
 
-    return commands.prove(broken, fixed, as_json=output_format == "json", **options)
+    return commands.prove(broken, fixed, patch=patch, args=rest, as_json=output_format == "json", **options)
+
+
+def argument(rest: Sequence[str], missing: str) -> str:
+    """Return the first of *rest*.  Raises :class:`click.UsageError` where there is none."""
+    if not rest:
+        raise click.UsageError(missing)
+    return rest[0]
 
 
 @cli.command(

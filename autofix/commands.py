@@ -21,7 +21,7 @@ from autofix.report.terminal import Printer, wants_colour
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from autofix.prove import Certificate, Limits
+    from autofix.prove import Certificate, Limits, Script
     from autofix.repair import Repair
 
 # check ---------------------------------------------------------------------------------------------------------------
@@ -306,31 +306,48 @@ def print_repair(printer: Printer, outcome: Repair, patch: str, *, quiet: bool, 
 
 def prove(
     broken: Path,
-    fixed: Path,
+    fixed: Path | None,
     *,
+    patch: Path | None,
     args: Sequence[str],
     as_json: bool,
     quiet: bool,
     verbose: bool,
     **bounds: Unpack[Bounds],
 ) -> Exit:
-    """Hold a repair that somebody else made to the same proof."""
+    """Hold a repair that somebody else made to the same proof: the script *fixed*, or the diff *patch*."""
     from autofix import prove as prover
+    from autofix.foreign import DiffError
 
-    for path in (broken, fixed):
-        try:
-            files.read(path)
-        except files.FileError as error:
-            tell(str(error))
-            return Exit.LEFT
-    with busy(f"running {broken} and {fixed}"):
-        scripts = [prover.Script(path, args=tuple(args)) for path in (broken, fixed)]
-        certificate = prover.prove(scripts[0], scripts[1], limits(bounds))
+    original = prover.Script(broken, args=tuple(args))
+    try:
+        files.read(broken)
+        patched = with_diff(original, patch) if patch is not None else prover.Script(fixed or broken, args=tuple(args))
+        files.read(patched.path)
+    except files.FileError as error:
+        tell(str(error))
+        return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
+    with busy(f"running {broken} as it is and as it is patched"):
+        certificate = prover.prove(original, patched, limits(bounds))
     if as_json:
         print(machine.render(machine.prove_document(certificate)))
     else:
         print_certificate(Printer(sys.stdout), certificate, quiet=quiet, verbose=verbose)
     return Exit.CLEAN if certificate.proved else Exit.LEFT
+
+
+def with_diff(script: Script, diff: Path) -> Script:
+    """Return *script* with the diff in a file, or on standard input, applied to it in memory."""
+    from autofix.foreign import patched
+
+    if str(diff) == files.STANDARD_INPUT:
+        return patched(script, sys.stdin.buffer.read(), files.STDIN_NAME)
+    name = files.display_name(diff)
+    try:
+        data = diff.read_bytes()
+    except OSError as error:
+        raise files.FileError(name, f"cannot be read: {files.reason_of(error)}") from None
+    return patched(script, data, name)
 
 
 def limits(bounds: Bounds) -> Limits:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import Hunk, PatchSet
+from unidiff.patch import Hunk, Line, PatchSet
 
 CARRIER = "latin-1"
 CONTEXT = 3
@@ -107,7 +107,7 @@ def apply(hunks: Iterable[Hunk], before: bytes) -> bytes:
     return "".join(result + lines[done:]).encode(CARRIER)
 
 
-def sides(hunk: Hunk) -> tuple[list[str], list[str]]:
+def sides(hunk: Iterable[Line]) -> tuple[list[str], list[str]]:
     """Return the old and the new lines of *hunk*, without the newline that a marker denies them."""
     old: list[str] = []
     new: list[str] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autofix.foreign import patched
 from autofix.prove import Certificate, Limits, Script, Verdict, prove, run_original
 
 LIMITS = Limits(timeout=60)
@@ -300,6 +301,23 @@ def test_wrong_patch_is_refused(case: str, tmp_path: Path) -> None:
     certificate = certify(tmp_path, broken, *changes)
     assert certificate.verdict is Verdict.FAILED, show(certificate)
     assert numbers <= set(failed(certificate)), show(certificate)
+
+
+def test_a_diff_over_several_files_is_proved_in_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "memory.py").write_text("store = []\n\n\ndef keep(h):\n    store.append(h)\n")
+    path = tmp_path / "train.py"
+    path.write_text(STORED.replace("store = []\n", "from memory import keep, store\n").replace("store.append", "keep"))
+    diff = b"""\
+--- a/memory.py
++++ b/memory.py
+@@ -4,2 +4,2 @@
+ def keep(h):
+-    store.append(h)
++    store.append(h.detach())
+"""
+    certificate = prove(Script(path), patched(Script(path), diff, "fix.diff"), LIMITS, expected_error=STALE)
+    assert certificate.proved, show(certificate)
+    assert "detach" not in (tmp_path / "memory.py").read_text()
 
 
 def test_long_training_is_stopped(tmp_path: Path) -> None:
