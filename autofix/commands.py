@@ -50,21 +50,30 @@ def check(
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
         outcomes, asked = watched(checker.check(found, select=codes, from_root=absolute), len(found)), len(found)
-    report = Report(verbose=verbose)
+    report = Outcomes(select=codes, verbose=verbose, tell=tell)
     for outcome in outcomes:
         report.add(outcome)
+        if verbose and isinstance(outcome, Result):
+            tell(f"{outcome.file.name}: {lines.count(len(outcome.analysis.findings), 'mistake')}")
 
     if diff:
         sys.stdout.flush()
         sys.stdout.buffer.write(report.patch())
-        return report.exit(Exit.LEFT if report.changed else Exit.CLEAN)
+        return report.exit(Exit.LEFT if report.edits else Exit.CLEAN)
     if fix and standard_input:
         report.write_standard_output()
     elif fix:
         report.write()
-    left = report.left(codes) if fix else report.findings()
+    left = in_order(report.left() if fix else report.findings)
     if as_json:
-        print(machine.render(report.document()))
+        document = machine.check_document(
+            in_order(report.findings),
+            report.problems,
+            report.patch_text(),
+            files=len(report.results),
+            written=report.written,
+        )
+        print(machine.render(document))
     else:
         printer = Printer(sys.stderr if fix and standard_input else sys.stdout)
         for finding in left:
@@ -75,97 +84,6 @@ def check(
     return report.exit(Exit.LEFT if left else Exit.CLEAN)
 
 
-class Report:
-    """The outcomes of one call: those that succeeded, and those that are reported on standard error as they come."""
-
-    def __init__(self, *, verbose: bool) -> None:
-        self.verbose = verbose
-        self.results: list[Result] = []
-        self.problems: list[Problem] = []
-        self.written: list[Result] = []
-
-    @property
-    def changed(self) -> list[Result]:
-        return [result for result in self.results if result.analysis.patched != result.file.text]
-
-    def add(self, outcome: Result | Problem) -> None:
-        if isinstance(outcome, Problem):
-            self.problems.append(outcome)
-            tell(str(outcome))
-            if self.verbose and outcome.trace:
-                tell(outcome.trace)
-            return
-        self.results.append(outcome)
-        if self.verbose:
-            tell(f"{outcome.file.name}: {lines.count(len(outcome.analysis.findings), 'mistake')}")
-
-    def findings(self) -> list[Finding]:
-        return [finding for result in self.results for finding in result.analysis.findings]
-
-    @property
-    def fixed(self) -> int:
-        """How many mistakes were repaired on disk."""
-        return sum(finding.fixed for result in self.written for finding in result.analysis.findings)
-
-    def left(self, select: Sequence[str] | None) -> list[Finding]:
-        """Return what is left to find in the files as they are now: positions move when lines above them change."""
-        found: list[Finding] = []
-        for result in self.results:
-            unfixed = [finding for finding in result.analysis.findings if not finding.fixed]
-            if result not in self.written:
-                found += result.analysis.findings
-            elif unfixed:
-                found += engine.analyse(result.analysis.patched, result.file.name, select=select).findings
-        return found
-
-    def patch(self) -> bytes:
-        """Return one patch for all files that can take theirs."""
-        from autofix.patch import Change, patch
-
-        changes = []
-        for result in self.changed:
-            try:
-                after = files.check_result(result.file, result.analysis.patched)
-            except files.FileError as error:
-                self.add(Problem.of(error))
-            else:
-                changes.append(Change(result.file.name, result.file.data, after))
-        return patch(changes)
-
-    def write(self) -> None:
-        for result in self.changed:
-            try:
-                files.write(result.path, result.file, result.analysis.patched)
-            except files.FileError as error:
-                self.add(Problem.of(error))
-            else:
-                self.written.append(result)
-
-    def write_standard_output(self) -> None:
-        """Write the patched text; the text as it came where there is none, for an editor takes this for its buffer."""
-        sys.stdout.flush()
-        for result in self.results:
-            try:
-                data = files.check_result(result.file, result.analysis.patched)
-            except files.FileError as error:
-                self.add(Problem.of(error))
-                data = result.file.data
-            else:
-                self.written.append(result)
-            sys.stdout.buffer.write(data)
-
-    def document(self) -> machine.Json:
-        patch = patch_text(self.changed)
-        written = [result.file.name for result in self.written]
-        return machine.check_document(self.findings(), self.problems, patch, files=len(self.results), written=written)
-
-    def exit(self, code: Exit) -> Exit:
-        """Return *code*, unless a problem asks for more."""
-        if any(problem.trace for problem in self.problems):
-            return Exit.FAILED
-        return Exit.LEFT if self.problems else code
-
-
 def examine_standard_input(name: str | None, select: Sequence[str] | None, *, fix: bool) -> Result | Problem:
     name = files.STDIN_NAME if name is None else files.display_name(Path(name))
     data = sys.stdin.buffer.read()
@@ -174,7 +92,7 @@ def examine_standard_input(name: str | None, select: Sequence[str] | None, *, fi
     except files.FileError as error:
         outcome: Result | Problem = Problem.of(error)
     else:
-        outcome = checker.check_file(Path(name), file, select=select)
+        outcome = checker.check_file(Path(name), file, select=select, alone=fix)
     if fix and isinstance(outcome, Problem):
         sys.stdout.buffer.write(data)
     return outcome
@@ -186,21 +104,6 @@ def print_finding(printer: Printer, finding: Finding, *, quiet: bool, verbose: b
         printer.line(*line)
     if verbose and finding.remedy:
         printer.line((lines.location(finding.cause), "dim"), ": ", ("help", "cyan"), f": {finding.remedy}")
-
-
-def patch_text(results: Iterable[Result]) -> str:
-    """Return the patch of *results* as text, each file's part in its encoding; one that cannot have it is left out."""
-    from autofix.patch import Change, patch
-
-    parts = []
-    for result in results:
-        try:
-            after = files.check_result(result.file, result.analysis.patched)
-        except files.FileError:
-            continue
-        part = patch([Change(result.file.name, result.file.data, after)])
-        parts.append(part.decode(result.file.encoding, "replace"))
-    return "".join(parts)
 
 
 # run and prove -------------------------------------------------------------------------------------------------------
@@ -240,21 +143,19 @@ def run(
     except (files.FileError, engine.SourceError) as error:
         tell(str(Problem.of(error)))
         return Exit.LEFT
-    result = Result(script, file, outcome.analysis)
-    report = Report(verbose=verbose)
-    report.results = [result]
+    report = Outcomes(verbose=verbose, tell=tell)
+    report.add(Result(outcome.project, outcome.analysis))
     proved = outcome.certificate is not None and outcome.certificate.proved
     if fix and proved:
         report.write()
     if as_json:
-        written = [result.file.name for result in report.written]
-        print(machine.render(machine.repair_document(outcome, patch_text(report.changed), written)))
+        print(machine.render(machine.repair_document(outcome, report.patch_text(), report.written)))
     elif diff:
-        print_proved_patch(result, outcome)
+        print_proved_patch(report, outcome)
     else:
-        print_repair(Printer(sys.stdout), outcome, patch_text(report.changed), quiet=quiet, verbose=verbose)
+        print_repair(Printer(sys.stdout), outcome, report.patch_text(), quiet=quiet, verbose=verbose)
         if report.written:
-            print(f"Wrote {file.name}.")
+            print(f"Wrote {', '.join(report.written)}.")
         elif proved and not fix and not quiet:
             print("Nothing was written; --fix writes the patch.")
     return report.exit(Exit.CLEAN if proved or nothing_to_repair(outcome) else Exit.LEFT)
@@ -262,34 +163,32 @@ def run(
 
 def nothing_to_repair(outcome: Repair) -> bool:
     """Whether the script runs as it is, and there is nothing to prove."""
-    analysis = outcome.analysis
-    return outcome.certificate is None and not outcome.fails and analysis.patched == analysis.source
+    return outcome.certificate is None and not outcome.fails and not outcome.analysis.changes
 
 
-def print_proved_patch(result: Result, outcome: Repair) -> None:
+def print_proved_patch(report: Outcomes, outcome: Repair) -> None:
     """Print the patch as bytes, for a program to take; without a proof, the reason on standard error instead."""
-    from autofix.patch import Change, patch
     from autofix.report import story
 
     if outcome.certificate is None or not outcome.certificate.proved:
         closing = "".join(piece if isinstance(piece, str) else piece[0] for piece in story.closing(outcome.certificate))
         tell(" ".join(filter(None, [closing, outcome.note])))
         return
-    after = files.check_result(result.file, result.analysis.patched)
     sys.stdout.flush()
-    sys.stdout.buffer.write(patch([Change(result.file.name, result.file.data, after)]))
+    sys.stdout.buffer.write(report.patch())
 
 
 def print_repair(printer: Printer, outcome: Repair, patch: str, *, quiet: bool, verbose: bool) -> None:
     """Print cause, patch and proof."""
-    from autofix.report import story
+    from autofix.report import story, view
 
-    analysis, certificate = outcome.analysis, outcome.certificate
+    certificate = outcome.certificate
+    told = view.view_of_repair(outcome, patch)
     if not quiet:
-        for line in story.tell(analysis.findings, analysis.source, everything=verbose):
+        for line in story.tell(told, everything=verbose):
             printer.line(*line)
     if patch:
-        for remedy in dict.fromkeys(finding.remedy for finding in analysis.findings if finding.fixed):
+        for remedy in told.remedies:
             printer.line(("remedy", "green"), f": {remedy}")
         printer.patch(patch)
         printer.line()
@@ -384,12 +283,13 @@ def review(paths: Sequence[Path], *, select: Sequence[str], quiet: bool, verbose
     """Let a person choose among the hunks of every patch."""
     from autofix.review import Reviewer
 
-    report = Report(verbose=verbose)
+    codes = selected(select)
+    report = Outcomes(select=codes, verbose=verbose, tell=tell)
     found = files.discover(paths)
-    for outcome in watched(checker.check(found, select=selected(select)), len(found)):
+    for outcome in watched(checker.check(found, select=codes), len(found)):
         report.add(outcome)
     reviewer = Reviewer(Printer(sys.stdout), quiet=quiet)
-    for problem in reviewer.review(report.changed):
+    for problem in reviewer.review(report.edits, report.findings):
         report.add(problem)
     return report.exit(Exit.CLEAN)
 

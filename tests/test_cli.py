@@ -423,11 +423,14 @@ def test_run_shows_cause_patch_and_proof_and_writes_nothing(shell: Shell, repair
     assert shell.out == (
         """\
 a.py:3:5: AF101 `store` carries a graph that an earlier backward has freed into a later one
+  1 | store = []
+  2 | for h in x:
 > 3 |     store.append(h)
     |     ^^^^^^^^^^^^^^^ kept here
-    |                  - its graph is made here, and used here
   4 | end = 1
-    | --- this backward frees the graph, and this backward reaches it again
+
+  made, used     a.py:3:18  h
+  freed, failed  a.py:4:1   end
 
 remedy: Detach what is stored.
 """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autofix.engine import Finding
-from autofix.report.lines import count, finding_lines, location, other_places
+from autofix.report.lines import count, location
 from autofix.report.terminal import Piece
+from autofix.report.view import Place, Story, View, quoted, source_lines
 from codemods.facts import Span
 
 if TYPE_CHECKING:
@@ -19,76 +19,164 @@ if TYPE_CHECKING:
 Line = tuple[Piece, ...]
 
 WIDTH = 120
+"""Columns that lines are cut to at most, and where no terminal says how many it has."""
 TOLD = 1
-"""So many findings are shown with their source, the rest as the line of their cause: all must fit on one screen."""
+"""So many mistakes are told with their source, the rest as the line of their cause: all must fit on one screen."""
+CONTEXT = 2
+"""Lines of source above and below the cause."""
+UNDERLINED = 4
+"""Lines of a longer cause that are shown."""
+TAB = 4
+WORDS = {"walked": "freed via", "retained": "graph kept", "constructed": "built by", "call": "called"}
+"""Roles whose name alone says too little."""
 VERDICTS = {"passed": "green", "failed": "bold red", "not proved": "yellow"}
 
 
-def tell(findings: Sequence[Finding], source: str, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the story of each finding in *source*."""
-    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    told = len(findings) if everything else TOLD
-    for finding in findings[:told]:
-        yield from excerpt(finding, lines)
+def tell(view: View, *, everything: bool = False) -> Iterator[Line]:
+    """Yield every story of *view*: where it is, the cause in its source, and the other places in their order."""
+    told = len(view.stories) if everything else TOLD
+    for story in view.stories[:told]:
+        yield from headline(story)
+        yield from excerpt(story, view.sources)
+        yield from places(story, view.sources, everything=everything)
         yield ("",)
-    for finding in findings[told:]:
-        yield next(finding_lines(finding))
-    if findings[told:]:
+    for story in view.stories[told:]:
+        yield from headline(story)
+    if view.stories[told:]:
         yield ("",)
 
 
-def excerpt(finding: Finding, lines: Sequence[str]) -> Iterator[Line]:
-    """Yield the report's line and the lines of source that matter, the cause marked and every role underlined."""
-    yield ((location(finding.cause), "bold"), ": ", (finding.code, "bold red"), f" {finding.message}")
-    here: list[tuple[Span, str]] = [(finding.cause, cause_phrase(finding))]
-    for span, phrase in other_places(finding):
-        if span.path == finding.cause.path:
-            here.append((span, phrase))
-        else:
-            yield ((location(span), "dim"), ": ", ("note", "cyan"), f": {phrase}")
-    gutter = len(str(max(span.line for span, _ in here)))
-    last = None
-    for span, phrase in sorted(here, key=lambda item: item[0]):
-        is_cause = span == finding.cause
-        style = "bold red" if is_cause else "cyan"
-        source = lines[span.line - 1] if span.line <= len(lines) else ""
-        if span.line != last:
-            margin = f"{'>' if is_cause else ' '} {span.line:>{gutter}} | "
-            yield ((margin, style if is_cause else "dim"), source[:WIDTH])
-        yield ((" " * (gutter + 3) + "| ", "dim"), underline(span, source, "^" if is_cause else "-", phrase, style))
-        last = span.line
+def headline(story: Story) -> Iterator[Line]:
+    where = f"{location(story.cause.span)}: " if story.cause else ""
+    yield ((where.removesuffix(": "), "bold"), ": " * bool(where), (story.code, "bold red"), f" {story.message}")
 
 
-def cause_phrase(finding: Finding) -> str:
-    phrases = [role.phrase for role in finding.roles() if role.span == finding.cause]
-    return ", and ".join(dict.fromkeys(phrases)) or "here"
+def excerpt(story: Story, sources: Mapping[str, str]) -> Iterator[Line]:
+    """Yield the lines around the cause, with the cause underlined."""
+    if story.cause is None or story.cause.span.path not in sources:
+        return
+    span = story.cause.span
+    lines = source_lines(sources[span.path])
+    last = min(span.end_line, span.line + UNDERLINED - 1, len(lines))
+    numbers = range(max(1, span.line - CONTEXT), min(last + CONTEXT, len(lines)) + 1)
+    gutter = len(str(numbers.stop - 1))
+    for number in trimmed(numbers, lines, keep=range(span.line, last + 1)):
+        inside = span.line <= number <= last
+        style = "bold red" if inside else "dim"
+        text = cut(shown(lines[number - 1]), screen() - gutter - 5)
+        yield ((f"{'>' if inside else ' '} {number:>{gutter}} | ", style), text)
+        if inside:
+            marked = underline(lines[number - 1], *ends(span, number, lines[number - 1]))
+            phrase = f" {cause_phrase(story)}" if number == last else ""
+            yield ((" " * (gutter + 3) + "| ", "dim"), (cut(marked + phrase, screen() - gutter - 5), "bold red"))
 
 
-def underline(span: Span, source: str, stroke: str, phrase: str, style: str) -> Piece:
-    """Return the strokes below *span*'s first line, and its phrase after them."""
-    end = span.end_column if span.end_line == span.line else len(source)
-    lead = "".join("\t" if char == "\t" else " " * columns(char) for char in source[: span.column])
-    strokes = stroke * max(1, sum(columns(char) for char in source[span.column : end].rstrip()))
-    return (f"{lead}{strokes} {phrase}", style)
+def trimmed(numbers: range, lines: Sequence[str], keep: range) -> Iterator[int]:
+    """*numbers* without the blank lines at either end."""
+    full = [number for number in numbers if number in keep or lines[number - 1].strip()]
+    yield from (number for number in numbers if full[0] <= number <= full[-1])
 
 
-def columns(char: str) -> int:
-    """Return how many columns of a terminal *char* takes."""
-    if unicodedata.combining(char):
+def ends(span: Span, number: int, line: str) -> tuple[int, int]:
+    """The part of *span* that lies in this *line*, from its first character that is not blank."""
+    start = span.column if number == span.line else len(line) - len(line.lstrip())
+    return start, span.end_column if number == span.end_line else len(line.rstrip())
+
+
+def cause_phrase(story: Story) -> str:
+    assert story.cause is not None
+    phrases = [place.phrase for place in story.places if place.span == story.cause.span]
+    return ", and ".join(dict.fromkeys(phrases))
+
+
+def places(story: Story, sources: Mapping[str, str], *, everything: bool = False) -> Iterator[Line]:
+    """Yield a line for each other place: what happened, where, and the source there; and what held the value."""
+    cause = story.cause.span if story.cause else None
+    told: dict[Span, list[Place]] = {}
+    for place in story.places:
+        if place.span != cause:
+            told.setdefault(place.span, []).append(place)
+    words = {span: ", ".join(WORDS.get(place.role, place.role) for place in here) for span, here in told.items()}
+    width = max(map(len, words.values()), default=0)
+    reach = max((len(location(span)) for span in told), default=0)
+    if told:
+        yield ("",)
+    for span, here in told.items():
+        where = location(span)
+        room = screen() - width - reach - 6
+        text = cut(shown(quoted(span, sources)), max(room, 20))
+        yield ((f"  {words[span]:<{width}}  ", "cyan"), (f"{where:<{reach}}", "dim"), f"  {text}".rstrip())
+        yield from callers(here[0], indent=width + 4, everything=everything)
+    if story.holders:
+        yield ((f"  {'held by':<{width}}  ", "cyan"), ", ".join(story.holders))
+
+
+def callers(place: Place, *, indent: int, everything: bool) -> Iterator[Line]:
+    """Yield the calls that led to *place*: all of them, or the nearest where it is in another file."""
+    nearest = [caller for caller in place.callers[-1:] if caller[1].path != place.span.path]
+    for function, span in reversed(place.callers) if everything else nearest:
+        yield ((" " * indent + f"called from {location(span)} in {function}", "dim"),)
+
+
+def shown(source: str) -> str:
+    """A line of *source* as it can stand in any terminal: tabs as blanks, control characters as their pictures."""
+    text = source.expandtabs(TAB)
+    return "".join(
+        chr(0x2400 + ord(char)) if ord(char) < 0x20 else "\N{SYMBOL FOR DELETE}" if char == "\x7f" else char
+        for char in text
+    )
+
+
+def underline(line: str, start: int, end: int) -> str:
+    """The strokes below the characters of *line* from *start* to *end*, with what leads to them."""
+    lead = columns(shown(line[:start]))
+    return " " * lead + "^" * max(1, columns(shown(line[:end])) - lead)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal *text* takes."""
+    return sum(width_of(char) for char in text)
+
+
+def width_of(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
+def cut(text: str, width: int) -> str:
+    """*text*, or as much of it as fits *width* columns."""
+    if columns(text) <= width:
+        return text
+    kept = ""
+    for char in text:
+        if columns(kept + char) > width - 3:
+            break
+        kept += char
+    return kept + "..."
+
+
+def screen() -> int:
+    """The columns that a line may take."""
+    return min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
+
+
 def proof_table(certificate: Certificate, *, whole: bool = False) -> Iterator[Line]:
-    """Yield the proof, one point a line: details are cut to the screen's width, unless they are wanted *whole*."""
-    screen = min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
+    """Yield the proof, one point a line.
+
+    Details are cut to the screen's width, unless they are wanted *whole* or say why a point failed.
+    """
     width = max((len(point.name) for point in certificate.points), default=0)
-    verdict_width = max(len(verdict) for verdict in VERDICTS)
+    verdict_width = max((len(point.verdict) for point in certificate.points), default=0)
     for point in certificate.points:
         verdict = str(point.verdict)
         name = f"  {point.number} {point.name:<{width}}  "
-        detail = point.detail if whole else shortened(point.detail, screen - len(name) - verdict_width - 2)
+        room = max(screen() - len(name) - verdict_width - 2, 20)
+        first, *more = wrapped(point.detail, room) if verdict == "failed" and not whole else [point.detail]
+        detail = first if whole or more else shortened(first, room)
         yield (name, (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")), f"  {detail}".rstrip())
+        for line in more:
+            yield (" " * (len(name) + verdict_width + 2), line)
 
 
 def remarks(certificate: Certificate) -> Iterator[Line]:
@@ -99,7 +187,11 @@ def remarks(certificate: Certificate) -> Iterator[Line]:
 
 def shortened(text: str, width: int) -> str:
     """Return *text*, or as many of its words as fit *width* columns."""
-    return textwrap.shorten(text, max(width, 20), placeholder=" ...")
+    return textwrap.shorten(text, width, placeholder=" ...")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width) or [""]
 
 
 def runs(certificate: Certificate) -> Iterator[Line]:
