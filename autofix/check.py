@@ -6,26 +6,51 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 from autofix import engine, files
+from autofix.project import Project, gather
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """One file, and what the static witness has to say of it."""
+class Edit(NamedTuple):
+    """A file, and the text that is to take its place."""
 
     path: Path
     file: files.SourceFile
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """One file with those that it imports, and what the static witness has to say of them."""
+
+    project: Project
     analysis: engine.Analysis
+
+    @property
+    def file(self) -> files.SourceFile:
+        return self.project.file
+
+    @property
+    def edits(self) -> list[Edit]:
+        """Every file that the patch changes."""
+        changed = self.analysis.program.changed(self.analysis.repaired)
+        return [Edit(*self.project.find(before.path), after.text) for before, after in changed]
+
+    def over(self, texts: Mapping[str, str], *, select: Collection[str] | None = None) -> Result:
+        """The result for the same files where some have other *texts* by now (name to text)."""
+        own = texts.get(self.file.name, self.file.text)
+        others = {name: texts.get(name, text) for name, text in self.project.others.items()}
+        return replace(self, analysis=engine.analyse(own, self.file.name, others=others, select=select))
 
 
 @dataclass(frozen=True)
@@ -72,13 +97,22 @@ def check_path(path: Path, *, select: Collection[str] | None, from_root: bool) -
         file = files.read(path, files.display_name(path, from_root=from_root))
     except files.FileError as error:
         return Problem.of(error)
-    return check_file(path, file, select=select)
+    return check_file(path, file, select=select, from_root=from_root)
 
 
-def check_file(path: Path, file: files.SourceFile, *, select: Collection[str] | None = None) -> Result | Problem:
-    """Analyse one file that was read already."""
+def check_file(
+    path: Path,
+    file: files.SourceFile,
+    *,
+    select: Collection[str] | None = None,
+    from_root: bool = False,
+    alone: bool = False,
+) -> Result | Problem:
+    """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
     try:
-        return Result(path, file, engine.analyse(file.text, file.name, select=select))
+        engine.parse(file.text, file.name)
+        project = Project(path, file) if alone else gather(path, file, from_root=from_root)
+        return Result(project, engine.analyse(file.text, file.name, others=project.others, select=select))
     except engine.SourceError as error:
         return Problem.of(error)
     except Exception as error:  # a bug in autofix: report it with this file's name, and go on with the other files

@@ -15,6 +15,7 @@ from autofix import engine, files
 from autofix.check import Problem, Result
 from autofix.engine import Finding
 from autofix.exits import Exit
+from autofix.outcomes import Outcomes, in_order
 from autofix.report import lines, machine
 from autofix.report.terminal import Printer, wants_colour
 
@@ -137,7 +138,6 @@ def run(
     from autofix.repair import repair
 
     try:
-        file = files.read(script)
         with busy(f"running {script} as it is and as it is patched"):
             outcome = repair(script, tuple(args), limits(bounds))
     except (files.FileError, engine.SourceError) as error:

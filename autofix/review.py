@@ -18,7 +18,7 @@ from enum import Enum
 from unidiff.patch import Hunk
 
 from autofix import files
-from autofix.check import Problem, Result
+from autofix.check import Edit, Problem
 from autofix.engine import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
 from autofix.report.lines import count, location
@@ -64,25 +64,25 @@ class Reviewer:
         self.quiet = quiet
         self.stopped = False
 
-    def review(self, results: Iterable[Result]) -> Iterator[Problem]:
-        """Review the patch of each of *results* and write what was accepted.  Yields what could not be written."""
-        for result in results:
+    def review(self, edits: Iterable[Edit], findings: Sequence[Finding]) -> Iterator[Problem]:
+        """Review each of *edits* and write what was accepted.  Yields what could not be written."""
+        for edit in edits:
             if self.stopped:
                 return
             try:
-                self.review_file(result)
+                self.review_file(edit, [one for one in findings if one.fixed and one.cause.path == edit.file.name])
             except files.FileError as error:
                 yield Problem.of(error)
 
-    def review_file(self, result: Result) -> None:
-        file = result.file
-        change = Change(file.name, file.data, files.check_result(file, result.analysis.patched))
-        units = divide(change, [finding for finding in result.analysis.findings if finding.fixed])
+    def review_file(self, edit: Edit, findings: Sequence[Finding]) -> None:
+        file = edit.file
+        change = Change(file.name, file.data, files.check_result(file, edit.text))
+        units = divide(change, findings)
         accepted = self.ask_all(file, change, units)
         if not accepted:
             return
         data = patched(change, accepted)
-        files.write(result.path, file, data.removeprefix(BOM_UTF8).decode(file.encoding))
+        files.write(edit.path, file, data.removeprefix(BOM_UTF8).decode(file.encoding))
         applied, total = (sum(unit.size for unit in some) for some in (accepted, units))
         self.printer.line(f"{file.name}: applied {applied} of {count(total, 'hunk')}.")
         for finding in half_done(units, accepted):

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from autofix import __version__, engine, exits
+from autofix import __version__, engine, exits, files
 from autofix.cli import main
 from autofix.engine import Analysis
+from autofix.project import Project
 from autofix.prove import Certificate, Limits, Outcome, Point, RunRecord, Script, Verdict
 from autofix.record import RunError
 from codemods.base import Codemod
@@ -387,6 +388,7 @@ FAILED = certificate(Verdict.PASSED, Verdict.FAILED, Verdict.NOT_PROVED)
 
 @dataclass
 class FakeRepair:
+    project: Project
     analysis: Analysis
     certificate: Certificate | None = None
     refused: tuple[str, ...] = ()
@@ -405,9 +407,10 @@ class Repairs:
     calls: list[tuple[Path, tuple[str, ...], Limits]] = field(default_factory=list)
 
     def repair(self, script: Path, args: tuple[str, ...], limits: Limits) -> FakeRepair:
+        project = Project(script, files.read(script))
         self.calls.append((script, args, limits))
-        analysis = fake_engine.analyse(script.read_text(), str(script))
-        return FakeRepair(analysis, self.certificate, self.refused, self.note, self.fails)
+        analysis = fake_engine.analyse(project.file.text, project.file.name)
+        return FakeRepair(project, analysis, self.certificate, self.refused, self.note, self.fails)
 
 
 @pytest.fixture

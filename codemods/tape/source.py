@@ -124,6 +124,8 @@ def places_of(name: str, level: int, importer: str) -> Iterator[str]:
     below = name.replace(".", "/")
     if level:
         for _ in range(level - 1):
+            if not folder:  # above the folder that paths are relative to
+                return
             folder = posixpath.dirname(folder)
         yield posixpath.join(folder, below).rstrip("/")
         return

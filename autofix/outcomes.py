@@ -1,0 +1,135 @@
+"""The outcomes of one call, put together: findings once each, one patch for all files, and the writing of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from autofix import files
+from autofix.check import Edit, Problem, Result
+from autofix.engine import Finding
+from autofix.exits import Exit
+
+
+class Outcomes:
+    """What succeeded, and what is reported as it comes.
+
+    A file that several scripts import is repaired once: who comes later sees it as the earlier ones leave it.
+    """
+
+    def __init__(
+        self, *, select: Sequence[str] | None = None, verbose: bool = False, tell: Callable[[str], None]
+    ) -> None:
+        self.select = select
+        self.verbose = verbose
+        self.tell = tell
+        self.results: list[Result] = []
+        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
+        self.written: list[str] = []
+        """Names of the files that were replaced."""
+        self._edits: dict[str, Edit] = {}
+        self._told: set[object] = set()
+
+    @property
+    def edits(self) -> list[Edit]:
+        """Every file that is to change, with its text after all repairs."""
+        return [self._edits[name] for name in sorted(self._edits)]
+
+    def add(self, outcome: Result | Problem) -> None:
+        if isinstance(outcome, Problem):
+            self.problems.append(outcome)
+            self.tell(str(outcome))
+            if self.verbose and outcome.trace:
+                self.tell(outcome.trace)
+            return
+        result = self._after_others(outcome)
+        self.results.append(result)
+        self._edits.update((edit.file.name, edit) for edit in result.edits)
+        for finding in result.analysis.findings:
+            key = (finding.code, finding.cause)
+            if key not in self._told:
+                self._told.add(key)
+                self.findings.append(finding)
+
+    def _after_others(self, result: Result) -> Result:
+        texts = self._texts(result)
+        return result.over(texts, select=self.select) if texts and result.analysis.findings else result
+
+    def _texts(self, result: Result) -> dict[str, str]:
+        """What has become of the files of a result."""
+        names = [result.file.name, *result.project.companions]
+        return {name: self._edits[name].text for name in names if name in self._edits}
+
+    @property
+    def fixed(self) -> int:
+        """How many mistakes were repaired on disk."""
+        return sum(finding.fixed and finding.cause.path in self.written for finding in self.findings)
+
+    def left(self) -> list[Finding]:
+        """Return what is left to find in the files as they are now: positions move when lines above them change."""
+        after = Outcomes(select=self.select, tell=self.tell)
+        for result in self.results:
+            open_ones = [one for one in result.analysis.findings if not (one.fixed and one.cause.path in self.written)]
+            if open_ones:
+                texts = {name: text for name, text in self._texts(result).items() if name in self.written}
+                after.add(result.over(texts, select=self.select) if texts else result)
+        return after.findings
+
+    def patch(self) -> bytes:
+        """Return one patch for all files that can take theirs."""
+        return b"".join(part for _, part in self._parts())
+
+    def patch_text(self) -> str:
+        """The patch as text, each file's part in its encoding."""
+        return "".join(part.decode(edit.file.encoding, "replace") for edit, part in self._parts())
+
+    def _parts(self) -> Iterator[tuple[Edit, bytes]]:
+        from autofix.patch import Change, patch  # only where there is a patch to show
+
+        for edit in self.edits:
+            try:
+                after = files.check_result(edit.file, edit.text)
+            except files.FileError as error:
+                self._refuse(error)
+            else:
+                yield edit, patch([Change(edit.file.name, edit.file.data, after)])
+
+    def _refuse(self, error: files.FileError) -> None:
+        """Report, once, a file that cannot have its patch."""
+        problem = Problem.of(error)
+        if problem not in self.problems:
+            self.add(problem)
+
+    def write(self) -> None:
+        for edit in self.edits:
+            try:
+                files.write(edit.path, edit.file, edit.text)
+            except files.FileError as error:
+                self._refuse(error)
+            else:
+                self.written.append(edit.file.name)
+
+    def write_standard_output(self) -> None:
+        """Write the patched text; the text as it came where there is none, for an editor takes this for its buffer."""
+        sys.stdout.flush()
+        for result in self.results:
+            try:
+                data = files.check_result(result.file, result.analysis.patched)
+            except files.FileError as error:
+                self._refuse(error)
+                data = result.file.data
+            else:
+                self.written.append(result.file.name)
+            sys.stdout.buffer.write(data)
+
+    def exit(self, code: Exit) -> Exit:
+        """Return *code*, unless a problem asks for more."""
+        if any(problem.trace for problem in self.problems):
+            return Exit.FAILED
+        return Exit.LEFT if self.problems else code
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings as they are shown: file by file, from the top down."""
+    return sorted(findings, key=lambda finding: (finding.cause, finding.code))
