@@ -64,14 +64,14 @@ def gather(path: Path, file: SourceFile, *, from_root: bool = False, within: Pat
             size += len(companion.text)
             found[companion.name] = (place, companion)
             pending.append((place, companion.text))
-    if not may_go_wrong(file.text) and not any(may_go_wrong(other.text) for _, other in found.values()):
+    if not may_go_wrong([file.text, *(other.text for _, other in found.values())]):
         return Project(path, file)
     return Project(path, file, found)
 
 
 def _matters(text: str) -> bool:
     """Whether there is reason to follow the imports of a file: it has a pass in it, or code that may lead to one."""
-    if may_go_wrong(text):
+    if may_go_wrong([text]):
         return True
     try:
         tree = sources.parse(text).tree

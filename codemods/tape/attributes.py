@@ -12,6 +12,7 @@ from codemods.tape.values import (
     Cell,
     Class,
     Function,
+    Hook,
     Instance,
     Mapping,
     Method,
@@ -60,7 +61,35 @@ def lineage(cls: Class) -> list[Value]:
 
 def is_module(instance: Instance) -> bool:
     """Whether it is a torch module (or a trainer's, which is one too)."""
-    return any(isinstance(base, Name) and base.path.endswith("Module") for base in lineage(instance.cls))
+    return any(
+        isinstance(base, Name) and (base.path.endswith("Module") or base.path.startswith("torch.nn."))
+        for base in lineage(instance.cls)
+    )
+
+
+def torch_base(instance: Instance) -> str:
+    """The class of ``torch.nn`` that an object's class is derived from; empty for plain ``Module`` and others."""
+    for base in lineage(instance.cls):
+        if isinstance(base, Name) and base.path.startswith("torch.nn."):
+            kind = base.path.rpartition(".")[2]
+            return "" if kind == "Module" else kind
+    return ""
+
+
+_BASE = "~base"
+
+
+def base_module(instance: Instance) -> TorchModule | None:
+    """What an object of a class derived from one of torch's modules (``nn.Sequential``, ``nn.GRU``) is as such."""
+    slot = instance.names.get(_BASE)
+    return slot.value if slot is not None else None
+
+
+def set_base_module(instance: Instance, module: TorchModule) -> None:
+    """What ``super().__init__(...)`` makes of *instance*; parts of it are its attributes too."""
+    instance.names[_BASE] = Slot(module)
+    for name, slot in module.children.items():
+        instance.names.setdefault(str(name), slot)
 
 
 def find(instance: Instance, name: str, after: Class | None = None) -> Value | None:
@@ -106,7 +135,7 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             return _of_class(machine, value, name)
         case TorchModule():
             return _of_module(machine, value, name, node)
-        case Sequence() | Mapping() | str() | bytes() | Optimizer():
+        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook():
             if isinstance(value, Sequence) and name in value.fields:
                 return item(machine, value, value.fields.index(name), node)
             if isinstance(value, Mapping) and name in value.items:
@@ -170,6 +199,9 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
         return value.cls
     if name == "__dict__":
         return Mapping(value.names)  # type: ignore[arg-type]  # the very names, so that an update is one of them
+    base = base_module(value)
+    if base is not None and _is_parameter(name):
+        return _of_module(machine, base, name, node)
     if is_module(value) and name == "training":
         return machine.unknown(("training", id(value)))
     return Method(value, name, node)
@@ -200,11 +232,16 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
     return machine.read(slot) if slot is not None else Method(value, name, node)
 
 
+def _is_parameter(name: str) -> bool:
+    """Whether torch's own modules call a parameter by this name."""
+    return name in ("weight", "bias") or name.startswith(("weight_", "bias_"))
+
+
 def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) -> Value:
     slot = value.children.get(name)
     if slot is not None:
         return machine.read(slot)
-    if value.leaf is not None and (name in ("weight", "bias") or name.startswith(("weight_", "bias_"))):
+    if value.leaf is not None and _is_parameter(name):
         cell = Cell(node=value.leaf.node, storage=value.leaf.storage, leaf=value.leaf)
         tensor = Tensor(cell)
         value.children[name] = Slot(tensor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, python_calls, tensor_calls, torch_calls
@@ -12,6 +11,7 @@ from codemods.tape.values import (
     Class,
     Function,
     GradMode,
+    Hook,
     Instance,
     Mapping,
     Method,
@@ -45,10 +45,8 @@ def call(machine: Machine, function: Value, args: list[Value], keywords: dict[st
             return call_function(machine, function.function, [function.receiver, *args], keywords, node)
         case Class():
             return instantiate(machine, function, args, keywords, node)
-        case Instance():
-            return call_instance(machine, function, args, keywords, node)
-        case TorchModule():
-            return torch_calls.call_module(machine, function, args, keywords, node)
+        case Instance() | TorchModule():
+            return call_hooked(machine, function, args, keywords, node)
         case Name():
             return torch_calls.call_name(machine, function.path, args, keywords, node)
         case Method():
@@ -160,6 +158,7 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     if isinstance(init, Function):
         call_function(machine, init, [instance, *args], keywords, node)
         return instance
+    torch_calls.become_base(machine, instance, args, keywords, node)
     fields = [
         (part.target.id, part.value)
         for ancestor in reversed(attributes.lineage(cls))
@@ -196,6 +195,33 @@ def call_method_of(machine: Machine, instance: Instance, name: str, args: list[V
     return machine.call(attributes.bind(machine, found, instance), args, {}, node)
 
 
+def call_hooked(
+    machine: Machine, module: Instance | TorchModule, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A call of a module, with the hooks that were registered on it."""
+    hooks = [hook for hook in machine.hooks if hook.module is module]
+    for hook in hooks:
+        if hook.before:
+            changed = call(machine, hook.function, [module, _packed(args)], {}, node)
+            if isinstance(changed, Sequence):
+                args = [slot.value for slot in changed.items]
+            elif changed is not None and not isinstance(changed, Unknown):
+                args = [changed]
+    if isinstance(module, Instance):
+        result = call_instance(machine, module, args, keywords, node)
+    else:
+        result = torch_calls.call_module(machine, module, args, keywords, node)
+    for hook in hooks:
+        if not hook.before:
+            changed = call(machine, hook.function, [module, _packed(args), result], {}, node)
+            result = result if changed is None or isinstance(changed, Unknown) else changed
+    return result
+
+
+def _packed(args: list[Value]) -> Sequence:
+    return Sequence("tuple", [Slot(value) for value in args])
+
+
 def call_instance(
     machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
@@ -204,11 +230,9 @@ def call_instance(
         found = attributes.find(instance, name)
         if found is not None:
             return machine.call(attributes.bind(machine, found, instance), args, keywords, node)
-    if any(isinstance(base, Name) and base.path.endswith("nn.Sequential") for base in attributes.lineage(instance.cls)):
-        parts: dict[Hashable, Slot] = {
-            name: slot for name, slot in instance.names.items() if isinstance(slot.value, (Instance, TorchModule))
-        }
-        return torch_calls.call_module(machine, TorchModule("Sequential", children=parts), args, keywords, node)
+    base = attributes.base_module(instance)
+    if base is not None:
+        return torch_calls.call_module(machine, base, args, keywords, node)
     return machine.opaque("call", [instance, *args, *keywords.values()], node)
 
 
@@ -221,6 +245,10 @@ def call_method(
             return tensor_calls.call_tensor_method(machine, receiver, name, args, keywords, node)
         case Sequence() | Mapping() | str() | bytes():
             return python_calls.call_container_method(machine, receiver, name, args, keywords, node)
+        case Hook():
+            if name == "remove":
+                machine.hooks = [hook for hook in machine.hooks if hook is not receiver]
+            return None
         case Optimizer():
             return torch_calls.call_optimizer(machine, receiver, name, args, keywords, node)
         case TorchModule() | Instance():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,9 +16,13 @@ _WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "num
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
 
 
-def may_go_wrong(text: str) -> bool:
-    """Whether a text has what every fact needs: torch, and a pass that can fail or a call that is gone."""
-    return "torch" in text and any(word in text for word in _WORDS)
+def may_go_wrong(texts: Iterable[str]) -> bool:
+    """Whether a program's texts have what every fact needs: torch, and a pass that can fail or a call that is gone."""
+    torch = words = False
+    for text in texts:
+        torch = torch or "torch" in text
+        words = words or any(word in text for word in _WORDS)
+    return torch and words
 
 
 class _Summary(NamedTuple):

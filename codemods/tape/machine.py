@@ -17,6 +17,7 @@ from codemods.tape.values import (
     NAMES_PER_VALUE,
     Cell,
     Function,
+    Hook,
     Instance,
     Mapping,
     Method,
@@ -76,6 +77,8 @@ class Machine:
         self.crashes: set[str] = set()
         """Errors that the program certainly meets: a method of None, an undefined name."""
         self.legacy: dict[tuple[str, int], Site] = {}
+        self.hooks: list[Hook] = []
+        """In the order in which they were registered."""
         self.called: set[ast.AST] = set()
         self.star_imports = False
         self.activity = 0

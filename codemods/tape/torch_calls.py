@@ -15,6 +15,7 @@ from codemods.tape.values import (
     Bound,
     Cell,
     Function,
+    Hook,
     Instance,
     Mapping,
     Method,
@@ -273,6 +274,15 @@ def call_optimizer(
 # Modules
 
 
+def become_base(
+    machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> None:
+    """Run the constructor that an object of the program inherits from one of torch's modules."""
+    kind = attributes.torch_base(instance)
+    if kind:
+        attributes.set_base_module(instance, _module(machine, kind, args, keywords, node))
+
+
 def _module(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """An instance of a class of ``torch.nn``."""
     module = TorchModule(kind, options=dict(keywords), site=machine.site(node))
@@ -426,7 +436,13 @@ def call_module_method(
                     "list", [Slot(Sequence("tuple", [Slot(key), slot])) for key, slot in module.children.items()]
                 )
             return Sequence("list", [slot if name == "values" else Slot(key) for key, slot in module.children.items()])
-        case "flatten_parameters" | "load_state_dict" | "register_forward_hook" | "register_full_backward_hook":
+        case "register_forward_hook" | "register_forward_pre_hook" if args:
+            hook = Hook(module, args[0], before=name == "register_forward_pre_hook")
+            machine.hooks.append(hook)
+            return hook
+        case "register_full_backward_hook" | "register_full_backward_pre_hook":
+            return Hook(module, None, before=False)
+        case "flatten_parameters" | "load_state_dict":
             return None
         case "forward" if isinstance(module, TorchModule):
             return call_module(machine, module, args, keywords, node)
@@ -446,6 +462,9 @@ def call_module_method(
 
 def _set_child(module: TorchModule | Instance, name: str, value: Value) -> None:
     (module.children if isinstance(module, TorchModule) else module.names)[name] = Slot(value)
+    base = attributes.base_module(module) if isinstance(module, Instance) else None
+    if base is not None and isinstance(value, (TorchModule, Instance)):
+        base.children[name] = Slot(value)
 
 
 def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, Value]]:
@@ -484,14 +503,16 @@ def call_super(
     """A method of a base class that is not in the program."""
     if name == "__init__":
         if isinstance(receiver.instance, Instance):
-            for at, part in enumerate(args):
-                if isinstance(part, (TorchModule, Instance)):
-                    receiver.instance.names[str(at)] = Slot(part)
+            become_base(machine, receiver.instance, args, keywords, node)
         return None
     if isinstance(receiver.instance, Instance) and name == "__call__":
         forward = attributes.find(receiver.instance, "forward")
         if forward is not None:
             return machine.call(attributes.bind(machine, forward, receiver.instance), args, keywords, node)
+    if isinstance(receiver.instance, Instance) and name in ("forward", "__call__"):
+        base = attributes.base_module(receiver.instance)
+        if base is not None:
+            return call_module(machine, base, args, keywords, node)
     if isinstance(receiver.instance, Instance):
         return call_module_method(machine, receiver.instance, name, args, keywords, node)
     return machine.opaque(name, [*args, *keywords.values()], node)

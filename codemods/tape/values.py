@@ -208,6 +208,16 @@ class TorchModule:
 
 
 @dataclass(eq=False, slots=True)
+class Hook:
+    """A function that a module calls around its ``forward``, and at the same time the handle that removes it."""
+
+    module: Value
+    function: Value
+    before: bool
+    """Whether it is called before the ``forward``, with its arguments."""
+
+
+@dataclass(eq=False, slots=True)
 class Optimizer:
     leaves: set[Leaf]
 

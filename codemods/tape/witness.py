@@ -114,7 +114,7 @@ def observe(program: Program, only: Path | None = None) -> Observation:
     Raises :class:`SyntaxError` where a file of the program does not parse.
     """
     sources = Sources(program)
-    if not any(may_go_wrong(source.text) for source in sources.all):
+    if not may_go_wrong(source.text for source in sources.all):
         return Observation()
     collects = gc.isenabled()
     gc.disable()  # a path is many small objects that live to its end: to look through them again and again is waste
