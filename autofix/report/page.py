@@ -1,0 +1,103 @@
+"""One page that holds a whole repair, for a browser: opens from disk, asks no network and runs no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from unidiff.patch import PatchSet
+
+from autofix import __version__
+from autofix.report import story
+from autofix.report.chart import charts
+from autofix.report.drawing import drawing, words
+from autofix.report.excerpts import excerpts
+from autofix.report.lines import location
+from autofix.report.view import View, quoted
+
+if TYPE_CHECKING:
+    from unidiff.patch import Line, PatchedFile
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """A line of a diff: its numbers before and after (0 for none), its sign, and its text."""
+
+    before: int
+    after: int
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class DiffFile:
+    path: str
+    hunks: tuple[tuple[str, tuple[DiffLine, ...]], ...]
+    """For each hunk its heading and its lines."""
+
+
+def render(view: View) -> str:
+    """Return the page as HTML.  Whatever comes from scripts is escaped by the template engine."""
+    environment = Environment(
+        loader=PackageLoader("autofix.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"ticked": ticked, "location": location}
+    loader = environment.loader
+    assert loader is not None
+    style = Markup(loader.get_source(environment, "page.css")[0])  # ours, and no place for escapes
+    told = view.stories[0] if view.stories else None
+    drawn = charts(view.certificate) if view.certificate else ()
+    return environment.get_template("page.html").render(
+        view=view,
+        version=__version__,
+        style=style,
+        story=told,
+        more=view.stories[1:],
+        excerpts=excerpts(view, told.places) if told else (),
+        quoted=lambda span: quoted(span, view.sources),
+        words=story.WORDS,
+        verdict=plain(story.closing(view.certificate)),
+        diff=tuple(diff_files(view.patch)),
+        charts=tuple((chart, Markup(chart.svg)) for chart in drawn),
+        curves={name for chart in drawn for name, curve in chart.curves.items() if curve},
+        drawing=drawing(view),
+        described=words,
+    )
+
+
+def ticked(text: str) -> Markup:
+    """*text* with what stands in backticks as code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:  # one without its partner
+        return escape(text)
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(piece) if index % 2 else escape(piece) for index, piece in enumerate(pieces))
+
+
+def plain(line: story.Line) -> str:
+    return "".join(piece if isinstance(piece, str) else piece[0] for piece in line)
+
+
+def diff_files(patch: str) -> Iterator[DiffFile]:
+    """The files of a diff.  Lines end at a line feed and nowhere else, as in :mod:`autofix.patch`."""
+    for file in PatchSet(line + "\n" for line in patch.removesuffix("\n").split("\n")) if patch else ():
+        yield DiffFile(file.path, tuple(hunks_of(file)))
+
+
+def hunks_of(file: PatchedFile) -> Iterator[tuple[str, tuple[DiffLine, ...]]]:
+    for hunk in file:
+        heading = f"line {hunk.source_start}" + (f", in {hunk.section_header}" if hunk.section_header else "")
+        yield heading, tuple(diff_line(line) for line in hunk)
+
+
+def diff_line(line: Line) -> DiffLine:
+    sign = {"+": "+", "-": "\N{MINUS SIGN}", "\\": "\\"}.get(line.line_type, "")
+    text = story.shown(line.value.removesuffix("\n").removesuffix("\r"))
+    return DiffLine(line.source_line_no or 0, line.target_line_no or 0, sign, text)
