@@ -232,6 +232,54 @@ class LeafChanged(Fact):
         return f"`{self.name}` changes a parameter in place while autograd records"
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """One place where a value lost its graph, and how: ``item``, ``tensor``, ``no_grad`` and so on."""
+
+    span: Span
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutGraph(Fact):
+    """A backward is asked of a value whose graph was dropped on the way."""
+
+    code = "AF400"
+    kind = "cut graph"
+    error = "does not require grad"
+    phrases = {
+        "cut": "the graph is dropped here",
+        "guard": "nothing is recorded from here on",
+        "failed": "this backward finds no graph",
+    }
+
+    cut: Span
+    guard: Span | None = None
+    failed: Span
+    drops: tuple[Drop, ...] = ()
+    """All the places, in the order in which the value met them."""
+    several: bool = False
+    """Whether several values that lost their graphs met, so that some of them may be meant to have none."""
+    silent: bool = False
+    """Whether PyTorch raises nothing: the value is a copy that requires grad, and its gradient trains nothing."""
+    lasting: bool = False
+    """Whether a call switched recording off, for all that comes after it."""
+    wanted: tuple[str, ...] = ()
+    """The parameters that an optimizer holds and the dropped graph leads to."""
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.guard or self.cut
+
+    @property
+    def message(self) -> str:
+        what = f"`{self.name}`" if self.name else "the loss"
+        if self.silent:
+            return f"{what} is a copy without the graph of what it was copied from: its backward trains nothing"
+        return f"{what} has no graph any more when it is sent backward"
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphEscapes(Fact):
     """A tensor with a graph goes where none can."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 
-from codemods.facts import Fact
+from codemods.facts import CutGraph, Fact
 from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
@@ -100,21 +100,23 @@ def judge(
         return Verdict(False, reason="; ".join(sorted(after.crashes - before.crashes)))
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
-    lost = _lost(before, after, lines, keeps)
+    lost = _lost(before, after, lines, keeps, fact) or _still_cut(fact, after, lines)
     if lost:
         return Verdict(False, reason=lost)
     revealed = tuple(one for key, one in mapped if left[key] > known[key])
     return Verdict(not revealed, revealed, "another mistake comes to light" if revealed else "")
 
 
-def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps) -> str:
-    if {lines.original(line) for line in after.passes} != before.passes:
+def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps, fact: Fact) -> str:
+    passes = {lines.original(line) for line in after.passes}
+    if before.passes - passes or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
     missing = {name for _, name in before.trained - trained}
     if missing:
         return f"{_names(missing)} would no longer be trained"
-    more = {name for _, name in trained - before.trained}
+    mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
+    more = {name for line, name in trained - before.trained if line not in mended}
     if more:
         return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
@@ -123,6 +125,16 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps)
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     return ""
+
+
+def _still_cut(fact: Fact, after: Observation, lines: LineMap) -> str:
+    """What the pass that found no graph still does not reach."""
+    if not isinstance(fact, CutGraph):
+        return ""
+    if fact.failed.line not in {lines.original(line) for line in after.passes}:
+        return "the backward still finds no graph"
+    missing = set(fact.wanted) - {name for line, name in after.trained if lines.original(line) == fact.failed.line}
+    return f"{_names(missing)} would not be trained" if missing else ""
 
 
 def _seen_through(edges: set[Edge], known: frozenset[Edge]) -> set[Edge]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from codemods.tape import cuts
 from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
@@ -221,7 +222,7 @@ def _of_class(machine: Machine, value: Class, name: str) -> Value:
 
 def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Value:
     if name == "data":
-        return machine.detached(value, own_version=True)
+        return machine.detached(value, node, own_version=True)
     if name == "grad":
         return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
     if name in _NOT_TENSORS:
@@ -298,7 +299,9 @@ def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr
     machine.activity += 1
     if cell.node is None:
         if wanted is True:
-            machine.parameter("tensor", node, cell=cell)
+            made = machine.parameter("tensor", node, cell=cell)
+            if made.cell.leaf is not None and not cell.vague:
+                made.cell.leaf.copied = cuts.dropped(machine, [Tensor(Cell(lost=cell.lost))], node, "flag")
     elif cell.node.leaf is not None:
         cell.node.leaf.frozen = wanted is False
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, python_calls, tensor_calls, torch_calls
+from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
     Class,
@@ -98,7 +99,7 @@ def call_function(
     machine.scope, machine.source = scope, function.source
     machine.frames.append(frame)
     try:
-        with machine.grad_mode(function.grad_mode):
+        with machine.grad_mode(function.grad_mode, Site(function.source, function.node)):
             if isinstance(function.node, ast.Lambda):
                 frame.result = machine.eval(function.node.body)
             else:

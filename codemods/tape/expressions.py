@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, loops
+from codemods.tape import attributes, cuts, loops
 from codemods.tape.values import (
     Function,
     Instance,
@@ -129,7 +129,9 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             elif not isinstance(value, (int, float)):
                 scalar = None
         if name in _WITHOUT_GRADIENT:
-            return machine.data(scalar=scalar)
+            made = machine.data(scalar=scalar)
+            made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
+            return made
         return machine.operation(name, [left, right], node, names=("self", "other"), scalar=scalar)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
         slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]
@@ -144,7 +146,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     found = machine.unknown(_arithmetic_key(machine, name, left, right))
     if low is not None or high is not None:
         found = Unknown(found.key, low, high)
-    return found
+    return cuts.carry(machine, found, [left, right], node)
 
 
 def _arithmetic_key(machine: Machine, name: str, left: Value, right: Value) -> tuple[Any, ...]:
@@ -228,14 +230,14 @@ def _compare(machine: Machine, node: ast.Compare) -> Value:
     result: Value = True
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = machine.eval(comparator)
-        result = _compare_two(machine, op, left, right)
+        result = _compare_two(machine, op, left, right, node)
         if result is False:
             return False
         left = right
     return result
 
 
-def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
+def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
         found = _contains(machine, left, right)
         if isinstance(found, Unknown):
@@ -253,7 +255,9 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value) -> 
         asked = machine.unknown(("is", machine.key(left), machine.key(right)))
         return negated(machine, asked) if isinstance(op, ast.IsNot) else asked
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        return machine.data()
+        made = machine.data()
+        made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
+        return made
     decided = _by_bounds(op, left, right)
     if decided is not None:
         return decided

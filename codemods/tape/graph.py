@@ -43,6 +43,28 @@ def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
     return tuple(gaps)
 
 
+class Cut(NamedTuple):
+    """A place where a value lost its graph."""
+
+    site: Site
+    how: str
+    """``detach``, ``data``, ``item``, ``tensor`` (of a value), ``tensors`` (of several), ``number``, ``numpy``,
+    ``flag``, ``integer``, ``grad``, ``no_grad`` or ``frozen``."""
+    nodes: tuple[Node, ...]
+    """The graph that was lost."""
+    guard: Site | None = None
+    """What turned recording off: a ``with`` statement, a decorated function, a call."""
+
+
+class Lost(NamedTuple):
+    """What a value without a graph knows of the graph that it could have had."""
+
+    cuts: tuple[Cut, ...]
+    """In the order in which the value met them."""
+    several: bool = False
+    """Whether several values that lost their graphs met in it, so that one of them may be meant to have none."""
+
+
 class Kept(NamedTuple):
     """A statement that carried a value on: an assignment, an append, an attribute."""
 
@@ -85,6 +107,8 @@ class Leaf:
     node: Node | None = None
     frozen: bool = False
     """Whether ``requires_grad`` was taken from it."""
+    copied: Lost | None = None
+    """Where it is a copy of what had a graph: ``torch.tensor(loss, requires_grad=True)``."""
 
 
 class Saved(NamedTuple):
@@ -141,11 +165,25 @@ class Pass:
     """All edges, consumer and producer, under the roots."""
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that a pass of an earlier iteration went over."""
+    idle: bool = False
+    """Whether it reaches only leaves that nobody trains."""
 
 
 def repeats(earlier: Pass, later: Pass) -> bool:
     """Whether *later* belongs to another iteration, or another call, of the same training step."""
     return crossing(earlier.loops, later.loops) is not None or earlier.site.node is later.site.node
+
+
+class Rootless(NamedTuple):
+    """A backward that was asked of a value which certainly lost its graph."""
+
+    lost: Lost
+    site: Site
+    loops: Loops
+    name: str
+    """The user's text of the value."""
+    silent: bool = False
+    """Whether PyTorch raises nothing, because the value is a fresh leaf that requires grad."""
 
 
 class Stale(NamedTuple):
@@ -194,6 +232,8 @@ class Tape:
     """Tensors with a graph that were handed to NumPy."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
+    cut: list[Rootless] = field(default_factory=list)
+    """Those of which it is known where the graph was lost."""
 
     def tick(self) -> int:
         self.clock += 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codemods.tape import calls, expressions, statements
+from codemods.tape import calls, cuts, expressions, statements
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle
 from codemods.tape.saves import saves_of
@@ -62,6 +62,8 @@ class Machine:
         self.oracle = oracle
         self.tape = Tape()
         self.grad = True
+        self.guard: Site | None = None
+        """What turned grad mode off, where it is off."""
         self.loops: Loops = ()
         self.cut_short: frozenset[int] = frozenset()
         """Instances of running loops that are past the first iteration and of which not all iterations will be run."""
@@ -257,7 +259,7 @@ class Machine:
         names: tuple[str, ...] = (),
         scalar: bool | None = None,
         view: Tensor | None = None,
-        leaves: Iterable[Leaf] = (),
+        leaves: Collection[Leaf] = (),
         opaque: bool = False,
         extra_saved: Iterable[Saved] = (),
     ) -> Tensor:
@@ -273,6 +275,7 @@ class Machine:
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
         if not operands:
+            cuts.without_graph(self, cell, name, args, leaves, node)
             return Tensor(cell)
         self.activity += 1
         saves, saved = self._saved(name, args, names, cell, opaque)
@@ -336,10 +339,11 @@ class Machine:
             return made
         return self.fresh("call", label)
 
-    def detached(self, tensor: Tensor, *, own_version: bool = False) -> Tensor:
+    def detached(self, tensor: Tensor, node: ast.expr, *, own_version: bool = False) -> Tensor:
         """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
         cell = Cell(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
         cell.leaf = tensor.cell.leaf
+        cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else "detach")
         return Tensor(cell)
 
     def change(self, tensor: Tensor, node: ast.expr | ast.stmt, origin: Site | None = None) -> None:
@@ -468,14 +472,23 @@ class Machine:
             blur()
 
     @contextmanager
-    def grad_mode(self, enabled: bool | None) -> Iterator[None]:
-        before = self.grad
-        if enabled is not None:
-            self.grad = enabled
+    def grad_mode(self, enabled: bool | None, guard: Site) -> Iterator[None]:
+        """In a function or block, *guard*: grad mode as ``no_grad`` and its kin set it; None leaves it as it is."""
+        if enabled is None:
+            yield
+            return
+        before = self.grad, self.guard
+        self.set_grad(enabled, guard)
         try:
             yield
         finally:
-            self.grad = before
+            self.grad, self.guard = before
+
+    def set_grad(self, enabled: bool, guard: Site) -> None:
+        """From here on autograd records, or does not."""
+        if self.grad and not enabled:
+            self.guard = guard
+        self.grad = enabled
 
     def assign(self, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
         statements.assign(self, target, value, expression)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, expressions, loops
+from codemods.tape import attributes, cuts, expressions, loops
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.values import (
     Class,
@@ -105,7 +105,7 @@ def _sum(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         return machine.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
     if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(args[0], Unknown):
         return sum(values)
-    return machine.opaque("sum", args, node)
+    return cuts.carry(machine, machine.opaque("sum", args, node), args, node)
 
 
 def _all_scalar(values: list[Value]) -> bool | None:
@@ -154,13 +154,13 @@ def _number(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[
             return machine.fresh("number")
     if args and isinstance(args[0], Unknown):
         return args[0]
-    return machine.fresh("number")
+    return cuts.carry(machine, machine.fresh("number"), args, node, "number")
 
 
 def _extreme(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[..., Any]) -> Value:
     if len(args) > 1 and all(isinstance(arg, (int, float)) for arg in args):
         return kind(args)
-    return machine.opaque("extreme", args, node)
+    return cuts.carry(machine, machine.opaque("extreme", args, node), args, node)
 
 
 def _getattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
@@ -277,7 +277,9 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "int": lambda machine, args, node: _number(machine, args, node, int),
     "float": lambda machine, args, node: _number(machine, args, node, float),
     "bool": lambda machine, args, node: args[0] if isinstance(args[0], (bool, Unknown)) else machine.truth(args[0]),
-    "round": lambda machine, args, node: args[0] if expressions.is_constant(args[0]) else machine.fresh("round"),
+    "round": lambda machine, args, node: (
+        args[0] if expressions.is_constant(args[0]) else cuts.carry(machine, machine.fresh("round"), args, node)
+    ),
     "max": lambda machine, args, node: _extreme(machine, args, node, max),
     "min": lambda machine, args, node: _extreme(machine, args, node, min),
     "abs": lambda machine, args, node: (

@@ -169,7 +169,7 @@ def _only_leaves(body: list[ast.stmt]) -> bool:
 
 
 def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
-    enabled = machine.grad
+    before = machine.grad, machine.guard
     entered: bool | None = None
     for item in node.items:
         value = machine.eval(item.context_expr)
@@ -181,9 +181,11 @@ def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
                 value = machine.call(attributes.bind(machine, enter, value), [], {}, item.context_expr)
         if item.optional_vars is not None:
             assign(machine, item.optional_vars, value, None)
-    if entered is not None:
-        enabled = entered
-    with machine.grad_mode(enabled):
+    sets = (machine.grad, machine.guard) != before  # `set_grad_enabled` acts when it is called
+    machine.grad, machine.guard = before
+    if entered is None and not sets:
+        return machine.run(node.body)
+    with machine.grad_mode(before[0] if entered is None else entered, machine.site(node)):
         return machine.run(node.body)
 
 
@@ -210,7 +212,9 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
     function.generator = _remembered(machine, node, _yields)
     value: Value = function
     for decorator in reversed(node.decorator_list):
+        before = machine.grad, machine.guard
         value = _decorated(machine, value, machine.eval(decorator), decorator)
+        machine.grad, machine.guard = before
     machine.scope.names[node.name] = Slot(value)
     return ""
 

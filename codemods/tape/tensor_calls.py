@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes
+from codemods.tape import attributes, cuts
 from codemods.tape.graph import Operand, Pass
 from codemods.tape.saves import is_operation
 from codemods.tape.values import GradMode, Sequence, Slot, Tensor, Unknown, Value
@@ -59,6 +59,7 @@ def run_backward(
     if not operands:
         if any(isinstance(root, Tensor) for root in roots):
             machine.tape.rootless.add(machine.site(node).line)
+        cuts.sent_back(machine, roots, node)
         return None
     machine.passed()
     create = keywords.get("create_graph", False)
@@ -72,7 +73,7 @@ def run_backward(
         only += [leaf.node for leaf in machine.leaves_of(wanted) if leaf.node is not None]
         if not only:
             only = None
-    return machine.tape.backward(
+    found = machine.tape.backward(
         operands,
         machine.site(node),
         machine.loops,
@@ -81,6 +82,8 @@ def run_backward(
         accumulate=accumulate,
         stack=machine.stack,
     )
+    found.idle = accumulate and cuts.copied(machine, operands, node)
+    return found
 
 
 def call_tensor_method(
@@ -96,8 +99,9 @@ def call_tensor_method(
             run_backward(machine, [tensor], keywords, node)
             return None
         case "detach":
-            return machine.detached(tensor)
+            return machine.detached(tensor, node)
         case "detach_":
+            tensor.cell.lost = cuts.dropped(machine, [tensor], node, "detach")
             tensor.cell.node = None
             return tensor
         case "clone":
@@ -106,18 +110,22 @@ def call_tensor_method(
             attributes.require_grad(machine, tensor, args[0] if args else keywords.get("requires_grad", True), node)
             return tensor
         case "sample" | "sample_n":  # of a distribution; rsample keeps the graph
-            return machine.data()
+            drawn = machine.data()
+            drawn.cell.vague = True
+            return drawn
         case "register_hook" | "retain_grad":
             return machine.fresh(name)
         case "set_" | "resize_":
             return tensor
         case "data":
-            return machine.detached(tensor, own_version=True)
+            return machine.detached(tensor, node, own_version=True)
     if name in _SAME:
         return tensor
     if name in _PLAIN:
         if name == "numpy" and _certainly_has_graph(tensor):
             machine.tape.escapes[machine.site(node)] = None
+        if name in ("item", "tolist", "numpy"):
+            return cuts.carry(machine, machine.fresh(name), [tensor], node, name)
         return machine.fresh(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
@@ -157,7 +165,9 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     values = [*args, *keywords.values()]
     first = args[0] if args else next(iter(keywords.values()), None)
     if name in _WITHOUT_GRADIENT:
-        return machine.data()
+        found = machine.data()
+        found.cell.lost = cuts.dropped(machine, values, node, "integer") if name in cuts.INTEGERS else None
+        return found
     out = keywords.get("out")
     if isinstance(out, Tensor):
         machine.change(out, node)

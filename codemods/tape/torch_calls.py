@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.loops import LazyStream, Stream, counter
 from codemods.tape.saves import is_operation
@@ -39,6 +39,7 @@ _CREATED = frozenset(
     Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor zeros_like ones_like rand_like
     randn_like empty_like full_like randint_like load""".split()
 )
+_COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
 _WITHOUT_PARAMETERS = re.compile(
     r"(ReLU6?|LeakyReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|LogSoftmax|Hardtanh|Hardswish|"
     r"Hardsigmoid|Softsign|Tanhshrink|LogSigmoid|Threshold|GLU|Dropout\w*|AlphaDropout|Flatten|Unflatten|Identity|"
@@ -107,7 +108,9 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return _call_torch(machine, path, last, args, keywords, node)
     if last in _PASSED_THROUGH and args:
         return args[0]
-    return machine.opaque(path, [*args, *keywords.values()], node, differentiable=head in _DIFFERENTIABLE)
+    values = [*args, *keywords.values()]
+    found = machine.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
+    return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
 
 
 def _call_torch(
@@ -118,7 +121,11 @@ def _call_torch(
         if len(args) == 1 and isinstance(args[0], Function) and mode.enabled is not None:
             args[0].grad_mode = mode.enabled
             return args[0]
+        if last == "set_grad_enabled":
+            machine.set_grad(mode.enabled is not False, machine.site(node))
         return mode
+    if last == "is_grad_enabled":
+        return machine.grad
     if path in ("torch.autograd.backward", "torch.autograd.grad"):
         return _call_autograd(machine, last, args, keywords, node)
     if last == "Variable":
@@ -126,7 +133,8 @@ def _call_torch(
             machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
         value = args[0] if args else keywords.get("data", machine.fresh("Variable"))
         if keywords.get("requires_grad") is True and isinstance(value, Tensor) and value.cell.node is None:
-            return machine.parameter("tensor", node, cell=Cell(storage=value.cell.storage, scalar=value.cell.scalar))
+            leaf = machine.parameter("tensor", node, cell=Cell(storage=value.cell.storage, scalar=value.cell.scalar))
+            return _copy(machine, leaf, [value], node)
         return value if isinstance(value, Tensor) else machine.data()
     if last in ("Parameter", "UninitializedParameter"):
         source = args[0] if args else keywords.get("data")
@@ -184,8 +192,21 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
     if last == "as_tensor" and args and isinstance(args[0], Tensor):
         return args[0]
     if keywords.get("requires_grad") is True:
-        return machine.parameter("tensor", node, cell=Cell(scalar=scalar))
-    return machine.data(scalar=scalar)
+        return _copy(machine, machine.parameter("tensor", node, cell=Cell(scalar=scalar)), args, node)
+    made = machine.data(scalar=scalar)
+    made.cell.lost = cuts.dropped(machine, args, node, _how_copied(args)) if last in _COPIES else None
+    return made
+
+
+def _how_copied(values: list[Value]) -> str:
+    return "tensors" if values and isinstance(values[0], Sequence) else "tensor"
+
+
+def _copy(machine: Machine, made: Tensor, values: list[Value], node: ast.expr) -> Tensor:
+    """A new leaf: where it is a copy of something that had a graph, it knows that."""
+    if made.cell.leaf is not None:
+        made.cell.leaf.copied = cuts.dropped(machine, values, node, _how_copied(values))
+    return made
 
 
 def _deep_copy(machine: Machine, value: Value, node: ast.expr) -> Value:
@@ -235,6 +256,8 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
         results: list[Value] = [made] * count
     else:
         results = [machine.data() for _ in range(count)]
+        for result in results:
+            result.cell.lost = cuts.dropped(machine, [roots], node, "grad")
     return Sequence("tuple", [Slot(result) for result in results], more=not isinstance(inputs, (Sequence, Tensor)))
 
 
@@ -535,7 +558,9 @@ def call_unknown(
     if isinstance(key, tuple) and key[:1] == ("grad",):
         if name in ("zero_", "detach_", "fill_"):
             _forget_gradient(machine, key[1])
-        return machine.data()
+        made = machine.data()
+        made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
+        return made
     if name in _MODEL_METHODS:
         if name == "zero_grad" and receiver.leaf is None:
             return None
@@ -556,6 +581,11 @@ def call_unknown(
         return None
     if name in _PASSED_THROUGH and args:
         return args[0] if len(args) == 1 else Sequence("tuple", [Slot(arg) for arg in args])
+    if receiver.lost is not None:
+        if name == "backward":
+            cuts.sent_back(machine, [receiver], node)
+            return None
+        return cuts.carry(machine, machine.fresh(name), [receiver, *values], node, "numpy")
     label = ("method", key, name)
     if receiver.leaf is not None and _MAKES_STATE.search(name):
         return machine.fresh(name)

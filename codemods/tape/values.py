@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codemods.facts import Form
-from codemods.tape.graph import Kept, Leaf, Node, Storage
+from codemods.tape.graph import Kept, Leaf, Lost, Node, Storage
 from codemods.tape.source import Site, Source
 
 Value = Any
@@ -33,6 +33,10 @@ class Cell:
     """The last statement that wrote a value with a graph into it: ``bank[i] = z``."""
     unsure: bool = False
     """Whether it may as well be a tuple of tensors: one of several results of a model that was not read."""
+    lost: Lost | None = None
+    """For a tensor without a graph: where it lost the one it could have."""
+    vague: bool = False
+    """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
 
 
 @dataclass(eq=False, slots=True)
@@ -66,6 +70,8 @@ class Unknown:
     high: float | None = None
     leaf: Leaf | None = None
     leaves: set[Leaf] | None = None
+    lost: Lost | None = None
+    """For a number, or an array of NumPy: the graph that it was taken out of."""
 
 
 @dataclass(eq=False, slots=True)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from codemods.facts import (
     Carrier,
     Certainty,
+    CutGraph,
+    Drop,
     Fact,
     Form,
     GraphEscapes,
@@ -22,9 +24,21 @@ from codemods.facts import (
     StaleGraph,
 )
 from codemods.program import Program
-from codemods.tape import calls
+from codemods.tape import calls, cuts
 from codemods.tape.entries import MODULE, entries, may_go_wrong
-from codemods.tape.graph import Clobbered, Kept, Leaf, Loops, Node, Pass, Stale, crossing, distance, useful_edges
+from codemods.tape.graph import (
+    Clobbered,
+    Kept,
+    Leaf,
+    Loops,
+    Node,
+    Pass,
+    Rootless,
+    Stale,
+    crossing,
+    distance,
+    useful_edges,
+)
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
 from codemods.tape.source import Site, Source, Sources
@@ -90,11 +104,13 @@ class _Collected:
     crashes: set[str] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
+    training: set[int] = field(default_factory=set)
+    """Lines of the passes that reach something which may be trained."""
     complete: bool = True
     steps: int = 0
 
     def observation(self) -> Observation:
-        facts = tuple(_without_echoes(self.facts))
+        facts = tuple(fact for fact in _without_echoes(self.facts) if not self._has_graph_elsewhere(fact))
         return Observation(
             facts,
             frozenset(_ranked(self.edges)),
@@ -106,6 +122,10 @@ class _Collected:
             tuple(self.facts[fact] for fact in facts),
             self.steps,
         )
+
+    def _has_graph_elsewhere(self, fact: Fact) -> bool:
+        """Whether the pass that is said to find no graph finds one on another path, or at another time."""
+        return isinstance(fact, CutGraph) and not fact.lasting and fact.failed.line in self.training
 
 
 def observe(program: Program, only: Path | None = None) -> Observation:
@@ -197,12 +217,16 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
     for site in tape.escapes:
         found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
+    for rootless in tape.cut:
+        found.facts.setdefault(_cut_fact(rootless, tape.owned), path)
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
     for one in tape.passes:
         line = one.site.line
         found.passes.add(line)
+        if not one.idle:
+            found.training.add(line)
 
         def useful(leaf: Leaf, line: int = line) -> bool:
             return not known or (line, leaf.name) in tape.trained
@@ -352,6 +376,25 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+    )
+
+
+def _cut_fact(rootless: Rootless, owned: set[Leaf]) -> CutGraph:
+    drops = rootless.lost.cuts
+    cut = next((one for one in drops if one.nodes), drops[0])
+    graph = [node for one in drops for node in one.nodes]
+    guard = next((one.guard for one in drops if one.guard is not None), None)
+    return CutGraph(
+        cut=cut.site.span,
+        guard=guard.span if guard is not None else None,
+        failed=rootless.site.span,
+        drops=tuple(Drop(one.site.span, one.how) for one in drops),
+        several=rootless.lost.several,
+        silent=rootless.silent,
+        lasting=guard is not None and isinstance(guard.node, ast.Call),
+        wanted=tuple(sorted(leaf.name for leaf in cuts.leaves_under(graph) if leaf in owned)),
+        name=rootless.name,
+        certainty=Certainty.LIKELY if any(node.opaque for node in graph) else Certainty.CERTAIN,
     )
 
 

@@ -1,0 +1,170 @@
+"""Dropped graph: a loss is made into a number, or a copy, before it is sent backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import CutGraph, Drop, Fact
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Tree, method_call, parenthesised, with_keyword
+
+# NumPy's functions that torch has under the same name and with the same meaning.
+_SAME = frozenset(
+    """exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arctan sqrt abs sign square maximum minimum where
+    sum mean prod dot matmul outer""".split()
+)
+_OTHER_NAME = {"clip": "clamp", "power": "pow", "absolute": "abs", "concatenate": "cat", "amax": "amax"}
+_OF_SEVERAL = frozenset(("mean", "sum"))
+
+Change = Callable[[cst.CSTNode], cst.CSTNode]
+
+
+class KeepGraph(Codemod):
+    """A loss is turned into a number or a copy, and sent backward.
+
+    Error:
+        RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn. Where the copy is told to
+        require grad (``torch.tensor(loss, requires_grad=True)``, ``loss.requires_grad = True``) nothing is raised, and
+        nothing is trained: the gradient ends in the copy.
+
+    Cause:
+        ``torch.tensor(losses)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way through NumPy hand
+        over values alone. What is computed from them has no graph, so a backward has nowhere to go.
+        ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too.
+
+    Fix:
+        The values keep their graphs: ``torch.tensor(losses).sum()`` becomes ``torch.stack(losses).sum()``, the
+        ``.item()`` of a sum that is sent backward goes, ``torch.from_numpy(np.exp(x.detach().numpy()))`` becomes
+        ``torch.exp(x)``, and a penalty on gradients asks for ``create_graph=True``.
+
+    When it is not what you want:
+        Numbers for a log are right to have no graph: keep ``loss.item()`` for those, beside the loss itself. Where
+        several detached values meet in a loss, only you know which of them is the constant; then it is only reported.
+
+    Source:
+        torch.Tensor.item, torch.tensor and torch.stack in the PyTorch documentation.
+    """
+
+    code = "AF401"
+    name = "dropped-graph"
+    answers = (CutGraph,)
+    rank = 20
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, CutGraph)
+        if fact.several:
+            return
+        edit = Edit(tree)
+        for drop in fact.drops:
+            if not _undo(edit, drop, tree):
+                return
+        where = tree.expression(fact.cut)
+        what = tree.code(where).partition("\n")[0] if where is not None else fact.name
+        yield Candidate(edit.text(), f"`{what}` keeps the graph", Keeps.EDGES)
+
+
+def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
+    """Change the place of a drop so that the graph is kept; False where no rewrite fits."""
+    if drop.how == "flag":
+        return _without_flag(edit, drop, tree)
+    node = tree.expression(drop.span)
+    change = _change(node, drop, tree)
+    if node is None or change is None:
+        return False
+    edit.change(node, change)
+    return True
+
+
+def _without_flag(edit: Edit, drop: Drop, tree: Tree) -> bool:
+    """Take away ``loss.requires_grad = True``, or ``.requires_grad_()`` from the end of an expression."""
+    node = tree.expression(drop.span)
+    if isinstance(node, cst.Call):
+        edit.change(node, _receiver)
+        return True
+    statement = tree.statement_of(node)
+    if (
+        isinstance(statement, cst.SimpleStatementLine)
+        and len(statement.body) == 1
+        and len(tree.block_of(statement)) > 1
+    ):
+        edit.remove(statement)
+        return True
+    return False
+
+
+def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change | None:
+    match node:
+        case cst.Attribute() if drop.how == "data":
+            return lambda found: found.value  # type: ignore[attr-defined]
+        case cst.Call() if drop.how == "grad":
+            return lambda found: with_keyword(found, "create_graph", "True")
+        case cst.Call() if drop.how == "number" and len(node.args) == 1:
+            return _argument_of(node, tree)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == name and not node.args:
+            return _receiver
+        case cst.Call() if drop.how == "tensor" and node.args:
+            return _argument_of(node, tree)
+        case cst.Call() if drop.how == "tensors" and node.args and _is_list(node.args[0].value):
+            return _stacked(tree, node)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == "numpy":
+            return _in_torch(tree, node, name)
+    return None
+
+
+def _receiver(node: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return node.func.value
+
+
+def _argument_of(node: cst.Call, tree: Tree) -> Change:
+    """``torch.tensor(x)`` as ``x``, in parentheses where something may bind tighter."""
+    alone = isinstance(tree.parent_of(node), (cst.Assign, cst.AnnAssign, cst.Return, cst.Arg, cst.Element))
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(found, cst.Call)
+        value = found.args[0].value
+        return value if alone else parenthesised(value)
+
+    return change
+
+
+def _is_list(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.List, cst.Tuple, cst.ListComp))
+
+
+def _stacked(tree: Tree, node: cst.Call) -> Change:
+    torch = tree.torch_name(node)
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(found, cst.Call)
+        function = cst.Attribute(cst.Name(torch), cst.Name("stack"))
+        return found.with_changes(func=function, args=[cst.Arg(found.args[0].value)])
+
+    return change
+
+
+def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:
+    """``np.exp(x)`` as ``torch.exp(x)``; ``np.mean(losses)`` of a list as ``torch.stack(losses).mean()``."""
+    torch = tree.torch_name(node)
+    if name in ("array", "asarray") and len(node.args) == 1:
+        if _is_list(node.args[0].value) and not isinstance(node.args[0].value, cst.Name):
+            return _stacked(tree, node)
+        return _argument_of(node, tree)
+    if name in _OF_SEVERAL and len(node.args) == 1 and isinstance(node.args[0].value, (cst.Name, cst.ListComp)):
+
+        def of_several(found: cst.CSTNode) -> cst.CSTNode:
+            return method_call(_stacked(tree, node)(found), name)
+
+        return of_several
+    known = name if name in _SAME else _OTHER_NAME.get(name)
+    if known is None or any(arg.keyword is not None for arg in node.args):
+        return None
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(found, cst.Call)
+        return found.with_changes(func=cst.Attribute(cst.Name(torch), cst.Name(known)))
+
+    return change

@@ -1,0 +1,212 @@
+"""Where values lose their graphs, and the passes that find none because of it.
+
+A tensor without a graph is no mistake.  It becomes one when a backward is asked of it.  So every value that certainly
+has no graph remembers the places where graphs were dropped on its way, and only a pass that starts from it makes a
+finding of them.  What may have come with a graph from code that was not read is *vague* and makes none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from codemods.tape.graph import Cut, Leaf, Lost, Node, Operand, Rootless
+from codemods.tape.source import Site
+from codemods.tape.values import Cell, Mapping, Method, Sequence, Tensor, Unknown, Value
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+CUTS = 8
+"""How many drops on one value's way are remembered."""
+INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
+"""Operations whose result has no gradient because it is not a smooth function of what goes in."""
+
+_NUMBERS = frozenset(
+    """number item tolist size dim numel stride len nelement ndimension round index count get_device
+    is_floating_point is_complex equal allclose torch.cuda torch.device time compare""".split()
+)
+# Sums of losses: where several of these lost their graphs, all of them want theirs back.
+_SUMS = frozenset("add sum_of sum mean stack cat div".split())
+
+
+def _parts(values: Iterable[Value]) -> Iterator[Tensor | Unknown | Method]:
+    """The tensors and the unknown values among *values*, containers opened."""
+    stack, seen = list(reversed(list(values))), set()
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (Tensor, Unknown, Method)):
+            yield value
+        elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+            seen.add(id(value))
+            slots = value.items if isinstance(value, Sequence) else value.items.values()
+            stack.extend(reversed([slot.value for slot in slots]))
+
+
+def lost_by(value: Value) -> Lost | None:
+    """The graph that a value certainly lost; None where it has one, or never could have."""
+    if isinstance(value, Tensor):
+        return value.cell.lost if value.cell.node is None else None
+    return value.lost if isinstance(value, Unknown) else None
+
+
+def _graph_of(value: Value) -> Node | None:
+    node = value.cell.node if isinstance(value, Tensor) else None
+    return None if node is None or (node.leaf is not None and node.leaf.frozen) else node
+
+
+def dropped(machine: Machine, values: Iterable[Value], node: ast.expr, how: str) -> Lost | None:
+    """What the result of an expression that drops the graphs of *values* knows of them."""
+    parts = list(_parts(values))
+    nodes = tuple(found for part in parts if (found := _graph_of(part)) is not None)
+    earlier = [lost for part in parts if (lost := lost_by(part)) is not None]
+    if not nodes and not earlier:
+        return None
+    mine = Lost((Cut(machine.site(node), how, nodes),))
+    return _joined(earlier, mine, sums=not nodes or how.startswith("tensor"))
+
+
+def _joined(earlier: list[Lost], last: Lost | None, *, sums: bool) -> Lost | None:
+    """One record of several; *sums* where all of them want their graph back."""
+    cuts: dict[tuple[Site, str], Cut] = {}
+    ways: set[tuple[Site, ...]] = set()
+    several = False
+    for lost in earlier:
+        ways.add(tuple(cut.site for cut in lost.cuts))
+        several = several or lost.several
+    for lost in [*earlier, *([last] if last is not None else [])]:
+        for cut in lost.cuts:
+            place = (cut.guard or cut.site, "no_grad" if cut.guard else cut.how)
+            known = cuts.get(place)
+            nodes = (*known.nodes, *cut.nodes) if known is not None else cut.nodes
+            cuts[place] = (known or cut)._replace(nodes=tuple(dict.fromkeys(nodes)))
+    if last is not None and any(cut.nodes for cut in last.cuts) and earlier and not sums:
+        several = True
+    if not cuts:
+        return None
+    same_guard = all(cut.guard is not None for cut in cuts.values())
+    return Lost(tuple(cuts.values())[:CUTS], several or (len(ways) > 1 and not sums and not same_guard))
+
+
+def without_graph(
+    machine: Machine, cell: Cell, name: str, args: Iterable[Value], leaves: Iterable[Leaf], node: ast.expr
+) -> None:
+    """*cell* is the result of an operation that laid no edge: note why it has no graph, or that it may have one."""
+    parts = list(_parts(args))
+    earlier = [lost for part in parts if (lost := lost_by(part)) is not None]
+    last: Lost | None = None
+    if not machine.grad:
+        found = [_graph_of(part) for part in parts] + [leaf.node for leaf in leaves if not leaf.frozen]
+        nodes = tuple(one for one in found if one is not None)
+        if nodes:
+            last = Lost((Cut(machine.site(node), "no_grad", nodes, machine.guard),))
+    else:
+        frozen = [leaf for leaf in leaves if leaf.frozen]
+        frozen += [leaf for part in parts if (leaf := _frozen(part)) is not None]
+        if frozen:
+            last = Lost((Cut(machine.site(node), "frozen", ()),))
+        cell.vague = any(_is_vague(part) for part in parts)
+    if earlier or last is not None:
+        cell.lost = _joined(earlier, last, sums=name in _SUMS or not earlier)
+
+
+def _frozen(value: Value) -> Leaf | None:
+    node = value.cell.node if isinstance(value, Tensor) else None
+    return node.leaf if node is not None and node.leaf is not None and node.leaf.frozen else None
+
+
+def _is_vague(value: Value) -> bool:
+    """Whether a value without a known graph may have one that was not seen."""
+    if isinstance(value, Tensor):
+        return value.cell.vague and value.cell.node is None
+    return not (isinstance(value, Unknown) and (value.lost is not None or plain_number(value.key)))
+
+
+def plain_number(key: Hashable, depth: int = 8) -> bool:
+    """Whether the unknown value with this key is a number or a piece of data, which has no graph in any case."""
+    if not isinstance(key, tuple) or not key or depth == 0:
+        return isinstance(key, (int, float, str, bool, type(None)))
+    match key[0]:
+        case "index" | "count" | "len" | "residue" | "remainder" | "int" | "float" | "str" | "text" | "range":
+            return True
+        case "~" | "new" if len(key) > 2:
+            label = key[1]
+            return isinstance(label, str) and (label in _NUMBERS or label.startswith("torch.utils.data"))
+        case "item" | "attr" if len(key) > 2:
+            return plain_number(key[1], depth - 1)
+        case "add" | "sub" | "mul" | "div" | "pow" | "floor_divide" | "plus" if len(key) > 2:
+            return plain_number(key[1], depth - 1) and plain_number(key[2], depth - 1)
+    return False
+
+
+def carry(machine: Machine, result: Value, values: Iterable[Value], node: ast.expr, how: str = "") -> Value:
+    """*result*, a number or an array computed of *values*, knows what they lost; with *how*, that they lose it here."""
+    if not isinstance(result, Unknown):
+        return result
+    values = list(values)
+    if how:
+        result.lost = dropped(machine, values, node, how)
+        return result
+    parts = list(_parts(values))
+    if all(part for part in parts if lost_by(part) is not None or not _is_vague(part)):
+        result.lost = _joined([lost for part in parts if (lost := lost_by(part)) is not None], None, sums=True)
+    return result
+
+
+def sent_back(machine: Machine, roots: Iterable[Value], node: ast.expr) -> None:
+    """A pass was asked of *roots*, none of which has a graph."""
+    found: list[Lost] = []
+    for root in _parts(roots):
+        lost = lost_by(root)
+        if lost is None or (isinstance(root, Tensor) and root.cell.vague):
+            return
+        found.append(lost)
+    lost = _joined(found, None, sums=True)
+    if lost is not None:
+        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, _name_of(machine, node)))
+
+
+def copied(machine: Machine, roots: list[Operand], node: ast.expr) -> bool:
+    """Whether a pass reaches nothing but fresh leaves that are copies of what had a graph: it trains nothing."""
+    leaves: list[Leaf] = []
+    pending = [root.node for root in roots]
+    while pending:
+        one = pending.pop()
+        if one.leaf is not None:
+            leaves.append(one.leaf)
+        elif one.operation in ("sum", "mean", "sum_of", "add", "mul", "div", "neg", "stack"):
+            pending.extend(operand.node for operand in one.operands)
+        else:
+            return False
+    if not leaves or any(leaf.copied is None or leaf in machine.tape.owned for leaf in leaves):
+        return False
+    lost = _joined([leaf.copied for leaf in leaves if leaf.copied is not None], None, sums=True)
+    if lost is not None:
+        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, _name_of(machine, node), silent=True))
+    return True
+
+
+def _name_of(machine: Machine, node: ast.expr) -> str:
+    """The user's text of what is sent backward."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and not node.args:
+            return machine.source.text_of(node.func.value)
+        if node.args:
+            return machine.source.text_of(node.args[0])
+    return ""
+
+
+def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:
+    """The leaves that a graph leads to."""
+    found: set[Leaf] = set()
+    pending, seen = list(nodes), set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.leaf is not None:
+            found.add(node.leaf)
+        pending.extend(operand.node for operand in node.operands)
+    return found
