@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 JOBS ?= 2
 
-.PHONY: help install demo test lint format bench clean
+.PHONY: help install demo test lint format docs bench clean
 
 help:
 	@echo "make demo    repair a broken training script and show cause, patch and proof"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   time autofix check against TorchFix on 200 generated files"
 	@echo "make format  format the sources"
+	@echo "make docs    write docs/rules.md anew, from the codemods' docstrings"
 	@echo "make clean   remove the environment and all caches"
 
 install: $(READY)
@@ -45,6 +46,9 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY)
+	$(BIN)/python -m tests.manual
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

@@ -241,6 +241,7 @@ def review(paths: tuple[Path, ...], **options: Any) -> Exit:
     epilog=examples(
         "autofix rule          a line for each mistake",
         "autofix rule AF101    problem, cause, fix, and its limits",
+        "autofix rule stored   the same by name; the beginning of one is enough",
     ),
 )
 @click.argument("code", required=False)

@@ -1,0 +1,49 @@
+"""``make docs``: writes docs/rules.md, the codemods' docstrings with an example from the fixtures for each."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from pathlib import Path
+
+from autofix.report.manual import rules
+from codemods.base import Codemod
+from codemods.registry import all_codemods
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "rules.md"
+CONTEXT = 3
+"""Unchanged lines around a change."""
+
+
+def text() -> str:
+    """Return the page as it should be."""
+    known = all_codemods()
+    return rules(known, {codemod.code: example(codemod) for codemod in known})
+
+
+def example(codemod: type[Codemod]) -> str:
+    """Return the diff of the codemod's main fixture, the one that is called like its module; empty without one."""
+    module = codemod.__module__.rpartition(".")[2]
+    named = sorted(path for path in (ROOT / "fixtures").glob(f"{module}*") if (path / "fixed.py").exists())
+    if not named:
+        return ""
+    before, after = (lines(named[0] / name) for name in ("broken.py", "fixed.py"))
+    diff = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
+    return "\n".join(re.sub(r"^@@ .*", "@@", line).rstrip() for line in diff).removeprefix("@@\n").strip("\n")
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_bytes().decode("utf-8").splitlines()
+
+
+def main() -> int:
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(text(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
