@@ -58,6 +58,15 @@ def output_format(command: Command) -> Command:
     )(command)
 
 
+def page(command: Command) -> Command:
+    return click.option(
+        "--html",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        metavar="FILE",
+        help="Write a page for the browser, too: story, patch, proof, losses, and a picture of the graph.",
+    )(command)
+
+
 def limits(command: Command) -> Command:
     """Add the options that bound an execution."""
     options = [
@@ -155,6 +164,7 @@ def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **
         "autofix run train.py                     show cause, patch and proof; write nothing",
         "autofix run --fix train.py --epochs 3    write the patch if it is proved",
         "autofix run --python .venv/bin/python --steps 5 train.py",
+        "autofix run --html report.html train.py  the same as a page for the browser",
     ),
     context_settings={"allow_interspersed_args": False},
 )
@@ -163,6 +173,7 @@ def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **
 @click.option("--fix", is_flag=True, help="Write the patch, if it is proved.")
 @click.option("--diff", is_flag=True, help="Print the patch alone, if it is proved.")
 @limits
+@page
 @output_format
 @volume
 def run(script: Path, fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
@@ -191,6 +202,7 @@ def run(script: Path, fix: bool, diff: bool, output_format: str, **options: Any)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="{FIXED | --patch DIFF} [ARGS]...")
 @click.option("--patch", type=DIFF, metavar="DIFF", help="A unified diff instead of FIXED; - is standard input.")
 @limits
+@page
 @output_format
 @volume
 def prove(broken: Path, rest: tuple[str, ...], patch: Path | None, output_format: str, **options: Any) -> Exit:

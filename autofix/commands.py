@@ -129,14 +129,19 @@ def run(
     args: Sequence[str],
     fix: bool,
     diff: bool,
+    html: Path | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
     **bounds: Unpack[Bounds],
 ) -> Exit:
     """Repair *script* and prove the repair.  Only a proved patch is written, or handed to a program."""
+    from autofix import pages
+    from autofix.prove import Script
     from autofix.repair import repair
 
+    if html is not None:
+        pages.require(html)
     try:
         with busy(f"running {script} as it is and as it is patched"):
             outcome = repair(script, tuple(args), limits(bounds))
@@ -146,6 +151,9 @@ def run(
     report = Outcomes(verbose=verbose, tell=tell)
     report.add(Result(outcome.project, outcome.analysis))
     proved = outcome.certificate is not None and outcome.certificate.proved
+    if html is not None:
+        original = Script(script, args=tuple(args))
+        pages.write_repair(html, outcome, report.patch_text(), original, limits(bounds))
     if fix and proved:
         report.write()
     if as_json:
@@ -158,6 +166,8 @@ def run(
             print(f"Wrote {', '.join(report.written)}.")
         elif proved and not fix and not quiet:
             print("Nothing was written; --fix writes the patch.")
+        if html is not None and not quiet:
+            print(f"The page is {html}.")
     return report.exit(Exit.CLEAN if proved or nothing_to_repair(outcome) else Exit.LEFT)
 
 
@@ -209,15 +219,19 @@ def prove(
     *,
     patch: Path | None,
     args: Sequence[str],
+    html: Path | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
     **bounds: Unpack[Bounds],
 ) -> Exit:
     """Hold a repair that somebody else made to the same proof: the script *fixed*, or the diff *patch*."""
+    from autofix import pages
     from autofix import prove as prover
     from autofix.foreign import DiffError
 
+    if html is not None:
+        pages.require(html)
     original = prover.Script(broken, args=tuple(args))
     try:
         files.read(broken)
@@ -228,6 +242,8 @@ def prove(
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
     with busy(f"running {broken} as it is and as it is patched"):
         certificate = prover.prove(original, patched, limits(bounds))
+        if html is not None:
+            pages.write_proof(html, certificate, original, patched, limits(bounds))
     if as_json:
         print(machine.render(machine.prove_document(certificate)))
     else:

@@ -439,8 +439,8 @@ remedy: Detach what is stored.
 """
         + PATCH
         + """
-  1 fails before  passed      20 steps
-  2 clean after   passed      20 steps
+  1 fails before  passed  20 steps
+  2 clean after   passed  20 steps
 Proved: the patched script trains.
 Nothing was written; --fix writes the patch.
 """

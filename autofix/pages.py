@@ -1,0 +1,95 @@
+"""Writes the page that ``--html`` asks for: gathers what it shows, and knows when that cannot be drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autofix import files
+from autofix.evidence import Evidence, witness
+from autofix.patch import Change, patch
+from autofix.report import view
+
+if TYPE_CHECKING:
+    from autofix.prove import Certificate, Limits, Script
+    from autofix.repair import Repair
+
+
+class PageError(click.ClickException):
+    """A page that cannot be drawn or written."""
+
+
+def require(path: Path) -> None:
+    """Raise :class:`PageError` where no page can be written to *path*: better before a long run than after.
+
+    The libraries that draw it are not installed with the tool, which most people use without pages.
+    """
+    if not path.absolute().parent.is_dir():
+        raise PageError(f"{files.display_name(path)} cannot be written: there is no such folder.")
+    try:
+        import autofix.report.page  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise PageError(f"--html needs {error.name}, which comes with: pip install 'torch-autofix[html]'") from None
+
+
+def write_repair(path: Path, outcome: Repair, patch: str, script: Script, limits: Limits) -> None:
+    """Write the page of what ``run`` found of *script* to *path*."""
+    folder, evidence = folder_of(script), witness(script, limits)
+    others = sources(evidence, folder)
+    write(path, view.view_of_repair(outcome, patch, evidence=evidence, folder=folder, others=others))
+
+
+def write_proof(path: Path, certificate: Certificate, original: Script, patched: Script, limits: Limits) -> None:
+    """Write the page of what ``prove`` found of a repair from *original* to *patched* to *path*."""
+    folder, evidence = folder_of(original), witness(original, limits)
+    title = files.display_name(original.path)
+    texts = {title: files.read(original.path).text, **sources(evidence, folder)}
+    diff = difference(original, patched)
+    write(path, view.view_of_proof(certificate, title, diff, evidence=evidence, folder=folder, sources=texts))
+
+
+def folder_of(script: Script) -> str:
+    return files.display_name(script.path.parent)
+
+
+def sources(evidence: Iterable[Evidence], folder: str) -> Mapping[str, str]:
+    """The texts of the files that *evidence* names, as far as they can be read, by their paths for the caller."""
+    paths = {view.under(folder, span.path) for one in evidence for site in one.sites.values() for span in site.spans}
+    graphs = [one.details["graph"] for one in evidence if one.details.get("graph")]
+    paths |= {view.under(folder, f["file"]) for graph in graphs for node in graph["nodes"] for f in node["frames"][-1:]}
+    found = {}
+    for path in sorted(paths):
+        try:
+            found[path] = files.read(Path(path)).text
+        except files.FileError:
+            continue
+    return found
+
+
+def difference(original: Script, patched: Script) -> str:
+    """What leads from one script to the other, as a diff of the original's files."""
+    after = patched.text if patched.text is not None else files.read(patched.path).text
+    pairs = [(original.path, after), *((original.folder / name, text) for name, text in patched.others)]
+    changes = []
+    for path, text in pairs:
+        before = files.read(path).text if path.exists() else ""
+        changes.append(Change(files.display_name(path), before.encode(), text.encode()))
+    return patch(changes).decode()
+
+
+def write(path: Path, told: view.View) -> None:
+    """Write the page as a whole or not at all.  Raises :class:`PageError` where it cannot be written."""
+    from autofix.report import page
+
+    scratch = path.with_name(f".{path.name}.tmp")
+    try:
+        scratch.write_text(page.render(told), encoding="utf-8", errors="backslashreplace")
+        os.replace(scratch, path)
+    except OSError as error:
+        raise PageError(f"{files.display_name(path)} cannot be written: {files.reason_of(error)}") from None
+    finally:
+        scratch.unlink(missing_ok=True)
