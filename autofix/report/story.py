@@ -95,7 +95,7 @@ def places(story: Story, sources: Mapping[str, str], *, everything: bool = False
     told: dict[Span, list[Place]] = {}
     for place in story.places:
         if place.span != cause:
-            told.setdefault(place.span, []).append(place)
+            told[place.span] = [*told.pop(place.span, []), place]  # where it comes up last
     words = {span: ", ".join(WORDS.get(place.role, place.role) for place in here) for span, here in told.items()}
     width = max(map(len, words.values()), default=0)
     reach = max((len(location(span)) for span in told), default=0)

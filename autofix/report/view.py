@@ -30,6 +30,9 @@ MESSAGES = {
 CAUSES = {"stale graph": "made", "overwritten": "changed", "cut graph": "cut", "graph held": "made"}
 """The role to look at first; for other kinds it is what failed."""
 
+ORDER = ("loop", "made", "saved", "kept", "retained", "walked", "freed", "constructed", "changed", "used", "cut")
+"""Roles in the order in which things happen, as far as there is one; what failed comes last."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -140,7 +143,7 @@ def story_of_finding(finding: Finding) -> Story:
     places = [Place(role.name, role.span, role.phrase, role.span == finding.cause) for role in finding.roles()]
     if not any(place.is_cause for place in places):
         places.insert(0, Place("cause", finding.cause, "here", is_cause=True))
-    return Story(finding.code, finding.message, tuple(places), finding.remedy if finding.fixed else "")
+    return Story(finding.code, finding.message, in_order(places), finding.remedy if finding.fixed else "")
 
 
 def story_of_evidence(evidence: Evidence) -> Story:
@@ -148,7 +151,7 @@ def story_of_evidence(evidence: Evidence) -> Story:
     if cause not in evidence.sites:
         cause = "failed"
     told = [role for role in PHRASES if role in evidence.sites]
-    places = tuple(
+    places = in_order(
         Place(role, span, phrase, role == cause, callers_of(evidence.sites[role]))
         for role, (phrase, span) in zip(told, evidence.story(), strict=True)
     )
@@ -156,6 +159,10 @@ def story_of_evidence(evidence: Evidence) -> Story:
     holders = tuple(dict.fromkeys(holder.name for holder in evidence.holders))
     message = MESSAGES.get(evidence.kind, evidence.kind)
     return Story(codes.get(evidence.kind, ""), message, places, holders=holders)
+
+
+def in_order(places: Iterable[Place]) -> tuple[Place, ...]:
+    return tuple(sorted(places, key=lambda place: ORDER.index(place.role) if place.role in ORDER else len(ORDER)))
 
 
 def callers_of(site: Site) -> tuple[tuple[str, Span], ...]:
