@@ -44,6 +44,27 @@ class Holder:
     kind: str
     path: str
     function: str
+    form: str = ""
+    """What the variable is: ``tensor``, ``tuple``, ``list``, ``dict``, ``record``, ``nested`` or ``other``."""
+    item: str = ""
+    """The same of the element of a container that the value is, or is in."""
+    at: int = 0
+    """Which step of the evidence's way made the value."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call on the way of a failing pass."""
+
+    site: Site
+    number: int
+    """Its place in the order of all calls."""
+    passes: int
+    """Passes that had been started before it."""
+    enters: bool
+    """Whether it read a parameter: a layer, rather than a loss."""
+    mixes: bool
+    """Whether it combines several graphs element by element."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +78,15 @@ class Evidence:
     holders: tuple[Holder, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """Figures of the run: which pass freed, versions, by what a value was changed.  See ``child/explain.py``."""
+    way: tuple[Step, ...] = ()
+    """The calls through which the failing pass came, from the guilty node up to the root."""
+    between: tuple[tuple[int, Site], ...] = ()
+    """The passes after the guilty node was made and before the one that failed, with their numbers."""
+
+    def places(self) -> Iterator[Site]:
+        """Every site that the evidence names."""
+        yield from self.sites.values()
+        yield from (step.site for step in self.way)
 
     def story(self) -> Iterator[tuple[str, Span]]:
         """What happened where, in order.  The role that fails comes last."""
@@ -109,13 +139,23 @@ class Lines:
 
 
 def _evidence(fact: Mapping[str, Any], lines: Lines) -> Evidence:
-    known = {"event", "at", "kind", "roles", "holders"}
+    known = {"event", "at", "kind", "roles", "holders", "way", "between"}
     return Evidence(
         kind=fact["kind"],
         sites={role: _site(frames, lines) for role, frames in fact["roles"].items()},
-        holders=tuple(Holder(h["name"], h["kind"], h["file"], h["function"]) for h in fact.get("holders", ())),
+        holders=tuple(_holder(told) for told in fact.get("holders", ())),
         details={name: value for name, value in fact.items() if name not in known},
+        way=tuple(_step(told, lines) for told in fact.get("way", ())),
+        between=tuple((told["pass"], _site(told["frames"], lines)) for told in fact.get("between", ())),
     )
+
+
+def _holder(told: Mapping[str, Any]) -> Holder:
+    return Holder(told["name"], told["kind"], told["file"], told["function"], told["form"], told["item"], told["at"])
+
+
+def _step(told: Mapping[str, Any], lines: Lines) -> Step:
+    return Step(_site(told["frames"], lines), told["number"], told["passes"], told["enters"], told["mixes"])
 
 
 def _site(frames: list[Mapping[str, Any]], lines: Lines) -> Site:

@@ -1,15 +1,18 @@
-"""Repairs one script: the static patch, proved by running the script before and after, or the next one that stands."""
+"""Repairs one script: by what its source tells or, failing that, by what its run shows; proved by execution."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autofix import engine, files
-from autofix.engine import Analysis
-from autofix.evidence import witness
+from autofix.engine import Analysis, SourceError
+from autofix.evidence import Evidence, witness
 from autofix.project import Project, gather
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
+from autofix.record import Failure
 from autofix.runner import warm_up
 from codemods.program import Program
 
@@ -22,7 +25,7 @@ class Repair:
     """The patch that stood the proof, or the last one that did not, and why others were refused."""
 
     project: Project
-    """The script and the files that it imports."""
+    """The script and the files that it brings with it."""
     analysis: Analysis
     certificate: Certificate | None = None
     """None where there was nothing to prove."""
@@ -30,47 +33,128 @@ class Repair:
     note: str = ""
     fails: bool = False
     """Whether the script fails and no patch for it is known."""
+    evidence: tuple[Evidence, ...] = ()
+    """What the run itself showed, the cause first; empty where the source told enough."""
 
 
-def repair(script: Path, args: tuple[str, ...], limits: Limits) -> Repair:
+def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool = True) -> Repair:
     """Find the mistakes in *script*, patch them, and prove the patch by execution.
 
-    Raises :class:`autofix.files.FileError` and :class:`autofix.engine.SourceError` for a script that cannot be read.
+    What the source tells comes first (not without *static*); where that leads to no patch that stands, the run itself
+    is asked.  Raises :class:`autofix.files.FileError` and :class:`autofix.engine.SourceError` for a script that cannot
+    be read.
     """
     source = files.read(script)
     warm_up(limits)
     original = Script(script, args=args)
     engine.parse(source.text, source.name)
     project = gather(script, source, within=original.folder)
-    analysis = engine.analyse(source.text, source.name, others=project.others)
-    before = run_original(original, limits)
-    if not analysis.changes:
-        return _without_patch(project, analysis, before, original, limits)
+    nothing = Program.of(source.text, source.name, project.others)
+    analysis = Analysis(nothing, nothing, ())
+    if static:
+        analysis = engine.analyse(source.text, source.name, others=project.others)
+    attempt = _Attempt(project, original, limits, run_original(original, limits))
+    first = attempt.by_source(analysis) if analysis.changes else None
+    if first is not None and first.certificate is not None and first.certificate.verdict is not Verdict.FAILED:
+        return first
+    return attempt.by_run(analysis, first)
+
+
+@dataclass
+class _Attempt:
+    """The repair of one script, whose run as it is was *before*."""
+
+    project: Project
+    original: Script
+    limits: Limits
+    before: RunRecord
     reference: RunRecord | None = None
-    refused: list[str] = []
-    rejected: set[Program] = set()
-    first: tuple[Analysis, Certificate] | None = None
-    for _ in range(ATTEMPTS):
-        if reference is None and before.failure is not None:
-            reference = run_reference(original, limits, before)
-        certificate = prove(
-            original,
-            patched_script(original, project, analysis.repaired),
-            limits,
-            expected_error=_expected_error(analysis),
-            before=before,
-            reference=reference,
+
+    def by_source(self, analysis: Analysis) -> Repair:
+        """The patch of *analysis*, or another that static reading gives, if one stands the proof; else the first."""
+        refused: list[str] = []
+        rejected: set[Program] = set()
+        first: tuple[Analysis, Certificate] | None = None
+        for _ in range(ATTEMPTS):
+            if self.reference is None and self.before.failure is not None:
+                self.reference = run_reference(self.original, self.limits, self.before)
+            certificate = prove(
+                self.original,
+                patched_script(self.original, self.project, analysis.repaired),
+                self.limits,
+                expected_error=_expected_error(analysis),
+                before=self.before,
+                reference=self.reference,
+            )
+            first = first or (analysis, certificate)
+            if certificate.verdict is not Verdict.FAILED:
+                return Repair(self.project, analysis, certificate, tuple(refused))
+            refused.append(_reason(analysis, certificate))
+            rejected |= set(analysis.steps)
+            source = analysis.program.files[0]
+            analysis = engine.analyse(source.text, source.path, others=self.project.others, rejected=rejected)
+            if not analysis.changes:
+                break
+        assert first is not None
+        return Repair(self.project, *first, tuple(refused[1:]))
+
+    def by_run(self, analysis: Analysis, failed: Repair | None) -> Repair:
+        """The patch that what the run shows leads to; where none stands, what there is to say, with *failed* before."""
+        if self.before.failure is None:
+            return failed or self._sound(analysis)
+        evidence = witness(self.original, self.limits)
+        self._bring(evidence)
+        program = Program.of(analysis.source, analysis.path, self.project.others)
+        from autofix.witnessed_search import Search  # LibCST takes long to import: only where there is a need
+
+        search = Search(
+            self.original,
+            program,
+            lambda patched: patched_script(self.original, self.project, patched),
+            self._paths(),
+            self.limits,
+            self.before,
+            self.reference,
         )
-        first = first or (analysis, certificate)
-        if certificate.verdict is not Verdict.FAILED:
-            return Repair(project, analysis, certificate, tuple(refused))
-        refused.append(_reason(analysis, certificate))
-        rejected |= set(analysis.steps)
-        analysis = engine.analyse(source.text, source.name, others=project.others, rejected=rejected)
-        if not analysis.changes:
-            break
-    assert first is not None
-    return Repair(project, *first, tuple(refused[1:]))
+        found = search.find(evidence)
+        if found is not None:
+            refused = (*(failed.refused if failed else ()), *search.refused)
+            return Repair(self.project, found.analysis(program), found.certificate, refused, evidence=evidence)
+        if failed is not None:
+            return replace(failed, refused=(*failed.refused, *search.refused), evidence=evidence)
+        note = _told(self.before.failure, evidence)
+        return Repair(self.project, analysis, refused=tuple(search.refused), note=note, fails=True, evidence=evidence)
+
+    def _sound(self, analysis: Analysis) -> Repair:
+        """What there is to say of a script that raises nothing."""
+        if self.before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
+            return Repair(self.project, analysis, note="The script runs; nothing was changed.")
+        note = f"The script did not run to a result: {self.before.outcome.value}."
+        return Repair(self.project, analysis, note=note, fails=True)
+
+    def _paths(self) -> dict[str, str]:
+        """The project's names of files by their paths relative to the script's folder, as a run names them."""
+        places = {self.project.file.name: self.original.path.resolve()}
+        places |= {name: path for name, (path, _) in self.project.companions.items()}
+        folder = self.original.folder
+        return {os.path.relpath(path.resolve(), folder).replace(os.sep, "/"): name for name, path in places.items()}
+
+    def _bring(self, evidence: Iterable[Evidence]) -> None:
+        """Take into the project what the run came through and no import names: plug-ins, what is loaded by path."""
+        known = self._paths()
+        companions = dict(self.project.companions)
+        spans = (span for told in evidence for site in told.places() for span in site.spans)
+        for path in dict.fromkeys(span.path for span in spans):
+            place = self.original.folder / path
+            if path in known:
+                continue
+            try:
+                file = files.read(place, files.display_name(place))
+                engine.parse(file.text, file.name)
+            except (files.FileError, SourceError):
+                continue
+            companions[file.name] = (place, file)
+        self.project = replace(self.project, companions=companions)
 
 
 def patched_script(original: Script, project: Project, program: Program) -> Script:
@@ -83,21 +167,13 @@ def patched_script(original: Script, project: Project, program: Program) -> Scri
     return replace(original, text=program.files[0].text, others=tuple(others))
 
 
-def _without_patch(project: Project, analysis: Analysis, before: RunRecord, original: Script, limits: Limits) -> Repair:
-    """What there is to say of a script for which no patch is known."""
-    if before.failure is None:
-        if before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
-            return Repair(project, analysis, note="The script runs; nothing was changed.")
-        return Repair(
-            project, analysis, note=f"The script did not run to a result: {before.outcome.value}.", fails=True
-        )
-    error = before.failure.error
-    where = f" at line {error.line}" if error.line else ""
-    note = [f"The script fails{where} and no repair is known: {error.message}"]
-    # What the run itself shows is worth more than the line of the traceback.
-    for told in witness(original, limits)[:1]:
+def _told(failure: Failure, evidence: Sequence[Evidence]) -> str:
+    """The failure, and the story behind it: what the run shows is worth more than the line of the traceback."""
+    where = f" at line {failure.error.line}" if failure.error.line else ""
+    note = [f"The script fails{where} and no repair is known: {failure.error.message}"]
+    for told in evidence[:1]:
         note += [f"{span.path}:{span.line}:{span.column + 1}: note: {phrase}" for phrase, span in told.story()]
-    return Repair(project, analysis, note="\n".join(note), fails=True)
+    return "\n".join(note)
 
 
 def _expected_error(analysis: Analysis) -> str:

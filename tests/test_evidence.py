@@ -33,10 +33,11 @@ def test_spans_count_code_points_and_the_holder_is_named() -> None:
     assert texts == {
         "made": "modèle(torch.ones(1, 2))",
         "used": "netz.état.exp()",
+        "walked": "s.sum()",
         "freed": "s.sum().backward()",
         "failed": "s.sum().backward()",
     }
-    assert Holder("netz.état", "attribute", "train.py", "<module>") in fact.holders
+    assert Holder("netz.état", "attribute", "train.py", "<module>", "tensor", "tensor") in fact.holders
     assert fact.details["freed_by_pass"] == 1
     assert [phrase for phrase, _ in fact.story()] == [
         "the graph was made here",

@@ -63,10 +63,13 @@ def test_stored_tensor(tmp_path: Path) -> None:
     assert told(tmp_path, fact) == {
         "made": "first(x)",
         "used": "store[0].mean()",
+        "walked": "second(h)",
         "freed": "loss.backward()",
         "failed": "loss.backward()",
     }
-    assert fact["holders"] == [{"name": "store", "kind": "list", "file": "train.py", "function": "<module>"}]
+    (store,) = [holder for holder in fact["holders"] if not holder["at"]]
+    assert (store["name"], store["kind"], store["item"]) == ("store", "list", "tensor")
+    assert (store["file"], store["function"]) == ("train.py", "<module>")
     assert (fact["made_after"], fact["used_after"]) == ({"passes": 0, "steps": 0}, {"passes": 1, "steps": 1})
     assert (fact["freed_by_pass"], fact["failed_pass"]) == (1, 2)
 
@@ -183,6 +186,7 @@ def test_carried_state_under_retain_graph_is_an_overwritten_weight_in_an_earlier
         "made": "cell(x, state)",
         "used": "cell(x, state)",
         "changed": "optimizer.step()",
+        "retained": "after.sum().backward(retain_graph=True)",
         "failed": "after.sum().backward(retain_graph=True)",
     }
 

@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import gc
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.optim.optimizer import Optimizer
 
 from .events import Events
 from .graph import walk
-from .holders import holders, tensors_made_by
+from .holders import forms_in_frames, holders, tensors_made_by
+from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape
 from .parameters import parameter_names
 from .picture import Notes, picture
 from .reference import saved_names
 from .sites import Chain, Sites
-
-MADE = "autofix_made"
-"""Key in ``Node.metadata`` of the call that made a node."""
-FREED = "autofix_freed"
-"""Key of the number of the pass that freed it."""
 
 STALE = "backward through the graph a second time"
 CHANGED = "modified by an inplace operation"
@@ -43,55 +37,13 @@ ERRORS = {
 """Pieces of messages that a call itself raises, and the kind of fact that they tell of."""
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 
+ELEMENTWISE = frozenset({"AddBackward0", "SubBackward0", "MulBackward0", "DivBackward0"})
+
 MOST_FACTS = 16
+MOST_OF_WAY = 40
+"""Calls on the way of a pass, and passes, that are told."""
 HELD = 4
 """Steps from which on graphs must be kept for a value to be told as holding them."""
-
-
-class Call:
-    """One call of torch that made nodes: where, after how many passes and steps, and on what memory it worked."""
-
-    __slots__ = ("chain", "number", "passes", "pointers", "steps")
-
-    def __init__(self, chain: Chain, number: int, passes: int, steps: int, pointers: tuple[int, ...]) -> None:
-        self.chain = chain
-        self.number = number
-        self.passes = passes
-        self.steps = steps
-        self.pointers = pointers
-
-
-class Change:
-    """A change in place: of which memory, from which version to which, where, by what."""
-
-    __slots__ = ("begin", "chain", "end", "kind", "made", "name", "number", "version")
-
-    def __init__(
-        self, tensor: torch.Tensor, chain: Chain, number: int, name: str, kind: str, made: Chain | None
-    ) -> None:
-        storage = tensor.untyped_storage()
-        self.begin = storage.data_ptr()
-        self.end = self.begin + storage.nbytes()
-        self.version = tensor._version
-        self.chain = chain
-        self.number = number
-        self.name = name
-        self.kind = kind
-        self.made = made
-
-
-@dataclass
-class Tape:
-    """What the witness has seen so far."""
-
-    calls: int = 0
-    passes: int = 0
-    steps: int = 0
-    changes: deque[Change] = field(default_factory=lambda: deque(maxlen=4096))
-    step_sites: deque[tuple[int, Optimizer, Chain]] = field(default_factory=lambda: deque(maxlen=256))
-    pass_sites: dict[int, Chain] = field(default_factory=dict)
-    cuts: deque[tuple[str, Chain, int]] = field(default_factory=lambda: deque(maxlen=64))
-    """Calls that took tensors with a graph and gave back something without: name, place, passes before."""
 
 
 class Explainer:
@@ -121,28 +73,35 @@ class Explainer:
         self._events.write("fact", kind=kind, roles=told, **details)
 
     def _tell_stale(self, roots: list[Any], failed: Chain) -> None:
-        seen: set[tuple[Any, ...]] = set()
-        for fresh, freed in frontier(roots):
-            made, used = made_by(freed), fresh.metadata.get(MADE) if fresh is not None else None
-            key = (made.chain if made else None, used.chain if used else None)
-            if key in seen:
-                continue
-            seen.add(key)
+        before = parents(roots, to_freed=True)
+        told: dict[tuple[Any, ...], tuple[Any, Any, Call | None, Call | None]] = {}
+        edges: Counter[tuple[Any, ...]] = Counter()
+        for freed, fresh in before.items():
+            if is_freed(freed):
+                made, used = made_by(freed), fresh.metadata.get(MADE) if fresh is not None else None
+                key = (made.chain if made else None, used.chain if used else None)
+                edges[key] += 1
+                told.setdefault(key, (freed, fresh, made, used))
+        for key, (freed, fresh, made, used) in told.items():
             number = freed.metadata[FREED]
+            by = freed.metadata.get(BY)
             self._tell(
                 "stale graph",
                 {
                     "made": made.chain if made else None,
                     "used": used.chain if used else failed,
+                    "walked": by.chain if by else None,
                     "freed": self._tape.pass_sites.get(number),
                     "failed": failed,
                 },
                 node=freed.name(),
+                edges=edges[key],
                 freed_by_pass=number,
+                walked_enters=by.enters if by else False,
                 made_after={"passes": made.passes, "steps": made.steps} if made else None,
                 used_after={"passes": used.passes, "steps": used.steps} if used else None,
                 failed_pass=self._tape.passes,
-                holders=holders(tensors_made_by({freed}), self._root),
+                **self._background(freed, before, made),
                 graph=picture(roots, [fresh, freed], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
             )
 
@@ -160,7 +119,7 @@ class Explainer:
                     found = VERSIONS.search(str(error))
                     now, then = (int(found[1]), int(found[2])) if found else (0, 0)
                     changes = list(self._changes_of(call, then, now)) if call else []
-                    chain, what = changes[0] if changes else (None, {})
+                    number, chain, what = changes[0] if changes else (None, None, {})
                     made, used = crossing(node, before)
                     key = (call.chain if call else None, chain)
                     if key in seen:
@@ -174,19 +133,63 @@ class Explainer:
                             "used": used.chain if used else None,
                             "changed": chain,
                             "failed": failed,
+                            "retained": self._tape.pass_sites.get(node.metadata.get(KEPT, 0)),
                             **({"constructed": what.pop("constructed")} if what.get("constructed") else {}),
                         },
                         node=node.name(),
                         saved_as=name.removeprefix("_saved_"),
                         versions={"expected": then, "found": now},
-                        changes=[self._sites.told(c)[-1:] for c, _ in changes],
+                        changes=[self._sites.told(c)[-1:] for _, c, _ in changes],
+                        changed_number=number,
                         saved_after={"passes": call.passes, "steps": call.steps} if call else None,
+                        failed_pass=self._tape.passes,
                         freed=FREED in node.metadata or None,
+                        **self._background(node, before, call),
                         graph=picture(roots, [node], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
                         **{k: v for k, v in what.items() if k != "constructed"},
                     )
 
-    def _changes_of(self, call: Call, then: int, now: int) -> Iterator[tuple[Chain, dict[str, Any]]]:
+    def _background(self, node: Any, before: dict[Any, Any], made: Call | None) -> dict[str, Any]:
+        """What a repair must know of the failure: the way of the pass, who holds what lies on it, the passes between.
+
+        ``way`` begins at the guilty node and ends at a root; nodes of one call are one step of it.
+        """
+        steps: list[tuple[Call, list[Any]]] = []
+        at: Any = node
+        while at is not None:
+            call = made if at is node else at.metadata.get(MADE)
+            if call is not None:
+                if not steps or steps[-1][0] is not call:
+                    steps.append((call, []))
+                steps[-1][1].append(at)
+            at = before[at]
+        shown = steps if len(steps) <= MOST_OF_WAY else [*steps[: MOST_OF_WAY // 2], *steps[-MOST_OF_WAY // 2 :]]
+        indices = {one: index for index, (_, nodes) in enumerate(shown) for one in nodes}
+        first = made.passes if made else 0
+        between = [n for n in range(first + 1, self._tape.passes) if n in self._tape.pass_sites]
+        if len(between) > MOST_OF_WAY:
+            between = [*between[: MOST_OF_WAY // 2], *between[-MOST_OF_WAY // 2 :]]
+        return {
+            "way": [self._step(call, nodes) for call, nodes in shown],
+            "between": [{"pass": n, "frames": self._sites.told(self._tape.pass_sites[n])} for n in between],
+            "holders": holders(
+                {id(tensor): indices[tensor.grad_fn] for tensor in tensors_made_by(set(indices))}, self._root
+            ),
+            "forms": forms_in_frames(self._root),
+        }
+
+    def _step(self, call: Call, nodes: list[Any]) -> dict[str, Any]:
+        return {
+            "frames": self._sites.told(call.chain),
+            "number": call.number,
+            "passes": call.passes,
+            "steps": call.steps,
+            "operation": nodes[-1].name(),
+            "enters": any(reads_leaf(node) for node in nodes),
+            "mixes": mixes(nodes[-1]),
+        }
+
+    def _changes_of(self, call: Call, then: int, now: int) -> Iterator[tuple[int, Chain, dict[str, Any]]]:
         """The changes, in their order, of memory that *call* worked on, made after it."""
         found: list[tuple[int, Chain, dict[str, Any]]] = []
         for change in self._tape.changes:
@@ -200,8 +203,7 @@ class Explainer:
                 if pointers.intersection(call.pointers):
                     found.append((number, chain, {"change": "optimizer step", "by": type(optimizer).__name__}))
         found.sort(key=lambda one: one[0])
-        for _, chain, how in found:
-            yield chain, how
+        yield from found
 
     def _tell_cut(self, failed: Chain) -> None:
         """The last calls that dropped a graph, the latest first: one of them is on the way to the loss."""
@@ -232,37 +234,50 @@ class Explainer:
         for chain, tensors in groups.items():
             steps = {one.steps for tensor in tensors for one in calls_under(tensor.grad_fn)}
             if len(steps) >= HELD:
-                held = holders(tensors, self._root)
+                held = holders({id(tensor): 0 for tensor in tensors}, self._root)
                 self._tell("graph held", {"made": chain}, steps=len(steps), values=len(tensors), holders=held)
 
 
-def frontier(roots: list[Any]) -> list[tuple[Any, Any]]:
-    """The edges from fresh nodes to freed ones; a freed root has no fresh node before it."""
-    edges: list[tuple[Any, Any]] = []
-    seen: set[Any] = set()
-    stack = [(None, node) for node in roots if node is not None]
-    while stack:
-        before, node = stack.pop()
-        if FREED in node.metadata and not hasattr(node, "variable"):
-            edges.append((before, node))
-            continue
-        if node not in seen:
-            seen.add(node)
-            stack.extend((node, following) for following, _ in node.next_functions if following is not None)
-    return edges
+def is_freed(node: Any) -> bool:
+    return type(node) is not ACCUMULATE and FREED in node.metadata
 
 
-def parents(roots: list[Any]) -> dict[Any, Any]:
-    """Every node of a pass to the node from which the pass first comes to it, None for the roots."""
+def parents(roots: list[Any], *, to_freed: bool = False) -> dict[Any, Any]:
+    """Every node of a pass to the node from which the pass first comes to it, None for the roots.
+
+    With *to_freed*, what lies under freed nodes is left out: their edge from a fresh node is where the pass fails.
+    """
     before: dict[Any, Any] = {root: None for root in roots if root is not None}
     queue = deque(before)
     while queue:
         node = queue.popleft()
+        if to_freed and is_freed(node):
+            continue
         for following, _ in node.next_functions:
             if following is not None and following not in before:
                 before[following] = node
                 queue.append(following)
     return before
+
+
+def reads_leaf(node: Any) -> bool:
+    """Whether a node reads a leaf that is trained, perhaps through another node of its call (a transposed weight)."""
+    call = node.metadata.get(MADE)
+    for under, _ in node.next_functions:
+        if type(under) is ACCUMULATE:
+            return True
+        if under is not None and under.metadata.get(MADE) is call:
+            if any(type(leaf) is ACCUMULATE for leaf, _ in under.next_functions):
+                return True
+    return False
+
+
+def mixes(node: Any) -> bool:
+    """Whether a node combines several graphs element by element; a sum of losses is no such thing."""
+    if node.name() not in ELEMENTWISE or len({under for under, _ in node.next_functions if under is not None}) < 2:
+        return False
+    shapes = [one.shape for one in getattr(node, "_input_metadata", ())]
+    return not shapes or len(shapes[0]) > 0
 
 
 def crossing(node: Any, before: dict[Any, Any]) -> tuple[Call | None, Call | None]:

@@ -20,10 +20,11 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.overrides import TorchFunctionMode
 
 from .events import Events
-from .explain import FREED, MADE, Call, Change, Explainer, Tape
-from .graph import roots_of, walk
+from .explain import Explainer
+from .graph import roots_of
 from .job import Job
 from .modules import InplaceModules
+from .notes import MADE, Call, Change, Tape, mark
 from .probe import leave, prepare
 from .sites import Sites
 
@@ -177,6 +178,12 @@ class Witness(TorchFunctionMode):
 
     # -- passes
 
+    def _end_without_steps(self) -> None:
+        """Stop a script that has no optimizer when it has got as far past the failure as one with would in steps."""
+        start = self._job.failed_passes
+        if start is not None and not self._tape.steps and self._tape.passes >= start + self._job.more_steps:
+            self.finish("stopped", None)
+
     def _watch_pass(self, original: Callable[..., Any], retain_at: int) -> Callable[..., Any]:
         @functools.wraps(original)
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -201,11 +208,8 @@ class Witness(TorchFunctionMode):
             finally:
                 self._inside.depth = 0
                 self._asleep = asleep
-            if not (create if retain is None else retain):
-                for node in walk(roots).nodes:
-                    notes = node.metadata
-                    if FREED not in notes:
-                        notes[FREED] = number
+            mark(roots, number, frees=not (create if retain is None else retain))
+            self._end_without_steps()
             return result
 
         return watched

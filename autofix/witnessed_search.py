@@ -1,0 +1,227 @@
+"""Searches for a patch by execution: what a run showed goes to the codemods, and every candidate is run.
+
+A candidate that still fails for the same reason is refused at once.  One that fails later, or for another reason, is a
+step on the way: it is watched in its turn.  What runs clean is held to the whole proof, against the original.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from libcst.codemod import CodemodContext
+
+from autofix.engine import Analysis, Finding
+from autofix.evidence import Evidence, evidence_of
+from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, bounds, prove, run_reference
+from autofix.runner import run
+from autofix.witnessed import facts_of
+from codemods.facts import Fact, Span
+from codemods.program import Program
+from codemods.proof import LineMap
+from codemods.registry import all_codemods
+from codemods.rewrite import Tree
+
+if TYPE_CHECKING:
+    from codemods.base import Candidate, Codemod
+
+CANDIDATES = 20
+"""Candidates of one program that are executed."""
+RUNS = 60
+"""Runs of candidates for one script."""
+DEPTH = 4
+"""Mistakes that are repaired one behind the other."""
+SECONDS = 600.0
+"""Time after which no further candidate is begun."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """One mistake and what was done about it, in the lines of the original program."""
+
+    fact: Fact
+    codemod: type[Codemod]
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A program that stands the proof (or, where ``certificate`` leaves points open, does not fail it)."""
+
+    program: Program
+    done: tuple[Done, ...]
+    certificate: Certificate
+
+    def analysis(self, original: Program) -> Analysis:
+        """The same in the form in which static findings are reported."""
+        findings = [
+            Finding(one.codemod.code, one.codemod.name, original.in_file(one.fact), True, one.remedy, cause)
+            for one in self.done
+            for cause in [original.in_file(one.fact.cause)]
+        ]
+        return Analysis(original, self.program, tuple(findings), (self.program,))
+
+
+@dataclass
+class Search:
+    """The search for one script.  ``script_of`` gives the script as it runs in a patched program."""
+
+    original: Script
+    program: Program
+    script_of: Callable[[Program], Script]
+    paths: Mapping[str, str]
+    """The program's name of each file that a run names, relative to the script's folder."""
+    limits: Limits
+    before: RunRecord
+    reference: RunRecord | None = None
+    refused: dict[str, None] = field(default_factory=dict)
+    _runs: int = 0
+    _tried: set[Program] = field(default_factory=set)
+    _until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    def find(self, evidence: Sequence[Evidence]) -> Found | None:
+        """The best program that can be reached from what *evidence* tells of the original."""
+        self._tried = {self.program}
+        return self._from(self.program, evidence, (), 1)
+
+    def _from(self, program: Program, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
+        best: Found | None = None
+        steps: list[tuple[Program, Sequence[Evidence], tuple[Done, ...]]] = []
+        lines = LineMap(self.program, program)
+        for told, fact, kind, candidate in self._candidates(program, evidence):
+            if self._runs >= RUNS or time.monotonic() > self._until:
+                break
+            self._runs += 1
+            so_far = (*done, Done(in_lines(fact, lines), kind, candidate.remedy))
+            after = self._watch(candidate.program)
+            if after.outcome is Outcome.RAISED or any(one.kind != "graph held" for one in after.told):
+                gets_on = self._gets_on(told, after.told, program, candidate.program)
+                if gets_on:
+                    steps.append((candidate.program, after.told, so_far))
+                self._refuse(so_far, _still_fails(after, gets_on))
+                continue
+            found = self._prove(candidate.program, so_far)
+            if found is None:
+                continue
+            best = best or found
+            if is_exact(found.certificate):
+                return found
+            if crosses_iterations(fact):
+                break  # no gradient from an earlier iteration can be had: the first that stands is the preferred one
+        if best is None and depth < DEPTH:
+            for patched, shown, so_far in steps:
+                best = self._from(patched, shown, so_far, depth + 1)
+                if best is not None:
+                    break
+        return best
+
+    def _candidates(
+        self, program: Program, evidence: Sequence[Evidence]
+    ) -> Iterator[tuple[Evidence, Fact, type[Codemod], Candidate]]:
+        """Distinct candidates for all that the evidence may mean, those of the likeliest meaning first."""
+        kinds = sorted(all_codemods(), key=lambda kind: (kind.rank, kind.code))
+        tree = Tree(program)
+        left = CANDIDATES
+        for told in evidence:
+            for fact in facts_of(told, program, self.paths):
+                for kind in kinds:
+                    if not isinstance(fact, kind.answers):
+                        continue
+                    for candidate in kind(CodemodContext(filename=program.path)).candidates(fact, tree):
+                        if candidate.program in self._tried:
+                            continue
+                        self._tried.add(candidate.program)
+                        yield told, fact, kind, candidate
+                        left -= 1
+                        if left <= 0:
+                            return
+
+    def _watch(self, program: Program) -> Watched:
+        """Run a candidate under the witness."""
+        script = self.script_of(program)
+        record = run(script, self.limits, replace(bounds(self.before), trace=True))
+        return Watched(record, evidence_of(record, script))
+
+    def _gets_on(self, before: Evidence, after: Sequence[Evidence], program: Program, patched: Program) -> bool:
+        """Whether a program that still fails does so for another reason, or with less behind it."""
+        if not after:
+            return False
+        lines = LineMap(program, patched)
+        same = [one for one in after if self._key(one, patched, lines) == self._key(before, program)]
+        return all(
+            one.details.get("failed_pass", 0) > before.details.get("failed_pass", 0)
+            or one.details.get("edges", 1) < before.details.get("edges", 1)
+            for one in same
+        )
+
+    def _key(self, told: Evidence, program: Program, lines: LineMap | None = None) -> tuple[object, ...]:
+        """What makes two failures the same: their kind, and the lines of their places in the original."""
+        found: list[object] = [told.kind]
+        for role in ("made", "saved", "used", "changed", "failed", "cut"):
+            site = told.sites.get(role)
+            if site is None or site.span.path not in self.paths:
+                found.append(None)
+                continue
+            line = program.start_of(self.paths[site.span.path]) + site.span.line
+            found.append(lines.original(line) if lines is not None else line)
+        return tuple(found)
+
+    def _prove(self, program: Program, done: tuple[Done, ...]) -> Found | None:
+        if self.reference is None and self.before.failure is not None:
+            self.reference = run_reference(self.original, self.limits, self.before)
+        certificate = prove(
+            self.original, self.script_of(program), self.limits, before=self.before, reference=self.reference
+        )
+        if certificate.verdict is Verdict.FAILED:
+            failed = next(point for point in certificate.points if point.verdict is Verdict.FAILED)
+            self._refuse(done, f"{failed.name}: {failed.detail}")
+            return None
+        return Found(program, done, certificate)
+
+    def _refuse(self, done: Sequence[Done], reason: str) -> None:
+        self.refused[f"{'; '.join(one.remedy for one in done)}: {reason}"] = None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A run under the witness."""
+
+    record: RunRecord
+    told: tuple[Evidence, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.record.outcome
+
+
+def _still_fails(after: Watched, gets_on: bool) -> str:
+    if not gets_on and after.told:
+        return "the mistake is still there"
+    error = after.record.error
+    return f"it then fails otherwise: {error}" if error is not None else "another mistake comes to light"
+
+
+def is_exact(certificate: Certificate) -> bool:
+    """Whether the certificate compares gradients and finds all of them exact."""
+    gradient = next((point for point in certificate.points if point.number == 5), None)
+    if gradient is None or gradient.verdict is not Verdict.PASSED:
+        return False
+    return set(gradient.figures.get("counts", {})) <= {"exact"}
+
+
+def crosses_iterations(fact: Fact) -> bool:
+    """Whether the fact's value was carried from one iteration of a loop into another."""
+    return getattr(fact, "loop", None) is not None and getattr(fact, "inside", False)
+
+
+def in_lines(fact: Fact, lines: LineMap) -> Fact:
+    """The fact in the original's lines, for the places that the original has."""
+
+    def moved(span: Span) -> Span:
+        line, end = lines.original(span.line), lines.original(span.end_line)
+        return replace(span, line=line, end_line=end) if line > 0 and end >= line else span
+
+    changed: dict[str, Any] = {role.name: moved(role.span) for role in fact.roles()}
+    return replace(fact, **changed)
