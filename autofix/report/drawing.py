@@ -14,8 +14,8 @@ from autofix.report.story import columns, cut
 from autofix.report.view import View, quoted, source_lines, under
 
 WIDTH, HEIGHT = 190.0, 62.0
-LETTERS = 25
-"""Columns that fit into a box."""
+LETTERS, CAPITALS = 25, 20
+"""Columns of source and of a title that fit into a box."""
 MARGIN = 12.0
 SPACING = {"layer_gap": 34.0, "node_gap": 22.0, "dummy_gap": 18.0}
 STATES = {
@@ -130,16 +130,21 @@ def box_of(node: Mapping[str, Any], is_guilty: bool, now: int, view: View) -> Bo
     if node["state"] == "leaf":
         shape = " x ".join(map(str, node["shape"])) or "scalar"
         name = node["name"] or "leaf"
-        return Box(node["id"], "leaf", cut(name, LETTERS), (shape,), f"{name}, {shape}", is_guilty, height=44.0)
+        return Box(node["id"], "leaf", tail(name, CAPITALS), (shape,), f"{name}, {shape}", is_guilty, height=44.0)
     frame = node["frames"][-1] if node["frames"] else None
     state = "old" if node["state"] == "fresh" and node["passes"] is not None and node["passes"] < now else node["state"]
     operation = re.sub(r"Backward\d*$", "", node["operation"].rpartition("::")[2])
     if frame is None:
-        return Box(node["id"], state, cut(operation, LETTERS), (), node["operation"], is_guilty, height=30.0)
+        return Box(node["id"], state, cut(operation, CAPITALS), (), node["operation"], is_guilty, height=30.0)
     where = f"{frame['file']}:{frame['line']}"
     code = source_of(frame, view)
     hint = f"{node['operation']}, {where}: {code}"
-    return Box(node["id"], state, cut(operation, LETTERS), (at(frame), cut(code, LETTERS)), hint, is_guilty)
+    return Box(node["id"], state, cut(operation, CAPITALS), (at(frame), cut(code, LETTERS)), hint, is_guilty)
+
+
+def tail(name: str, width: int) -> str:
+    """*name*, or its end, which says more than its beginning: a module's path ends with the parameter."""
+    return name if columns(name) <= width else "..." + cut(name[::-1], width).removesuffix("...")[::-1]
 
 
 def at(frame: Mapping[str, Any]) -> str:
@@ -168,7 +173,7 @@ def change_of(evidence: Evidence, number: int, view: View) -> Box:
     counted = f"version {versions['found']}, not {versions['expected']}" if versions else ""
     title = str(evidence.details.get("by") or "changed in place")
     lines = tuple(filter(None, (f"line {span.line}", cut(code, LETTERS), counted)))
-    return Box(number, "change", cut(title, LETTERS), lines, f"{span.path}:{span.line}: {code}", True, height=78.0)
+    return Box(number, "change", cut(title, CAPITALS), lines, f"{span.path}:{span.line}: {code}", True, height=78.0)
 
 
 def edge_of(edge: Mapping[str, Any], guilty: Sequence[int], evidence: Evidence) -> Edge:

@@ -207,11 +207,17 @@ def closing(certificate: Certificate | None) -> Line:
     if certificate is None:
         return ("Not proved: nothing was executed.",)
     if certificate.proved:
-        return (("Proved", "bold green"), ": the patched script trains.")
+        open_points = [str(point.number) for point in certificate.points if str(point.verdict) != "passed"]
+        rest = f"; {numbered(open_points)} could not be shown" if open_points else ""
+        return (("Proved", "bold green"), f": the patched script trains{rest}.")
     first = certificate.points[0]
     if str(first.verdict) != "passed":  # then there is nothing to compare with, and the other points say no more
         hint = "  --python PATH takes another interpreter." if str(certificate.before.outcome) == "not started" else ""
         return (("Not proved", "bold red"), f": {first.detail}.{hint}")
     missing = [f"{point.number}" for point in certificate.points if point.verdict == certificate.verdict]
     what = "failed" if str(certificate.verdict) == "failed" else "could not be shown"
-    return (("Not proved", "bold red"), f": {'point' if len(missing) == 1 else 'points'} {', '.join(missing)} {what}.")
+    return (("Not proved", "bold red"), f": {numbered(missing)} {what}.")
+
+
+def numbered(points: Sequence[str]) -> str:
+    return f"{'point' if len(points) == 1 else 'points'} {', '.join(points)}"
