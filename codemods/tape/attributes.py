@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import cuts
+from codemods.tape.generators import Generator
 from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
@@ -136,7 +137,7 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             return _of_class(machine, value, name)
         case TorchModule():
             return _of_module(machine, value, name, node)
-        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook():
+        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator():
             if isinstance(value, Sequence) and name in value.fields:
                 return item(machine, value, value.fields.index(name), node)
             if isinstance(value, Mapping) and name in value.items:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, python_calls, tensor_calls, torch_calls
+from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
@@ -31,7 +32,7 @@ from codemods.tape.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.tape.machine import Machine
+    from codemods.tape.machine import Frame, Machine
 
 _RECURSION = 3
 """How often a function may stand on the stack of calls."""
@@ -39,6 +40,13 @@ _RECURSION = 3
 
 def call(machine: Machine, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """The result of ``function(*args, **keywords)`` written at *node*."""
+    if isinstance(function, (Name, Method)) and any(
+        isinstance(value, Generator) for value in (*args, *keywords.values())
+    ):
+        path = function.path if isinstance(function, Name) else function.name
+        if path.rpartition(".")[2] not in LAZY:
+            args = [_used_up(value) for value in args]
+            keywords = {name: _used_up(value) for name, value in keywords.items()}
     match function:
         case Function():
             return call_function(machine, function, args, keywords, node)
@@ -73,6 +81,14 @@ def call(machine: Machine, function: Value, args: list[Value], keywords: dict[st
     return machine.opaque("call", [*args, *keywords.values()], node)
 
 
+def _used_up(value: Value) -> Value:
+    """What a function gets that takes all the items of a generator at once."""
+    if not isinstance(value, Generator):
+        return value
+    items, more = drained(value)
+    return Sequence("list", items, more=more)
+
+
 def _written(node: ast.expr) -> list[ast.expr]:
     """The expressions written for a call's arguments, in order; none where some are unpacked."""
     if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -93,23 +109,28 @@ def call_function(
     scope = Scope(
         _bound_names(machine, function, args, keywords), parent=function.scope, globals=outermost(function.scope)
     )
-    frame = Frame(function, yields=[] if function.generator else None)
+    frame = Frame(function)
     outer, statement, source, stack = machine.scope, machine.statement, machine.source, machine.stack
     machine.stack = (*stack, machine.site(node))
     machine.scope, machine.source = scope, function.source
     machine.frames.append(frame)
     try:
-        with machine.grad_mode(function.grad_mode, Site(function.source, function.node)):
-            if isinstance(function.node, ast.Lambda):
-                frame.result = machine.eval(function.node.body)
-            else:
-                machine.run(function.node.body)
+        if function.generator:
+            return Generator(machine, lambda: _run_body(machine, function, frame), frame, machine.stack[-1])
+        _run_body(machine, function, frame)
     finally:
         machine.frames.pop()
         machine.scope, machine.statement, machine.source, machine.stack = outer, statement, source, stack
-    if frame.yields is not None:
-        return Sequence("list", frame.yields, more=True)
     return frame.result
+
+
+def _run_body(machine: Machine, function: Function, frame: Frame) -> None:
+    """Run a function's own code."""
+    with machine.grad_mode(function.grad_mode, Site(function.source, function.node)):
+        if isinstance(function.node, ast.Lambda):
+            frame.result = machine.eval(function.node.body)
+        else:
+            machine.run(function.node.body)
 
 
 def outermost(scope: Scope) -> Scope:
@@ -237,6 +258,17 @@ def call_instance(
     return machine.opaque("call", [instance, *args, *keywords.values()], node)
 
 
+def call_generator(machine: Machine, generator: Generator, name: str, args: list[Value]) -> Value:
+    if name == "close":
+        generator.abandon()
+    if name in ("send", "__next__"):
+        try:
+            return machine.read(generator.resume(args[0] if args else None))
+        except Exhausted:
+            return machine.fresh("exhausted")
+    return None
+
+
 def call_method(
     machine: Machine, method: Method, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
@@ -246,6 +278,8 @@ def call_method(
             return tensor_calls.call_tensor_method(machine, receiver, name, args, keywords, node)
         case Sequence() | Mapping() | str() | bytes():
             return python_calls.call_container_method(machine, receiver, name, args, keywords, node)
+        case Generator():
+            return call_generator(machine, receiver, name, args)
         case Hook():
             if name == "remove":
                 machine.hooks = [hook for hook in machine.hooks if hook is not receiver]

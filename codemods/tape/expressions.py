@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, loops
+from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.values import (
     Function,
     Instance,
@@ -335,6 +336,28 @@ def _if_expression(machine: Machine, node: ast.IfExp) -> Value:
     return machine.eval(node.body if machine.truth(machine.eval(node.test)) else node.orelse)
 
 
+def _generator_expression(machine: Machine, node: ast.GeneratorExp) -> Value:
+    """A generator expression as a value.  Where a call takes all its items at once, see :func:`_argument`."""
+    from codemods.tape.machine import Frame
+
+    frame = Frame(machine.frames[-1].function)
+    generator = Generator(machine, lambda: loops.comprehend(machine, node, hand_out), frame, machine.site(node))
+
+    def hand_out() -> None:
+        generator.give(Slot(machine.eval(node.elt)))
+
+    return generator
+
+
+def _argument(machine: Machine, argument: ast.expr, function: ast.expr) -> Value:
+    """An argument of a call.  Most functions use up a generator before they return."""
+    if isinstance(argument, ast.GeneratorExp):
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name not in LAZY:
+            return loops.comprehension(machine, argument)
+    return machine.eval(argument)
+
+
 def _call(machine: Machine, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Attribute):
         function = attributes.get(machine, machine.eval(node.func.value), node.func.attr, node.func)
@@ -345,10 +368,10 @@ def _call(machine: Machine, node: ast.Call) -> Value:
         if isinstance(argument, ast.Starred):
             args.extend(unpacked(machine, machine.eval(argument.value), None, argument))
         else:
-            args.append(machine.eval(argument))
+            args.append(_argument(machine, argument, node.func))
     keywords: dict[str, Value] = {}
     for keyword in node.keywords:
-        value = machine.eval(keyword.value)
+        value = _argument(machine, keyword.value, node.func)
         if keyword.arg is not None:
             keywords[keyword.arg] = value
         elif isinstance(value, Mapping):
@@ -360,6 +383,8 @@ def unpacked(machine: Machine, value: Value, count: int | None, node: ast.expr) 
     """The items of *value*, *count* of them where that is known."""
     if isinstance(value, Sequence):
         return [machine.read(slot, value) for slot in value.items]
+    if isinstance(value, Generator):
+        return [machine.read(slot) for slot in drained(value)[0]]
     if isinstance(value, Instance) and value.names and attributes.find(value, "__iter__") is None:
         return [machine.read(slot) for slot in value.names.values()]
     if isinstance(value, (Tensor, Unknown)):
@@ -370,7 +395,7 @@ def unpacked(machine: Machine, value: Value, count: int | None, node: ast.expr) 
         return items
     stream = loops.stream(machine, value, node)
     known = stream.count if stream.count is not None else (count or 2)
-    return [stream.at(position, True) for position in range(min(known, 16))]
+    return loops.first_of(stream, min(known, 16))
 
 
 def _lambda(machine: Machine, node: ast.Lambda) -> Value:
@@ -435,17 +460,25 @@ def _named(machine: Machine, node: ast.NamedExpr) -> Value:
 
 def _yield(machine: Machine, node: ast.Yield) -> Value:
     value = machine.eval(node.value) if node.value is not None else None
-    frame = machine.frames[-1]
-    if frame.yields is not None:
-        frame.yields.append(machine.slot(value, "", node.value))
-    return machine.fresh("sent")
+    generator = machine.frames[-1].generator
+    if generator is None:
+        return machine.fresh("sent")
+    return generator.give(machine.slot(value, "", node.value))
 
 
 def _yield_from(machine: Machine, node: ast.YieldFrom) -> Value:
     value = machine.eval(node.value)
-    frame = machine.frames[-1]
-    if frame.yields is not None and isinstance(value, Sequence):
-        frame.yields.extend(value.items)
+    generator = machine.frames[-1].generator
+    if generator is None:
+        return None
+    if isinstance(value, Generator):
+        try:
+            while True:
+                generator.give(value.resume())
+        except Exhausted:
+            return value.returned
+    for slot in value.items if isinstance(value, Sequence) else ():
+        generator.give(slot)
     return None
 
 
@@ -474,6 +507,6 @@ EVALUATE: dict[type[ast.expr], Callable[[Machine, Any], Value]] = {
     ast.Starred: lambda machine, node: machine.eval(node.value),
     ast.ListComp: loops.comprehension,
     ast.SetComp: loops.comprehension,
-    ast.GeneratorExp: loops.comprehension,
+    ast.GeneratorExp: _generator_expression,
     ast.DictComp: loops.comprehension,
 }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes
+from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             return value.stream
         case range():
             return Stream(len(value), lambda at, exact: _number(machine, value, at, exact), RANGE)
+        case Generator():
+            return Stream(None, lambda at, exact: machine.read(value.resume()))
         case Sequence():
             count = None if value.more else len(value.items)
             return Stream(
@@ -82,6 +85,17 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             made = machine.call(attributes.bind(machine, attributes.find(value, "__iter__"), value), [], {}, node)
             return stream(machine, made, node) if not isinstance(made, Instance) else _unknown(machine, made)
     return _unknown(machine, value)
+
+
+def first_of(items: Stream, count: int) -> list[Value]:
+    """The first items, *count* of them at most."""
+    found: list[Value] = []
+    try:
+        for at in range(count):
+            found.append(items.at(at, not items.cut or at == 0))
+    except Exhausted:
+        pass
+    return found
 
 
 def _unknown(machine: Machine, value: Value) -> Stream:
@@ -115,10 +129,14 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     instance = machine.new_instance()
     signal = ""
     plan = Plan(machine)
-    for number in _numbers(machine, items, plan):
+    for number in _numbers(machine, node, items, plan):
         cut = items.cut and plan.cut
         with machine.iteration(node, instance, number, cut):
-            element = items.at(number, not cut or number == 0)
+            try:
+                element = items.at(number, not cut or number == 0)
+            except Exhausted:
+                signal = machine.run(node.orelse)
+                break
             machine.assign(node.target, element, None)
             signal = machine.run(node.body)
         if signal in ("break", "return", "raise"):
@@ -162,13 +180,31 @@ class Plan:
         return self.cut and (len(passes) == 1 or any(one.retains for one in passes))
 
 
-def _numbers(machine: Machine, items: Stream, plan: Plan) -> Iterator[int]:
+HANDED_OUT = 200
+"""Iterations of a generator's own loop that are run at most: as many as somebody asks for."""
+
+
+def _hands_out(machine: Machine, node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a loop is a generator's and yields: then it runs as long as somebody asks for more."""
+    if machine.frames[-1].generator is None:
+        return False
+    known = machine.source.facts_of.get(node)
+    if known is None:
+        found = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
+        known = machine.source.facts_of[node] = found
+    return known
+
+
+def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan: Plan) -> Iterator[int]:
     """The iterations of a ``for`` that are run."""
     if not items.cut:
         yield from range(items.count or 0)
         return
     yield 0
     planned = plan.after_first()
+    if _hands_out(machine, node):
+        yield from range(1, min(items.limit or items.count or HANDED_OUT, HANDED_OUT))
+        return
     most = items.limit or items.count or planned + 1
     yield from range(1, min(planned, most))
     if plan.needs_a_third() and most > 2:
@@ -193,41 +229,59 @@ def run_while(machine: Machine, node: ast.While) -> str:
         number += 1
         if number == 1:
             planned = plan.after_first()
+            if _hands_out(machine, node):
+                planned = HANDED_OUT
         if number >= planned + plan.needs_a_third():
             break
     return machine.run(node.orelse)
 
 
 def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-    """The container that a comprehension builds, in a scope of its own."""
+    """The container that a comprehension builds."""
+    if isinstance(node, ast.DictComp):
+        mapping = Mapping()
+
+        def put() -> None:
+            key = attributes.mapping_key(machine, machine.eval(node.key))
+            mapping.items[key] = Slot(machine.eval(node.value))
+
+        mapping.more = comprehend(machine, node, put)
+        return mapping
+    sequence = Sequence("set" if isinstance(node, ast.SetComp) else "list")
+    sequence.more = comprehend(machine, node, lambda: sequence.items.append(Slot(machine.eval(node.elt))))
+    return sequence
+
+
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+
+def comprehend(machine: Machine, node: Comprehension, each: Callable[[], object]) -> bool:
+    """Run a comprehension's loops in a scope of their own, and *each* inside; returns whether there may be more."""
     outer = machine.scope
     machine.scope = Scope({}, parent=outer, globals=outer.globals)
-    result: Sequence | Mapping = (
-        Mapping() if isinstance(node, ast.DictComp) else Sequence("set" if isinstance(node, ast.SetComp) else "list")
-    )
     try:
-        _comprehend(machine, node, 0, result)
+        return _comprehend(machine, node, node.generators, each)
     finally:
         machine.scope = outer
-    return result
 
 
-def _comprehend(machine: Machine, node: ast.expr, depth: int, result: Sequence | Mapping) -> None:
-    generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
-    if depth == len(generators):
-        if isinstance(result, Mapping) and isinstance(node, ast.DictComp):
-            key = attributes.mapping_key(machine, machine.eval(node.key))
-            result.items[key] = Slot(machine.eval(node.value))
-        elif isinstance(result, Sequence):
-            result.items.append(Slot(machine.eval(node.elt)))  # type: ignore[attr-defined]
-        return
-    generator = generators[depth]
+def _comprehend(
+    machine: Machine, node: ast.expr, generators: list[ast.comprehension], each: Callable[[], object]
+) -> bool:
+    if not generators:
+        each()
+        return False
+    generator, *inner = generators
     items = stream(machine, machine.eval(generator.iter), generator.iter)
     instance = machine.new_instance()
-    numbers = range(2) if items.cut else range(items.count or 0)
-    for number in numbers:
+    more = items.cut
+    for number in range(2) if items.cut else range(items.count or 0):
         with machine.iteration(node, instance, number, items.cut):
-            machine.assign(generator.target, items.at(number, not items.cut or number == 0), None)
+            try:
+                element = items.at(number, not items.cut or number == 0)
+            except Exhausted:
+                break
+            machine.assign(generator.target, element, None)
             if all(machine.truth(machine.eval(condition)) for condition in generator.ifs):
-                _comprehend(machine, node, depth + 1, result)
-    result.more = result.more or items.cut
+                more |= _comprehend(machine, node, inner, each)
+    return more

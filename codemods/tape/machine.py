@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from codemods.tape import calls, cuts, expressions, statements
+from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle
 from codemods.tape.saves import saves_of
@@ -45,11 +46,11 @@ class GaveUp(Exception):
 
 @dataclass
 class Frame:
-    """One call: what it returned, what it yielded, the function it is in."""
+    """One call: what it returned, the function it is in, and the generator that it runs as."""
 
     function: Function | None
     result: Value = None
-    yields: list[Slot] | None = None
+    generator: Generator | None = None
 
 
 class Machine:
@@ -79,6 +80,7 @@ class Machine:
         self.crashes: set[str] = set()
         """Errors that the program certainly meets: a method of None, an undefined name."""
         self.legacy: dict[tuple[str, int], Site] = {}
+        self.generators: list[Generator] = []
         self.hooks: list[Hook] = []
         """In the order in which they were registered."""
         self.called: set[ast.AST] = set()
@@ -140,6 +142,11 @@ class Machine:
         finally:
             self.scope, self.source, self.statement, self.stack, self.loops = here
         return module
+
+    def close(self) -> None:
+        """End what still waits to be resumed."""
+        for generator in self.generators:
+            generator.abandon()
 
     def call(self, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
         return calls.call(self, function, args, keywords, node)
@@ -428,14 +435,15 @@ class Machine:
     @contextmanager
     def iteration(self, statement: ast.stmt | ast.expr, instance: int, number: int, cut: bool) -> Iterator[None]:
         """One iteration of a loop."""
-        loops, cut_short = self.loops, self.cut_short
-        self.loops = (*loops, LoopPoint(self.site(statement), instance, number))
+        self.loops = (*self.loops, LoopPoint(self.site(statement), instance, number))
         if cut and number > 0:
-            self.cut_short = cut_short | {instance}
+            self.cut_short |= {instance}
         try:
             yield
         finally:
-            self.loops, self.cut_short = loops, cut_short
+            # Not what it was before: a generator is resumed from elsewhere than it was called from.
+            self.loops = self.loops[:-1]
+            self.cut_short -= {instance}
 
     def new_instance(self) -> int:
         return next(self._fresh)

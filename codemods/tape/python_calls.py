@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, expressions, loops
+from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.values import (
     Class,
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 
 def copy_of(machine: Machine, value: Value, kind: str, node: ast.expr) -> Sequence:
     """A new sequence of *value*'s items."""
+    if isinstance(value, Generator):
+        given, more = drained(value)
+        return Sequence(kind, [Slot(machine.read(slot), None) for slot in given], more=more)
     items = loops.stream(machine, value, node)
     count = items.count if items.count is not None else 2
-    slots = []
     if isinstance(value, Sequence):
         slots = [Slot(machine.read(slot, value), None) for slot in value.items]
     else:
-        slots = [Slot(items.at(at, not items.cut or at == 0)) for at in range(min(count, 8))]
+        slots = [Slot(one) for one in loops.first_of(items, min(count, 8))]
     return Sequence(kind, slots, more=items.count is None or count > 8)
 
 
@@ -206,6 +209,11 @@ def _super(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 
 def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     value = args[0]
+    if isinstance(value, Generator):
+        try:
+            return machine.read(value.resume())
+        except Exhausted:
+            return args[1] if len(args) > 1 else machine.fresh("exhausted")
     if isinstance(value, Sequence) and value.items and not value.more:
         return machine.read(value.items[0], value)
     stream = loops.stream(machine, value, node)
@@ -217,11 +225,12 @@ def _map(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if not inner:
         return machine.fresh("map")
     counts = [part.count for part in inner if part.count is not None]
-    count = min(counts) if counts else 2
-    slots = [
-        Slot(machine.call(args[0], [part.at(at, True) for part in inner], {}, node)) for at in range(min(count, 8))
-    ]
-    return Sequence("list", slots, more=not counts)
+
+    def at(position: int, exact: bool) -> Value:
+        return machine.call(args[0], [part.at(position, exact) for part in inner], {}, node)
+
+    limits = [part.limit for part in inner if part.limit is not None]
+    return LazyStream(Stream(min(counts) if counts else None, at, limit=min(limits) if limits else None))
 
 
 def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:

@@ -169,6 +169,8 @@ def _follow(sources: Sources, oracle: Oracle, found: _Collected) -> Machine:
         _execute(machine, oracle.path.entry)
     except (GaveUp, RecursionError):
         found.complete = False
+    finally:
+        machine.close()
     _collect(machine, found)
     found.steps += machine.steps_taken
     return machine

@@ -1,0 +1,134 @@
+"""Generators: code that runs when somebody asks for its next item, between the statements of who asks.
+
+What a generator computes belongs to the iteration that asked for it, so it must not be run ahead.  Each one runs in a
+thread of its own, of which never more than one moves: who resumes a generator waits until it yields.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from codemods.tape.source import Site
+from codemods.tape.values import Slot, Value
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Frame, Machine
+
+LAZY = frozenset("enumerate zip iter next map filter islice chain cycle tqdm trange".split())
+"""Functions that take the items of what they are given one by one, when they are asked for one themselves."""
+
+DRAINED = 8
+"""Items that are asked for where somebody wants all of them."""
+
+
+class Exhausted(Exception):
+    """A generator has come to its end."""
+
+
+class Abandoned(BaseException):
+    """Nobody will ask for another item: ends the generator's thread."""
+
+
+class Generator:
+    """A generator of the program: made by a call, run by :meth:`resume`."""
+
+    def __init__(self, machine: Machine, body: Callable[[], object], frame: Frame, called: Site) -> None:
+        self._machine = machine
+        self._body = body
+        self._frame = frame
+        self._called = called
+        self._thread: threading.Thread | None = None
+        self._resumed = threading.Semaphore(0)
+        self._answered = threading.Semaphore(0)
+        self._yielded: Slot | None = None
+        self._sent: Value = None
+        self._error: BaseException | None = None
+        self._abandoned = False
+        self._state = (machine.scope, machine.source, machine.statement)
+        self._loops = 0
+        """How many loops of the one who asks stand around the generator's own."""
+        self._own: tuple[object, ...] = ()
+        self.finished = False
+        self.running = False
+        frame.generator = self
+        machine.generators.append(self)
+
+    def resume(self, sent: Value = None) -> Slot:
+        """The next item; *sent* is what the ``yield`` before it is worth.  Raises :class:`Exhausted` at the end."""
+        if self.finished or self.running:
+            raise Exhausted
+        machine = self._machine
+        here = machine.scope, machine.source, machine.statement, machine.stack, machine.frames, machine.loops
+        machine.scope, machine.source, machine.statement = self._state
+        machine.stack = (*machine.stack, self._called)
+        machine.frames = [*machine.frames, self._frame]
+        self._loops = len(machine.loops)
+        machine.loops = (*machine.loops, *self._own)  # type: ignore[arg-type]
+        self._sent, self._yielded, self.running = sent, None, True
+        self._move()
+        self.running = False
+        self._state = machine.scope, machine.source, machine.statement
+        machine.scope, machine.source, machine.statement, machine.stack, machine.frames, machine.loops = here
+        if self._error is not None:
+            raise self._error
+        return self._handed_out()
+
+    def _handed_out(self) -> Slot:
+        if self._yielded is None:
+            raise Exhausted
+        return self._yielded
+
+    def _move(self) -> None:
+        """Let the generator's code run until it yields or ends."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        else:
+            self._resumed.release()
+        self._answered.acquire()
+
+    @property
+    def returned(self) -> Value:
+        """What the generator returned, at its end."""
+        return self._frame.result
+
+    def give(self, slot: Slot) -> Value:
+        """Called by the generator's own code: hand an item out and wait; returns what is sent in."""
+        self._own = self._machine.loops[self._loops :]
+        self._yielded = slot
+        self._answered.release()
+        self._resumed.acquire()
+        if self._abandoned:
+            raise Abandoned
+        return self._sent
+
+    def abandon(self) -> None:
+        """End the thread."""
+        if self._thread is not None and not self.finished:
+            self._abandoned = True
+            self._resumed.release()
+            self._thread.join()
+        self.finished = True
+
+    def _run(self) -> None:
+        try:
+            self._body()
+        except Abandoned:
+            pass
+        except BaseException as error:
+            self._error = error
+        self.finished = True
+        self._answered.release()
+
+
+def drained(generator: Generator) -> tuple[list[Slot], bool]:
+    """All items of a generator, at most ``DRAINED``, and whether there may be more."""
+    items: list[Slot] = []
+    try:
+        while len(items) < DRAINED:
+            items.append(generator.resume())
+    except Exhausted:
+        return items, False
+    return items, True
