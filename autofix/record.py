@@ -83,6 +83,8 @@ class Pass:
     live: Live | None
     sketches: Sketches | None
     sound: Sketches
+    ways: Parts
+    present: Sketches
     parts: Parts
     error: RunError | None
 
@@ -97,6 +99,10 @@ class Step:
     """Passes that had been started before it."""
     gradients: Mapping[int, float]
     moved: Mapping[int, float]
+    settings: tuple[Mapping[str, float], ...]
+    """The learning rate and the like, for each group of parameters."""
+    elsewhere: frozenset[int]
+    """What was changed since the last step by other means; known for the first steps past the failure."""
     state: Mapping[int, str]
     """Fingerprints of all parameters after it."""
     live: Live
@@ -104,8 +110,12 @@ class Step:
     """What each gradient was when the step began; None for steps that are not compared with the reference."""
     sound: Sketches
     """In a reference run, the gradients without what came through faulty nodes, where that differs."""
+    ways: Parts
+    """What came through each entry into faulty nodes, where the entries are few."""
+    present: Sketches
+    """The gradients without what came through old nodes alone: what the present iteration means, where that differs."""
     parts: Parts
-    """In a reference run, what came through each entry into faulty nodes, where the entries are few."""
+    """What came through each entry into old nodes, where the entries are few."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +276,10 @@ def _sketches(values: Mapping[str, Sequence[float]] | None) -> Sketches:
     return {int(index): tuple(sketch) for index, sketch in (values or {}).items()}
 
 
+def _parts(values: Mapping[str, Sequence[Sequence[float]]] | None) -> Parts:
+    return {int(index): tuple(map(tuple, parts)) for index, parts in (values or {}).items()}
+
+
 def _live(values: Mapping[str, int] | None) -> Live | None:
     return Live(**values) if values else None
 
@@ -289,7 +303,9 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         live=_live(event["live"]),
         sketches=_sketches(event["sketches"]) if "sketches" in event else None,
         sound=_sketches(event.get("sound")),
-        parts={int(i): tuple(map(tuple, parts)) for i, parts in event.get("parts", {}).items()},
+        ways=_parts(event.get("ways")),
+        present=_sketches(event.get("present")),
+        parts=_parts(event.get("parts")),
         error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
     )
 
@@ -301,9 +317,13 @@ def _step(event: Mapping[str, Any]) -> Step:
         passes=event["passes"],
         gradients=_numbers(event["gradients"]),
         moved=_numbers(event["moved"]),
+        settings=tuple(event["settings"]),
+        elsewhere=frozenset(event.get("elsewhere", ())),
         state=_numbers(event["state"]),
         live=Live(**event["live"]),
         sketches=_sketches(event["sketches"]) if "sketches" in event else None,
         sound=_sketches(event.get("sound")),
-        parts={int(i): tuple(map(tuple, parts)) for i, parts in event.get("parts", {}).items()},
+        ways=_parts(event.get("ways")),
+        present=_sketches(event.get("present")),
+        parts=_parts(event.get("parts")),
     )

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Patch:
-    """``edits`` replace pieces of the script; ``right`` says whether the proof must pass."""
+    """``edits`` replace pieces of the script; ``right`` says whether the proof must pass.
+
+    ``reason`` is a piece of what the certificate must say, with the number of the point that says it.
+    """
 
     what: str
     right: bool
     edits: tuple[tuple[str, str], ...]
+    reason: tuple[int, str] = (0, "")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import pytest
 from autofix import __version__, engine, exits, files
 from autofix.cli import main
 from autofix.engine import Analysis
+from autofix.evidence import Evidence
 from autofix.project import Project
 from autofix.prove import Certificate, Limits, Outcome, Point, RunRecord, Script, Verdict
 from autofix.record import RunError
@@ -394,6 +395,7 @@ class FakeRepair:
     refused: tuple[str, ...] = ()
     note: str = ""
     fails: bool = False
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass
@@ -548,6 +550,14 @@ def test_run_cuts_long_details_to_the_width_of_the_screen(
     assert line.endswith(" ...")
     shell.run("run", "-v", "a.py")
     assert "word " * 39 in shell.out
+
+
+def test_what_the_script_itself_cannot_show_is_said(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    short = Point(6, "memory flat", Verdict.NOT_PROVED, "too few steps to tell", optional=True)
+    repairs.certificate = Certificate((*PROVED.points, short), PROVED.before, PROVED.after)
+    assert shell.run("run", "a.py") == 0
+    assert "Proved: the patched script trains; point 6 could not be shown.\n" in shell.out
 
 
 def test_what_the_sandbox_left_open_is_said(shell: Shell, repairs: Repairs) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from autofix.points.base import Verdict
 from autofix.points.failure import fails_before
-from autofix.points.gradient import Kind, classify
-from autofix.points.memory import growth
+from autofix.points.gradient import Kind, Meant, Values, classify
+from autofix.points.memory import growth, memory_flat
+from autofix.prove import Certificate
 from autofix.record import Outcome, RunError, RunRecord, parse
 
 
@@ -27,6 +29,13 @@ from autofix.record import Outcome, RunError, RunRecord, parse
 )
 def test_growth_is_steady_growth(values: list[int], rate: float) -> None:
     assert growth(values) == rate
+
+
+def meant(whole: Values, sound: Values, *ways: Values, present: Values | None = None) -> Meant:
+    """A gradient in the reference: what failed belongs to the past, unless *present* tells."""
+    if present is None:
+        return Meant(whole, sound, sound, ways or None, ways or None)
+    return Meant(whole, sound, present, ways, ())
 
 
 WHOLE, SOUND = (3.0, 4.0), (3.0, 0.0)
@@ -48,28 +57,36 @@ WHOLE, SOUND = (3.0, 4.0), (3.0, 0.0)
         ((3.0, 4.0, 0.0), False, False, Kind.CHANGED),
     ],
 )
-def test_kind_of_a_gradient(seen: tuple[float, ...], fewer: bool, redrawn: bool, kind: Kind) -> None:
-    assert classify(WHOLE, SOUND, seen, redrawn=redrawn, fewer=fewer)[0] is kind
+def test_kind_of_a_gradient(seen: Values, fewer: bool, redrawn: bool, kind: Kind) -> None:
+    assert classify(meant(WHOLE, SOUND), seen, redrawn=redrawn, fewer=fewer)[0] is kind
 
 
 def test_truncation_keeps_or_drops_whole_ways_into_the_past() -> None:
-    whole, sound, ways = (3.0, 4.0), (1.0, 0.0), [(2.0, 0.0), (0.0, 4.0)]
+    reference = meant((3.0, 4.0), (1.0, 0.0), (2.0, 0.0), (0.0, 4.0))
 
-    def kind(seen: tuple[float, ...]) -> Kind:
-        return classify(whole, sound, seen, ways, redrawn=False, fewer=True)[0]
+    def kind(*seen: float) -> Kind:
+        return classify(reference, seen, redrawn=False, fewer=True)[0]
 
-    assert [kind(seen) for seen in ((3.0, 4.0), (1.0, 0.0), (3.0, 0.0), (1.0, 4.0))] == [Kind.EXACT] + 3 * [
-        Kind.TRUNCATED
-    ]
-    assert [kind(seen) for seen in ((2.0, 4.0), (0.5, 0.0), (3.0, 2.0))] == 3 * [Kind.CHANGED]
+    assert [kind(3, 4), kind(1, 0), kind(3, 0), kind(1, 4)] == [Kind.EXACT] + 3 * [Kind.TRUNCATED]
+    assert [kind(2, 4), kind(0.5, 0), kind(3, 2)] == 3 * [Kind.CHANGED]
+
+
+def test_what_comes_through_the_same_iteration_may_be_renewed_and_not_dropped() -> None:
+    reference = meant((3.0, 4.0), (1.0, 0.0), (2.0, 0.0), (0.0, 4.0), present=(3.0, 4.0))
+
+    def kind(*seen: float, fewer: bool = True) -> Kind:
+        return classify(reference, seen, redrawn=False, fewer=fewer)[0]
+
+    assert [kind(1, 0), kind(3, 0), kind(1, 4)] == 3 * [Kind.DROPPED]
+    assert kind(2.5, 4.1, fewer=False) is Kind.RECOMPUTED
 
 
 def test_gradient_that_nothing_faulty_concerns_must_be_exact() -> None:
-    assert classify(WHOLE, WHOLE, (3.0, 4.1), redrawn=False, fewer=True)[0] is Kind.CHANGED
+    assert classify(meant(WHOLE, WHOLE), (3.0, 4.1), redrawn=False, fewer=True)[0] is Kind.CHANGED
 
 
-def test_gradient_that_is_all_faulty_may_be_dropped_at_one_step() -> None:
-    assert classify(WHOLE, (0.0, 0.0), (0.0, 0.0), redrawn=False, fewer=True)[0] is Kind.TRUNCATED
+def test_gradient_that_is_all_of_the_past_may_be_dropped_at_one_step() -> None:
+    assert classify(meant(WHOLE, (0.0, 0.0)), (0.0, 0.0), redrawn=False, fewer=True)[0] is Kind.TRUNCATED
 
 
 def test_torn_last_line_is_dropped() -> None:
@@ -92,3 +109,36 @@ def test_only_the_error_to_be_repaired_is_a_failure_to_prove(error: RunError, ve
     point = fails_before(RunRecord(Outcome.RAISED, error), "inplace operation")
     assert point.verdict is verdict
     assert words in point.detail
+
+
+def trained(steps: int, outcome: Outcome) -> RunRecord:
+    """A run of one optimizer that holds nothing."""
+    live = {"nodes": 1, "armed": 0, "bytes": 8}
+    common: dict[str, Any] = {"gradients": {}, "state": {}, "live": live}
+    lines: list[dict[str, Any]] = [{"event": "optimizer", "type": "SGD"}]
+    for number in range(1, steps + 1):
+        one = {"number": number, "kind": "backward", "step": number - 1, "losses": [1.0], "line": 3, "file": "a.py"}
+        rest = {"walked": 2, "past": 0, "keeps": False, "reached": [], "random": "", "error": None}
+        lines.append({"event": "pass", **one, **rest, **common})
+        lines.append({"event": "step", "number": number, "optimizer": 0, "passes": number, **common})
+        lines[-1] |= {"moved": {}, "settings": []}
+    lines.append({"event": "end", "outcome": outcome.value, "error": None})
+    return parse(map(json.dumps, lines))
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome", "verdict", "optional"),
+    [
+        (9, Outcome.STOPPED, Verdict.PASSED, False),
+        (3, Outcome.FINISHED, Verdict.NOT_PROVED, True),  # the script itself is that short
+        (3, Outcome.STOPPED, Verdict.NOT_PROVED, False),  # it would run on
+    ],
+)
+def test_memory_of_a_few_steps_is_not_called_flat(
+    steps: int, outcome: Outcome, verdict: Verdict, optional: bool
+) -> None:
+    before = RunRecord(Outcome.RAISED, RunError("RuntimeError", "a second time"))
+    judged = memory_flat(before, trained(steps, outcome))
+    assert (judged.verdict, judged.optional) == (verdict, optional), judged
+    certificate = Certificate((judged,), before, before)
+    assert certificate.proved == (verdict is Verdict.PASSED or optional)

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from autofix.prove import Limits, RunRecord, Script, prove, run_original, run_reference
-from tests.proof_cases import CASES, Case, Patch
+from tests import folk_cases, proof_cases
+from tests.proof_cases import Case, Patch
 
+CASES = (*proof_cases.CASES, *folk_cases.CASES)
 LIMITS = Limits(timeout=60)
 PATH = Path(__file__).parent / "no_such_folder" / "train.py"
 
@@ -37,3 +39,5 @@ def test_patch_is_judged(case: Case, patch: Patch) -> None:
     story = "\n".join(f"{point.number} {point.name}: {point.verdict} - {point.detail}" for point in certificate.points)
     assert not [mistake for run in (before, reference, certificate.after) for mistake in run.mistakes]
     assert certificate.proved == patch.right, story
+    number, reason = patch.reason
+    assert not number or reason in certificate.points[number - 1].detail, story

@@ -10,6 +10,7 @@ import types
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 
@@ -31,6 +32,8 @@ class Tracked:
         self.index = index
         self.key = key
         self.in_optimizer = in_optimizer
+        self.stepped = False
+        """Whether an optimizer that has it has made a step: then steps tell how it moves."""
         # It must not be kept alive: a leaf of the script's own may be a batch.
         self._reference = weakref.ref(tensor)
 
@@ -190,6 +193,20 @@ def norm(tensor: torch.Tensor) -> float:
         return float(torch.linalg.vector_norm(values))
     kind = torch.complex128 if values.is_complex() else torch.float64
     return float(torch.linalg.vector_norm(values.to(kind)))
+
+
+def settings_of(group: dict[str, Any]) -> dict[str, float]:
+    """The numbers that steer an optimizer's step for one group: the learning rate, the momentum, and so on."""
+    return {
+        name: float(value)
+        for name, value in group.items()
+        if isinstance(value, (int, float)) or (isinstance(value, torch.Tensor) and value.numel() == 1)
+    }
+
+
+def gradient_norms(members: list[tuple[int, torch.Tensor]]) -> dict[int, float]:
+    """The norm of every gradient that is there; a parameter without one is left out."""
+    return {index: norm(tensor.grad) for index, tensor in members if tensor.grad is not None}
 
 
 def digest(tensor: torch.Tensor) -> str:

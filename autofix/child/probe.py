@@ -28,10 +28,10 @@ from . import device
 from .events import Events
 from .graph import SPENT, WALKED, Meter, Moment, Walk, count_past, mark, roots_of, walk
 from .job import Job
-from .parameters import Parameters, digest, norm
+from .parameters import Parameters, digest, gradient_norms, norm, settings_of
 from .reference import Reference
 from .sketch import sketch
-from .stage import user_place
+from .stage import user_chain, user_place
 
 COMPARED = 6
 """Optimizer steps, for each optimizer, whose gradients are compared with the reference."""
@@ -60,6 +60,8 @@ class Probe:
         self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float], dict[str, Any]]] = {}
         if job.failed_steps is not None:
             self._allow_more(job.failed_steps, job.failed_passes or 0)
+        self._last: dict[int, str] = {}
+        """The parameters' fingerprints after the last step."""
         self._clipped_after = -1
         self._unclipped: dict[str, dict[int, Any]] = {}
         """Sketches of the gradients as the last pass left them, where they were clipped after it."""
@@ -125,7 +127,10 @@ class Probe:
         bound = self._reference.keeping(kind, args, kwargs)
         measured = None
         if kind == "backward":
-            measured = self._quietly(self._reference.before_pass)(bound, walked, moment, not self._made)
+            site = user_chain(self._job.root)
+            measured = self._quietly(self._reference.before_pass)(bound, walked, moment, site, not self._made)
+            if self._quietly(self._reference.is_repetition)(bound, walked, moment):
+                return None
         result = original(*bound.args, **bound.kwargs)
         self._quietly(self._reference.after_pass)(measured or [])
         return result
@@ -182,39 +187,39 @@ class Probe:
     def _state(self, ordinal: int) -> dict[int, str]:
         """Fingerprints of the parameters, at the pass or step *ordinal*.
 
-        Past the original's failure, and at most of the events of a long run, only of those whose movement no step
-        records.
+        Well past the original's failure, and at most of the events of a long run, only of those whose movement no step
+        records: leaves of no optimizer, and members of one that moves them by other means than its ``step``.
         """
-        comparable = self._job.failed_passes is None or self._passes <= self._job.failed_passes + 1
+        comparable = self._job.failed_passes is None or self._passes <= self._job.failed_passes + COMPARED
         comparable = comparable and (ordinal <= SAMPLED or ordinal % SAMPLED == 0)
         return {
             tracked.index: digest(tensor)
             for tracked in self._parameters
-            if (comparable or not tracked.in_optimizer) and (tensor := tracked.tensor) is not None
+            if (comparable or not tracked.stepped) and (tensor := tracked.tensor) is not None
         }
 
     def _sketches(self, indices: list[int]) -> dict[str, dict[int, Any]]:
-        """Sketches of the present gradients while they are compared; where it differs, of their sound and faulty
-        parts.
+        """Sketches of the gradients as they are, while they are compared; where it differs, of their sound part, of
+        their part without the past, and of the ways into both.
         """
         start = self._job.compare_from
         done = self._steps if self._made else self._passes
         if start is None or not start <= done <= start + COMPARED * max(1, self._made):
             return {}
-        whole: dict[int, list[float]] = {}
-        sound: dict[int, list[float]] = {}
-        parts: dict[int, list[list[float]]] = {}
+        found: dict[str, dict[int, Any]] = {kind: {} for kind in ("sketches", "sound", "ways", "present", "parts")}
         for tracked in self._parameters:
             tensor = tracked.tensor
             if tracked.index not in indices or tensor is None or tensor.grad is None:
                 continue
-            whole[tracked.index] = sketch(tensor.grad)
+            found["sketches"][tracked.index] = sketch(tensor.grad)
             faulty = self._reference.faulty(tracked.index) if self._reference is not None else None
-            if faulty is not None and faulty.total is not None:
-                sound[tracked.index] = sketch(tensor.grad - faulty.total)
-                if faulty.known:
-                    parts[tracked.index] = [sketch(part) for part in faulty.parts]
-        return {"sketches": whole, "sound": sound, "parts": parts}
+            for rest, ways, share in (("sound", "ways", "all"), ("present", "parts", "old")):
+                part = getattr(faulty, share, None)
+                if part is not None and part.total is not None:
+                    found[rest][tracked.index] = sketch(tensor.grad - part.total)
+                    if part.known:
+                        found[ways][tracked.index] = [sketch(way) for way in part.ways]
+        return found
 
     def _track(self, leaf: torch.Tensor) -> Any:
         return self._parameters.find(leaf) or self._parameters.add_leaf(leaf)
@@ -272,13 +277,18 @@ class Probe:
         if self._clipped_after == self._passes:
             own = {index for index, _ in members}
             sketches = {key: {i: v for i, v in part.items() if i in own} for key, part in self._unclipped.items()}
-        self._before[self._register(optimizer)] = values, gradient_norms(members), sketches
+        elsewhere = [i for i, tensor in members if i in self._last and digest(tensor) != self._last[i]]
+        self._before[self._register(optimizer)] = values, gradient_norms(members), {**sketches, "elsewhere": elsewhere}
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
         members = self._members(optimizer)
         number = self._register(optimizer)
         values, gradients, sketches = self._before.pop(number, ({}, {}, {}))
+        for one in members:
+            if (tracked := self._parameters.find(one[1])) is not None:
+                tracked.stepped = True
+        self._last = state = self._state(self._steps)
         self._events.write(
             "step",
             number=self._steps,
@@ -287,10 +297,13 @@ class Probe:
             # A closure (LBFGS) computes them only within the step.
             gradients=gradients or gradient_norms(members),
             moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
-            state=self._state(self._steps),
+            settings=[settings_of(group) for group in optimizer.param_groups],
+            state=state,
             live=vars(self._meter.measure()),
             **sketches,
         )
+        if self._reference is not None:
+            self._reference.after_step([tensor for _, tensor in members])
         if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):
             self.finish("stopped", None)
 
@@ -362,11 +375,6 @@ def seed_everything(seed: int) -> None:
         return unseeded(seed if source is None else source)
 
     numpy.random.default_rng = default_rng
-
-
-def gradient_norms(members: list[tuple[int, torch.Tensor]]) -> dict[int, float]:
-    """The norm of every gradient that is there; a parameter without one is left out."""
-    return {index: norm(tensor.grad) for index, tensor in members if tensor.grad is not None}
 
 
 def loss_values(tensors: Any) -> list[float]:

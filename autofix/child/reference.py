@@ -7,8 +7,14 @@ of other kinds are forgiven where it is plain what was meant (``leniency.py``).
 
 A *faulty* node belongs to an earlier iteration (``graph.is_of_earlier_iteration``), or an optimizer step has changed a
 parameter that it saved.  The part of each gradient that comes through faulty nodes is measured by an extra pass in
-which they pass nothing on, entry by entry.  A right patch may change that part (a detach drops it, a second forward
-pass renews it) and no other: two losses of one iteration that share a graph want both their gradients.
+which they pass nothing on.  A right patch may change that part (a detach drops it, a second forward pass renews it) and
+no other: two losses of one iteration that share a graph want both their gradients.
+
+For a parameter, a faulty node is *old* if it was made before the parameter's last step, or before the last time that
+the very pass ran which is running now: then it belongs to the past, and dropping it truncates.  A faulty node that is
+not old belongs to the present iteration (a score of the discriminator, taken before the discriminator's own step), and
+what comes through it may be renewed but not dropped.  All is measured entry by entry, because a patch may keep some of
+the ways.
 """
 
 from __future__ import annotations
@@ -21,12 +27,18 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import Moment, Walk, is_of_earlier_iteration, roots_of
+from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of
 from .leniency import be_lenient
 from .parameters import Parameters
 
 MOST_PARTS = 6
 """Entries into faulty nodes that are told apart: each takes a pass of its own."""
+SENT = "autofix_sent"
+"""Key in ``Node.metadata`` of the step in which a pass was last sent back from the node."""
+Site = tuple[tuple[str, int], ...]
+"""Where a pass is called: file and line of each user frame, the outermost first."""
+Edge = tuple[Any, int]
+"""A node and the position of one of its inputs."""
 BACKWARD = inspect.signature(torch.autograd.backward)
 GRAD = inspect.signature(torch.autograd.grad)
 
@@ -41,26 +53,52 @@ class Saved:
 
 
 @dataclass
-class Measured:
-    """A leaf before a pass: the gradient that it has, and what the pass would add if closed off from faulty nodes."""
+class Part:
+    """What a pass adds to one gradient if closed off from some nodes, and with one entry to them open, for each."""
 
-    leaf: torch.Tensor
-    old: torch.Tensor | None
-    sound: torch.Tensor | None = None
-    """None where no node is faulty."""
-    parts: list[torch.Tensor] = field(default_factory=list)
-    """The same with one entry into faulty nodes left open, for each entry; empty where there is only one."""
+    closed: torch.Tensor
+    opened: list[torch.Tensor] = field(default_factory=list)
+    """Empty where there is only one entry."""
     known: bool = True
     """Whether the entries were few enough to be told apart."""
 
 
 @dataclass
-class Faulty:
-    """What of a gradient came through faulty nodes: all of it, and by which entry."""
+class Measured:
+    """A leaf before a pass, and what the pass would add to its gradient without faulty nodes, and without old ones."""
+
+    leaf: torch.Tensor
+    earlier: torch.Tensor | None
+    """The gradient that it has."""
+    sound: Part | None = None
+    """None where no node is faulty."""
+    present: Part | None = None
+    """None where no node is old."""
+
+
+@dataclass
+class Share:
+    """What of a gradient came through certain nodes: all of it, and by which entry."""
 
     total: torch.Tensor | None = None
-    parts: list[torch.Tensor] = field(default_factory=list)
+    ways: list[torch.Tensor] = field(default_factory=list)
     known: bool = True
+
+    def add(self, added: torch.Tensor, part: Part | None) -> None:
+        """Take in that a pass *added* so much, and what of it came through the nodes."""
+        if part is None:
+            return
+        self.total = added - part.closed if self.total is None else self.total + added - part.closed
+        self.ways += [opened - part.closed for opened in part.opened] or [added - part.closed]
+        self.known = self.known and part.known and len(self.ways) <= MOST_PARTS
+
+
+@dataclass
+class Faulty:
+    """What of a gradient came through faulty nodes, and of that, through old ones."""
+
+    all: Share = field(default_factory=Share)
+    old: Share = field(default_factory=Share)
 
 
 class Reference:
@@ -71,6 +109,10 @@ class Reference:
         self._grad = torch.autograd.grad
         self._changed: list[int] = []
         self._faulty: dict[int, Faulty] = {}
+        self._stepped: dict[int, int] = {}
+        """Parameter to the sequence number that the next node had when it was last stepped."""
+        self._ran: dict[Site, int] = {}
+        """The same for the places of passes."""
 
     def install(self) -> None:
         """Clone what nodes save from now on, and forgive what a kept graph does not help against."""
@@ -88,30 +130,25 @@ class Reference:
         bound.arguments["retain_graph"] = True
         return bound
 
-    def before_pass(self, bound: inspect.BoundArguments, walked: Walk, moment: Moment, by_hand: bool) -> list[Measured]:
-        """Measure the sound part of a pass that is about to run, and the parts through each entry into faulty nodes."""
+    def before_pass(
+        self, bound: inspect.BoundArguments, walked: Walk, moment: Moment, site: Site, by_hand: bool
+    ) -> list[Measured]:
+        """Measure the parts of a pass that is about to run at *site*."""
         leaves = walked.leaves if bound.arguments.get("inputs") is None else []
         bad = {node for node in walked.nodes if self._is_faulty(node, moment, by_hand)}
+        measured = [Measured(leaf, clone(leaf.grad)) for leaf in leaves]
+        now, last = next_number(), self._ran.get(site, 0)
+        self._ran[site] = now
         if not bad:
-            return [Measured(leaf, clone(leaf.grad)) for leaf in leaves]
-        entries = [
-            (node, position)
-            for node in walked.nodes
-            if node not in bad
-            for position, (following, _) in enumerate(node.next_functions)
-            if following in bad
-        ]
-        nothing: dict[torch.Tensor, torch.Tensor] = {}
-        whole = any(root in bad for root in roots_of(bound.arguments["tensors"]))
-        sound = nothing if whole else self._part(bound, leaves, entries)
-        parts = []
-        if not whole and 1 < len(entries) <= MOST_PARTS:
-            parts = [self._part(bound, leaves, [e for e in entries if e is not entry]) for entry in entries]
-        known = whole or len(entries) <= MOST_PARTS
-        return [
-            Measured(leaf, clone(leaf.grad), part_of(sound, leaf), [part_of(p, leaf) for p in parts], known)
-            for leaf in leaves
-        ]
+            return measured
+        whole = self._parts(bound, walked, leaves, bad)
+        for age in {self._age(leaf, last, now if by_hand else 0) for leaf in leaves}:
+            old = {node for node in bad if node._sequence_nr() < age}
+            parts = whole if old == bad else self._parts(bound, walked, leaves, old) if old else {}
+            for one in measured:
+                if self._age(one.leaf, last, now if by_hand else 0) == age:
+                    one.sound, one.present = whole[one.leaf], parts.get(one.leaf)
+        return measured
 
     def after_pass(self, before: list[Measured]) -> None:
         """Remember how much of each gradient came through faulty nodes, as long as it is not set to zero."""
@@ -119,15 +156,35 @@ class Reference:
             tracked = self._parameters.find(one.leaf)
             if tracked is None or one.leaf.grad is None:
                 continue
-            earlier = self._faulty.pop(tracked.index, None)
-            faulty = Faulty() if earlier is None or one.old is None or not bool((one.old != 0).any()) else earlier
-            if one.sound is not None:
-                added = one.leaf.grad.detach() - one.sound - (one.old if one.old is not None else 0)
-                faulty.parts += [part - one.sound for part in one.parts] or [added]
-                faulty.known = faulty.known and one.known and len(faulty.parts) <= MOST_PARTS
-                faulty.total = added if faulty.total is None else faulty.total + added
-            if faulty.total is not None:
+            known = self._faulty.pop(tracked.index, None)
+            faulty = Faulty() if known is None or one.earlier is None or not bool((one.earlier != 0).any()) else known
+            added = one.leaf.grad.detach() - (one.earlier if one.earlier is not None else 0)
+            faulty.all.add(added, one.sound)
+            faulty.old.add(added, one.present)
+            if faulty.all.total is not None:
                 self._faulty[tracked.index] = faulty
+
+    def after_step(self, tensors: list[torch.Tensor]) -> None:
+        """Note that these parameters were stepped."""
+        now = next_number()
+        for tensor in tensors:
+            if (tracked := self._parameters.find(tensor)) is not None:
+                self._stepped[tracked.index] = now
+
+    def is_repetition(self, bound: inspect.BoundArguments, walked: Walk, moment: Moment) -> bool:
+        """Whether the pass is sent back once more from what an earlier pass in the same step was sent back from.
+
+        No author means that: the gradients, which nothing has set to zero meanwhile, would count twice.
+        """
+        roots = roots_of(bound.arguments["tensors"])
+        earlier = [root.metadata.get(SENT) for root in roots if root is not None]
+        for root in roots:
+            if root is not None and not bound.arguments.get("inputs"):
+                root.metadata[SENT] = moment.step
+        again = bool(earlier) and all(step == moment.step for step in earlier)
+        freed = all(SPENT in root.metadata for root in roots if root is not None)
+        kept = all(leaf.grad is not None and bool((leaf.grad != 0).any()) for leaf in walked.leaves)
+        return again and freed and kept
 
     def faulty(self, index: int) -> Faulty | None:
         """What of the present gradient of parameter *index* came through faulty nodes; None where nothing did."""
@@ -143,12 +200,31 @@ class Reference:
             getattr(node, name, None)  # unpacking tells whether it was changed
         return any(storage in self._parameters.storages() for storage in self._changed)
 
-    def _part(
-        self, bound: inspect.BoundArguments, leaves: list[torch.Tensor], closed: list[tuple[Any, int]]
+    def _age(self, leaf: torch.Tensor, last: int, by_hand: int) -> int:
+        """The sequence number below which a faulty node is old for *leaf*: by hand, every pass ends an iteration."""
+        tracked = self._parameters.find(leaf)
+        return max(last, by_hand, self._stepped.get(tracked.index, 0) if tracked is not None else 0)
+
+    def _parts(
+        self, bound: inspect.BoundArguments, walked: Walk, leaves: list[torch.Tensor], nodes: set[Any]
+    ) -> dict[torch.Tensor, Part]:
+        """What the pass adds when nothing enters *nodes*, and when it enters by one edge."""
+        if begins_in(bound, nodes):
+            return {leaf: Part(torch.zeros_like(leaf)) for leaf in leaves}
+        entries = entries_of(walked, nodes)
+        closed = self._closed(bound, leaves, entries)
+        opened = []
+        if 1 < len(entries) <= MOST_PARTS:
+            opened = [self._closed(bound, leaves, [e for e in entries if e is not entry]) for entry in entries]
+        known = len(entries) <= MOST_PARTS
+        return {leaf: Part(closed[leaf], [part[leaf] for part in opened], known) for leaf in leaves}
+
+    def _closed(
+        self, bound: inspect.BoundArguments, leaves: list[torch.Tensor], edges: list[Edge]
     ) -> dict[torch.Tensor, torch.Tensor]:
-        """The gradients of the pass when nothing goes through the edges *closed* (node, position of its input)."""
+        """The gradients of the pass when nothing goes through *edges*."""
         positions: dict[Any, set[int]] = {}
-        for node, position in closed:
+        for node, position in edges:
             positions.setdefault(node, set()).add(position)
         handles = [node.register_hook(closing(at)) for node, at in positions.items()]
         try:
@@ -163,7 +239,31 @@ class Reference:
         finally:
             for handle in handles:
                 handle.remove()
-        return {leaf: g.detach() for leaf, g in zip(leaves, gradients, strict=True) if g is not None}
+        pairs = zip(leaves, gradients, strict=True)
+        return {leaf: torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in pairs}
+
+
+def entries_of(walked: Walk, nodes: set[Any]) -> list[Edge]:
+    """The edges by which a pass enters *nodes*."""
+    return [
+        (node, position)
+        for node in walked.nodes
+        if node not in nodes
+        for position, (following, _) in enumerate(node.next_functions)
+        if following in nodes
+    ]
+
+
+def begins_in(bound: inspect.BoundArguments, nodes: set[Any]) -> bool:
+    return any(root in nodes for root in roots_of(bound.arguments["tensors"]))
+
+
+def next_number() -> int:
+    """The sequence number of a node that is made now: nodes with a smaller one were made before."""
+    with torch.enable_grad():
+        node = torch.zeros((), requires_grad=True).neg().grad_fn
+    assert node is not None
+    return int(node._sequence_nr())
 
 
 def closing(positions: set[int]) -> Callable[..., tuple[torch.Tensor | None, ...]]:
@@ -180,10 +280,6 @@ def closing(positions: set[int]) -> Callable[..., tuple[torch.Tensor | None, ...
 
 def clone(gradient: torch.Tensor | None) -> torch.Tensor | None:
     return gradient.detach().clone() if gradient is not None else None
-
-
-def part_of(gradients: dict[torch.Tensor, torch.Tensor], leaf: torch.Tensor) -> torch.Tensor:
-    return gradients[leaf] if leaf in gradients else torch.zeros_like(leaf)
 
 
 _names: dict[type, tuple[str, ...]] = {}

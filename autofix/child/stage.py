@@ -99,3 +99,15 @@ def user_place(root: str) -> tuple[str, int | None]:
             return os.path.relpath(path, root), frame.f_lineno
         frame = frame.f_back
     return "", None
+
+
+def user_chain(root: str) -> tuple[tuple[str, int], ...]:
+    """File (relative to *root*) and line of every user frame that is running now, the outermost first."""
+    chain: list[tuple[str, int]] = []
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if is_user_file(path, root):
+            chain.append((os.path.relpath(path, root), frame.f_lineno))
+        frame = frame.f_back
+    return tuple(reversed(chain))

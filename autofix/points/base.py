@@ -26,6 +26,8 @@ class Point:
     detail: str
     figures: dict[str, Any] = field(default_factory=dict)
     """Plain numbers, strings and lists, ready for JSON."""
+    optional: bool = False
+    """Whether the patch may be called proved while this point stays open: the script itself cannot show it."""
 
 
 NAMES = {

@@ -5,24 +5,26 @@ The reference is the broken script itself, run on with every graph kept and ever
 after the failure, as long as both runs still have the same parameters.  For each parameter it is
 
 - *exact*: equal up to rounding;
-- *truncated*: the part is missing, or a piece of it, that comes through what failed: graphs of earlier iterations.  A
-  detach between iterations means just that;
+- *truncated*: the part is missing, or a piece of it, that comes through graphs of earlier iterations.  A detach between
+  iterations means just that;
 - *recomputed*: that part is there with other values, because a second forward pass took the place of a stale one and
   saw the weights after a step (``D(g)`` asked anew after the discriminator's step), or drew other random numbers;
 - *later*: it gets gradients, but first at a step at which the runs have parted already, so that they say nothing;
 - *lost*: there is none any more;
+- *dropped*: the part is missing that comes through a graph of the same iteration, which failed because a step or a pass
+  of another network came between: a term of the loss that was detached instead of computed anew;
 - *scaled*: a multiple of the reference, with one factor for all parameters of an optimizer: a loss counted twice or
   halved;
 - *changed*: it differs although nothing that failed concerns it, or by more than what came through what failed.
 
-The last three refuse a patch.
+The last four refuse a patch.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -45,11 +47,13 @@ class Kind(StrEnum):
     RECOMPUTED = "recomputed"
     LATER = "later"
     LOST = "lost"
+    DROPPED = "dropped"
     SCALED = "scaled"
     CHANGED = "changed"
 
 
-REFUSED = (Kind.LOST, Kind.SCALED, Kind.CHANGED)
+REFUSED = (Kind.LOST, Kind.DROPPED, Kind.SCALED, Kind.CHANGED)
+SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.DROPPED, Kind.CHANGED)
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,33 @@ class Moment:
     optimizer: int | None
     whole: Sketches
     sound: Sketches
+    ways: Parts
+    present: Sketches
     parts: Parts
     random: str
     """Fingerprint of the random generator before the last pass."""
     losses: tuple[float, ...] = ()
     """What the last pass was sent back from."""
+    states: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
+    """Fingerprints of the parameters before the first pass of the step, and before the last."""
+
+
+Values = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Meant:
+    """One parameter's gradient in the reference."""
+
+    whole: Values
+    sound: Values
+    """Without what came through anything that failed."""
+    present: Values
+    """Without what came through earlier iterations."""
+    ways: Sequence[Values] | None
+    """The pieces of ``whole`` beside ``sound``; None if they are too many to be known."""
+    parts: Sequence[Values] | None
+    """The same beside ``present``."""
 
 
 @dataclass
@@ -72,8 +98,8 @@ class Comparison:
 
     kinds: dict[int, Kind] = field(default_factory=dict)
     differences: dict[int, float] = field(default_factory=dict)
-    pairs: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
-    """The reference's and the patched run's gradient where they were compared."""
+    pairs: dict[int, tuple[Values, Values, Values]] = field(default_factory=dict)
+    """The reference's gradient where it was compared, whole and without the past, and the patched run's."""
 
 
 def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: int) -> Point:
@@ -81,12 +107,15 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
     if not wanted:
-        return point(5, Verdict.NOT_PROVED, why_no_reference(before, reference))
+        return replace(point(5, Verdict.NOT_PROVED, why_no_reference(before, reference)), optional=True)
     indices = matching(reference, after)
     found = compare(wanted, ours, theirs, indices, fewer=walks_less(reference, after, start))
     for index in wanted - set(found.kinds):
         alive = gets_gradient(after, indices.get(index, -1), start)
         found.kinds[index], found.differences[index] = (Kind.LATER, 0.0) if alive else (Kind.LOST, 1.0)
+    for index, kind in found.kinds.items():
+        if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
+            found.kinds[index] = Kind.TRUNCATED
     factor = common_factor(reference, found)
     if factor is not None:
         found.kinds.update({i: Kind.SCALED for i, k in found.kinds.items() if k not in (Kind.EXACT, Kind.LATER)})
@@ -103,18 +132,27 @@ def compare(
             break
         # Another loss from the same parameters, over no fewer nodes: a second forward pass saw other values.
         anew = not fewer and not same_losses(here.losses, there.losses)
-        redrawn = parted = here.random != there.random or anew
+        # An optimizer that looks ahead (SAM) takes the last pass at weights that an earlier one has moved.
+        begun, ended = (same_state(*pair, indices) for pair in zip(here.states, there.states, strict=True))
+        elsewhere = begun and not ended
+        redrawn = parted = here.random != there.random or anew or elsewhere
         for index in sorted(wanted & set(here.whole)):
-            whole, sound = here.whole[index], here.sound.get(index, here.whole[index])
+            whole = here.whole[index]
             seen = there.whole.get(indices.get(index, -1), ())
             first = index not in found.kinds
             if not size(whole) and first:
                 continue
-            parts = here.parts.get(index)
-            kind, difference = classify(whole, sound, seen, parts, redrawn=redrawn, fewer=fewer)
+            meant = Meant(
+                whole,
+                here.sound.get(index, whole),
+                here.present.get(index, whole),
+                here.ways.get(index) if index in here.sound else (),
+                here.parts.get(index) if index in here.present else (),
+            )
+            kind, difference = classify(meant, seen, redrawn=redrawn, fewer=fewer)
             if first:
                 found.kinds[index], found.differences[index] = kind, difference
-                found.pairs[index] = whole, seen
+                found.pairs[index] = whole, meant.present, seen
             elif difference > IN_STEP and not redrawn:
                 # Behind a failure of another kind the graphs of earlier iterations may come into play only here.
                 explained = kind in (Kind.TRUNCATED, Kind.RECOMPUTED)
@@ -147,7 +185,7 @@ def told(
     parts = []
     for kind in sorted(names, key=list(Kind).index):
         largest = max(differences[i] for i, k in kinds.items() if k is kind)
-        size = f" (by up to {100 * largest:.3g} %)" if kind in (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.CHANGED) else ""
+        size = f" (by up to {100 * largest:.3g} %)" if kind in SIZED else ""
         times = f" ({factor:.3g} times the reference)" if kind is Kind.SCALED and factor is not None else ""
         parts.append(f"{kind.value}{size}{times}: {listed(names[kind])}")
     verdict = Verdict.FAILED if any(kind in names for kind in REFUSED) else Verdict.PASSED
@@ -158,10 +196,21 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     """The recorded gradients after *start*, in their order."""
     if not record.optimizers:
         passes = [p for p in record.passes if p.number > start and p.error is None and p.sketches is not None]
-        return [Moment(None, p.sketches or {}, p.sound, p.parts, p.random, p.losses) for p in passes]
-    last = {p.number: (p.random, p.losses) for p in record.passes}
+        return [Moment(None, p.sketches or {}, p.sound, p.ways, p.present, p.parts, p.random, p.losses) for p in passes]
+    first: dict[int, Mapping[int, str]] = {}
+    for one in record.passes:
+        first.setdefault(one.step, one.state)
+    last = {p.number: (p.random, p.losses, (first[p.step], p.state)) for p in record.passes}
     return [
-        Moment(step.optimizer, step.sketches, step.sound, step.parts, *last.get(step.passes, ("", ())))
+        Moment(
+            step.optimizer,
+            step.sketches,
+            step.sound,
+            step.ways,
+            step.present,
+            step.parts,
+            *last.get(step.passes, ("", ())),
+        )
         for step in record.updates
         if step.number > start and step.sketches is not None
     ]
@@ -176,6 +225,12 @@ def trained(reference: RunRecord, ours: Sequence[Moment]) -> set[int]:
     return moved or has
 
 
+def runs_once(reference: RunRecord, after: RunRecord, index: int, indices: Mapping[int, int]) -> bool:
+    """Whether the parameter makes one step in all, so that there is no later iteration that would learn less."""
+    one = sum(index in step.moved for step in reference.updates)
+    return one == sum(indices.get(index, -1) in step.moved for step in after.updates) == 1
+
+
 def gets_gradient(after: RunRecord, index: int, start: int) -> bool:
     """Whether the patched run gives the parameter a gradient anywhere after *start*."""
     if after.optimizers:
@@ -183,43 +238,41 @@ def gets_gradient(after: RunRecord, index: int, start: int) -> bool:
     return any(one.gradients.get(index) for one in after.passes if one.number > start)
 
 
-def classify(
-    whole: tuple[float, ...],
-    sound: tuple[float, ...],
-    seen: tuple[float, ...],
-    parts: Sequence[tuple[float, ...]] | None = None,
-    *,
-    redrawn: bool,
-    fewer: bool,
-) -> tuple[Kind, float]:
+def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple[Kind, float]:
     """The kind of one parameter's gradient, and its distance from the reference relative to the reference's norm.
 
-    ``parts`` are the pieces of *whole* beside *sound*, if they are known; ``redrawn`` says that the patched run has
-    drawn other random numbers, ``fewer`` that its passes visit fewer nodes.
+    ``redrawn`` says that the patched run has drawn other random numbers, ``fewer`` that its passes visit fewer nodes.
     """
-    norm = size(whole)
+    whole, norm = meant.whole, size(meant.whole)
     if not norm:
         return (Kind.CHANGED, 1.0) if size(seen) else (Kind.EXACT, 0.0)
     if not size(seen):
         # Nothing at this step; whether at all is for the later ones to say.
-        only_faulty = size(sound) <= EXACT * norm
-        return (Kind.TRUNCATED if only_faulty and seen else Kind.LOST), 1.0
+        only_past = size(meant.present) <= EXACT * norm
+        return (Kind.TRUNCATED if only_past and seen else Kind.LOST), 1.0
     if len(seen) != len(whole):
         return Kind.CHANGED, 1.0
-    off, faulty, from_sound = math.dist(seen, whole), math.dist(whole, sound), math.dist(seen, sound)
+    off, faulty, from_sound = math.dist(seen, whole), math.dist(whole, meant.sound), math.dist(seen, meant.sound)
     if off <= EXACT * norm:
         return Kind.EXACT, off / norm
     if redrawn and size(seen) <= SPREAD * norm:
         return Kind.RECOMPUTED, off / norm
     if faulty <= EXACT * norm or from_sound > SPREAD * faulty:
         return Kind.CHANGED, off / norm
-    if from_sound <= EXACT * norm:
+    if math.dist(seen, meant.present) <= EXACT * norm:
         return Kind.TRUNCATED, off / norm
-    if fewer:
-        # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing.
-        whole_ways = parts is None or is_sum_of_some(parts, seen, sound, 10 * EXACT * norm)
-        return (Kind.TRUNCATED if whole_ways else Kind.CHANGED), off / norm
-    return Kind.RECOMPUTED, off / norm
+    # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing.
+    tolerance = 10 * EXACT * norm
+    if fewer and (meant.parts is None or is_sum_of_some(meant.parts, seen, meant.present, tolerance)):
+        return Kind.TRUNCATED, off / norm
+    some = from_sound <= EXACT * norm or (meant.ways and is_sum_of_some(meant.ways, seen, meant.sound, tolerance))
+    if some and off > tolerance:
+        return Kind.DROPPED, off / norm
+    return (Kind.CHANGED if fewer else Kind.RECOMPUTED), off / norm
+
+
+def same_state(ours: Mapping[int, str], theirs: Mapping[int, str], indices: Mapping[int, int]) -> bool:
+    return all(theirs.get(indices.get(index, -1), bits) == bits for index, bits in ours.items())
 
 
 def same_losses(ours: Sequence[float], theirs: Sequence[float]) -> bool:
@@ -227,13 +280,11 @@ def same_losses(ours: Sequence[float], theirs: Sequence[float]) -> bool:
     return len(ours) == len(theirs) and all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(ours, theirs, strict=True))
 
 
-def is_sum_of_some(
-    parts: Sequence[tuple[float, ...]], seen: tuple[float, ...], sound: tuple[float, ...], tolerance: float
-) -> bool:
-    """Whether *seen* is *sound* and some of *parts*, up to *tolerance*."""
+def is_sum_of_some(parts: Sequence[Values], seen: Values, base: Values, tolerance: float) -> bool:
+    """Whether *seen* is *base* and some of *parts*, up to *tolerance*."""
     for chosen in range(2 ** len(parts)):
         some = [part for bit, part in enumerate(parts) if chosen >> bit & 1]
-        if math.dist(seen, [sum(values) for values in zip(sound, *some, strict=True)]) <= tolerance:
+        if math.dist(seen, [sum(values) for values in zip(base, *some, strict=True)]) <= tolerance:
             return True
     return False
 
@@ -249,23 +300,30 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int) -> bool:
 def common_factor(reference: RunRecord, found: Comparison) -> float | None:
     """The factor by which all gradients of some optimizer are scaled, if there is one; None otherwise.
 
-    One number alone is always a multiple of another, so it takes at least two.
+    What is scaled may be the whole gradient, or what a truncation leaves of it.  One number alone is always a multiple
+    of another, so it takes at least two.
     """
     for optimizer in {p.optimizer for p in reference.parameters.values()}:
         members = [i for i in found.pairs if reference.parameters[i].optimizer == optimizer]
         pairs = [found.pairs[i] for i in members]
-        if any(found.kinds[i] in (Kind.EXACT, Kind.LOST) for i in members) or any(len(a) != len(b) for a, b in pairs):
+        if any(found.kinds[i] in (Kind.EXACT, Kind.LOST) for i in members) or any(
+            len(a) != len(b) for a, _, b in pairs
+        ):
             continue
-        a = [value for pair in pairs for value in pair[0]]
-        b = [value for pair in pairs for value in pair[1]]
-        if len(a) < 2 or not size(a) or not size(b):
-            continue
-        factor = sum(x * y for x, y in zip(a, b, strict=True)) / size(a) ** 2
-        if abs(factor - 1) <= ONCE:
-            continue
-        if math.dist([factor * x for x in a], b) <= 1e-3 * size(b):
-            return factor
+        seen = [value for _, _, these in pairs for value in these]
+        for part in (0, 1):
+            factor = factor_of([value for pair in pairs for value in pair[part]], seen)
+            if factor is not None and abs(factor - 1) > ONCE:
+                return factor
     return None
+
+
+def factor_of(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """The number by which *theirs* is a multiple of *ours*; None if it is none."""
+    if len(ours) < 2 or not size(ours) or not size(theirs):
+        return None
+    factor = sum(x * y for x, y in zip(ours, theirs, strict=True)) / size(ours) ** 2
+    return factor if math.dist([factor * x for x in ours], theirs) <= 1e-3 * size(theirs) else None
 
 
 def why_no_reference(before: RunRecord, reference: RunRecord) -> str:

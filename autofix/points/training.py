@@ -1,9 +1,23 @@
-"""Point 4: what trained before the failure trains after it."""
+"""Point 4: what trained before the failure trains after it, as strongly and as often."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autofix.points.agreement import ROUNDING, close
 from autofix.points.base import Point, Verdict, count, listed, matching, point
-from autofix.record import Failure, RunRecord
+from autofix.record import Failure, RunRecord, Step
+
+ENOUGH = 4
+"""Steps from which on a parameter that rests in the second half of them has stopped training."""
+SELDOM = 1.9
+"""How many times as many backward passes there may be from one step to the next."""
+STRENGTH = 1e-2
+"""Relative difference of two movements by the same gradient, after some steps of rounding."""
 
 
 def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> Point:
@@ -15,16 +29,19 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
     trained = trained_before(before, failure, reference)
     if not trained:
         return begins_to_train(after)
-    indices = matching(before, after)
+    indices, there = matching(before, after), matching(before, reference)
     problems: dict[str, list[str]] = {}
     for index in sorted(trained):
         parameter = before.parameters[index]
         if index not in indices:
             problem = "is no longer there"
-        elif parameter.optimizer is not None:
-            problem = why_not_training(before, after, indices[index], parameter.optimizer)
-        else:
+        elif parameter.optimizer is None or not any(indices[index] in s.moved for s in after.updates):
             problem = why_leaf_not_training(before, after, index, indices[index])
+        else:
+            mine = steps_of(after, indices[index])
+            problem = why_not_training(before, after, mine) or why_trained_otherwise(
+                steps_of(reference, there.get(index, -1)), mine, failure, passes_at(reference) / passes_at(after)
+            )
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
@@ -32,8 +49,8 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
         # Without a reference: what the failing pass reaches must at least be given a gradient, if only zero.
         reached = before.passes[failure.passes].reached if failure.in_pass else frozenset()
         for index in sorted(reached - trained):
-            own = [s for s in after.updates if s.optimizer == before.parameters[index].optimizer]
-            if own and index in indices and not any(indices[index] in s.gradients for s in own):
+            own = steps_of(after, indices[index]).steps if index in indices else ()
+            if own and not any(indices[index] in s.gradients for s in own):
                 problems.setdefault("gets no gradient", []).append(before.parameters[index].name)
     if problems:
         detail = "; ".join(f"{listed(names)}: {problem}" for problem, names in problems.items())
@@ -80,34 +97,104 @@ def moved_by_hand(record: RunRecord, index: int) -> bool:
     return len({p.state[index] for p in record.passes if index in p.state}) > 1
 
 
-def why_not_training(before: RunRecord, after: RunRecord, index: int, optimizer: int) -> str:
-    """Why the parameter of an optimizer does not train in the patched run; empty if it does."""
+@dataclass(frozen=True)
+class Own:
+    """What the steps of one run say of one parameter."""
+
+    index: int
+    steps: tuple[Step, ...]
+    """Those of optimizers that have it."""
+
+    def later(self, failure: Failure) -> tuple[Step, ...]:
+        return tuple(s for s in self.steps if s.number > failure.steps)
+
+    def gradient(self, step: Step) -> float:
+        return step.gradients.get(self.index, 0.0)
+
+    def moved(self, step: Step) -> float:
+        return step.moved.get(self.index, 0.0)
+
+
+def steps_of(record: RunRecord, index: int) -> Own:
+    return Own(index, tuple(s for s in record.updates if index in s.moved))
+
+
+def passes_at(record: RunRecord) -> int:
+    """In how many places the script calls backward."""
+    return len({(p.file, p.line) for p in record.passes}) or 1
+
+
+def why_not_training(before: RunRecord, after: RunRecord, mine: Own) -> str:
+    """Why a parameter of an optimizer does not train in the patched run; empty if it does."""
     failure = before.failure
     assert failure is not None
-    own = [s for s in after.updates if s.optimizer == optimizer]
-    if not own:
-        return "never moves, because its optimizer makes no step"
-    later = [s for s in own if s.number > failure.steps]
-    steps_before = sum(1 for s in before.updates if s.optimizer == optimizer)
+    later = mine.later(failure)
+    own = later or mine.steps
+    steps_before = sum(1 for s in before.updates if s.optimizer == own[0].optimizer)
     passes_later = len(after.passes) - failure.passes
     if steps_before and 4 * (len(later) + 1) * max(1, failure.passes // steps_before) < passes_later:
         return f"its optimizer makes {count(len(later), 'step')} in {count(passes_later, 'backward pass')}"
-    own = later or own
-    if not any(s.gradients.get(index) for s in own):
-        return "gets no gradient any more" if index not in own[-1].gradients else "gets only zero gradients"
-    if not any(s.moved.get(index) for s in own):
+    if not any(map(mine.gradient, own)):
+        return "gets no gradient any more" if mine.index not in own[-1].gradients else "gets only zero gradients"
+    if not any(map(mine.moved, own)):
         return "does not move"
     half = own[len(own) // 2 :]
-    others = any(norm for s in half for norm in s.gradients.values())
-    if len(own) >= 6 and others and not any(s.gradients.get(index) for s in half):
-        return f"gets no gradient after step {max(s.number for s in own if s.gradients.get(index))}"
+    if len(own) >= ENOUGH and any(norm for s in half for norm in s.gradients.values()):
+        if not any(map(mine.gradient, half)):
+            return f"gets no gradient after step {max(s.number for s in own if mine.gradient(s))}"
+        rates = any(group.get("lr", 1.0) for s in half for group in s.settings)
+        if rates and not any(map(mine.moved, half)):
+            return f"does not move after step {max(s.number for s in own if mine.moved(s))}"
     return ""
 
 
+def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: float) -> str:
+    """How the patched run trains a parameter otherwise than the reference does, apart from its gradients; or empty.
+
+    ``places`` is the number of places where the reference calls backward, relative to the patched script.
+    """
+    pairs = list(zip(theirs.later(failure), mine.later(failure), strict=False))
+    if not pairs:
+        return ""
+    if (gap := passes_between(theirs.steps)) and (now := passes_between(mine.later(failure))) * places > SELDOM * gap:
+        return f"its optimizer steps after every {now:g} backward passes instead of {gap:g}"
+    varies = any(step.settings != pairs[0][0].settings for step, _ in pairs)
+    for step, other in pairs[:1] if varies else pairs:
+        for group, groups_now in zip(step.settings, other.settings, strict=False):
+            for name, value in group.items():
+                if not close(value, groups_now.get(name, value)):
+                    return f"{name} is {groups_now[name]:g} instead of {value:g} from step {other.number} on"
+    if not any(theirs.index in step.elsewhere for step in theirs.steps):
+        if moved := [step.number for _, step in pairs if mine.index in step.elsewhere]:
+            return f"is changed by other means than its optimizer before step {moved[0]}"
+    for step, other in pairs:
+        if not same_gradient(step, theirs.index, other, mine.index):
+            break
+        if not close(theirs.moved(step), mine.moved(other), STRENGTH):
+            ratio = mine.moved(other) / (theirs.moved(step) or 1.0)
+            return f"moves {ratio:.3g} times as far at step {other.number}, with the same gradient"
+    return ""
+
+
+def passes_between(steps: Sequence[Step]) -> float:
+    """How many backward passes there are from one step to the next, most of the time; 0 if that is not known."""
+    gaps = [later.passes - earlier.passes for earlier, later in itertools.pairwise(steps)]
+    return statistics.median(gaps) if gaps else 0.0
+
+
+def same_gradient(step: Step, index: int, other: Step, there: int) -> bool:
+    ours, theirs = (step.sketches or {}).get(index), (other.sketches or {}).get(there)
+    if not ours or not theirs or len(ours) != len(theirs):
+        return False
+    return math.dist(ours, theirs) <= ROUNDING * math.hypot(*ours)
+
+
 def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there: int) -> str:
-    """The same for a leaf outside of every optimizer: it must move only if the original moved it."""
+    """The same for what no step moves: a leaf of no optimizer must move only if the original moved it."""
     failure = before.failure
     assert failure is not None
+    if before.parameters[index].optimizer is not None and not moved_by_hand(after, there):
+        return "never moves, because its optimizer makes no step"
     later = after.passes[failure.passes :]
     if later and not any(p.gradients.get(there) for p in later):
         return "gets no gradient any more"
