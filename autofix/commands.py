@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from autofix.prove import Certificate, Limits, Script
     from autofix.repair import Repair
+    from autofix.report.view import View
 
 # check ---------------------------------------------------------------------------------------------------------------
 
@@ -151,17 +152,19 @@ def run(
     report = Outcomes(verbose=verbose, tell=tell)
     report.add(Result(outcome.project, outcome.analysis))
     proved = outcome.certificate is not None and outcome.certificate.proved
+    original = Script(script, args=tuple(args))
+    patch = report.patch_text()
+    told = pages.view_of_repair(outcome, patch, original, limits(bounds) if html else None)
     if html is not None:
-        original = Script(script, args=tuple(args))
-        pages.write_repair(html, outcome, report.patch_text(), original, limits(bounds))
+        pages.write(html, told)
     if fix and proved:
         report.write()
     if as_json:
-        print(machine.render(machine.repair_document(outcome, report.patch_text(), report.written)))
+        print(machine.render(machine.repair_document(outcome, told, report.written)))
     elif diff:
         print_proved_patch(report, outcome)
     else:
-        print_repair(Printer(sys.stdout), outcome, report.patch_text(), quiet=quiet, verbose=verbose)
+        print_repair(Printer(sys.stdout), told, quiet=quiet, verbose=verbose)
         if report.written:
             print(f"Wrote {', '.join(report.written)}.")
         elif proved and not fix and not quiet:
@@ -188,29 +191,27 @@ def print_proved_patch(report: Outcomes, outcome: Repair) -> None:
     sys.stdout.buffer.write(report.patch())
 
 
-def print_repair(printer: Printer, outcome: Repair, patch: str, *, quiet: bool, verbose: bool) -> None:
+def print_repair(printer: Printer, told: View, *, quiet: bool, verbose: bool) -> None:
     """Print cause, patch and proof."""
-    from autofix.report import story, view
+    from autofix.report import story
 
-    certificate = outcome.certificate
-    told = view.view_of_repair(outcome, patch)
     if not quiet:
         for line in story.tell(told, everything=verbose):
             printer.line(*line)
-    if patch:
+    if told.patch:
         for remedy in told.remedies:
             printer.line(("remedy", "green"), f": {remedy}")
-        printer.patch(patch)
+        printer.patch(told.patch)
         printer.line()
-    if certificate is not None:
-        print_certificate(printer, certificate, quiet=quiet, verbose=verbose)
-    elif patch:
-        printer.line(*story.closing(certificate))
-    if verbose or certificate is None or not certificate.proved:
-        for reason in outcome.refused:
+    if told.certificate is not None:
+        print_certificate(printer, told.certificate, quiet=quiet, verbose=verbose)
+    elif told.patch:
+        printer.line(*story.closing(None))
+    if verbose or not told.proved:
+        for reason in told.refused:
             printer.line(("refused", "yellow"), f": {reason}")
-    if outcome.note:
-        printer.line(outcome.note)
+    if told.note:
+        printer.line(told.note)
 
 
 def prove(
@@ -243,7 +244,7 @@ def prove(
     with busy(f"running {broken} as it is and as it is patched"):
         certificate = prover.prove(original, patched, limits(bounds))
         if html is not None:
-            pages.write_proof(html, certificate, original, patched, limits(bounds))
+            pages.write(html, pages.view_of_proof(certificate, original, patched, limits(bounds)))
     if as_json:
         print(machine.render(machine.prove_document(certificate)))
     else:

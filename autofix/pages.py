@@ -1,4 +1,4 @@
-"""Writes the page that ``--html`` asks for: gathers what it shows, and knows when that cannot be drawn."""
+"""Gathers what a report shows, and writes the page that ``--html`` asks for."""
 
 from __future__ import annotations
 
@@ -36,24 +36,20 @@ def require(path: Path) -> None:
         raise PageError(f"--html needs {error.name}, which comes with: pip install 'torch-autofix[html]'") from None
 
 
-def write_repair(path: Path, outcome: Repair, patch: str, script: Script, limits: Limits) -> None:
-    """Write the page of what ``run`` found of *script* to *path*."""
-    folder, evidence = folder_of(script), witness(script, limits)
-    others = sources(evidence, folder)
-    write(path, view.view_of_repair(outcome, patch, evidence=evidence, folder=folder, others=others))
+def view_of_repair(outcome: Repair, patch: str, script: Script, limits: Limits | None = None) -> view.View:
+    """The view of what ``run`` found of *script*; with *limits*, which allow one run more, never without a picture."""
+    evidence = outcome.evidence or (witness(script, limits) if limits else ())
+    folder = files.display_name(script.path.parent)
+    return view.view_of_repair(outcome, patch, evidence=evidence, folder=folder, others=sources(evidence, folder))
 
 
-def write_proof(path: Path, certificate: Certificate, original: Script, patched: Script, limits: Limits) -> None:
-    """Write the page of what ``prove`` found of a repair from *original* to *patched* to *path*."""
-    folder, evidence = folder_of(original), witness(original, limits)
+def view_of_proof(certificate: Certificate, original: Script, patched: Script, limits: Limits) -> view.View:
+    """The view of what ``prove`` found of a repair from *original* to *patched*.  Runs the original once more."""
+    folder, evidence = files.display_name(original.path.parent), witness(original, limits)
     title = files.display_name(original.path)
     texts = {title: files.read(original.path).text, **sources(evidence, folder)}
     diff = difference(original, patched)
-    write(path, view.view_of_proof(certificate, title, diff, evidence=evidence, folder=folder, sources=texts))
-
-
-def folder_of(script: Script) -> str:
-    return files.display_name(script.path.parent)
+    return view.view_of_proof(certificate, title, diff, evidence=evidence, folder=folder, sources=texts)
 
 
 def sources(evidence: Iterable[Evidence], folder: str) -> Mapping[str, str]:

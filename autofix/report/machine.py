@@ -16,11 +16,15 @@ from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
     from autofix.check import Problem
+    from autofix.evidence import Evidence, Site
     from autofix.prove import Certificate, Point, RunRecord
     from autofix.repair import Repair
+    from autofix.report.view import View
 
 VERSION = 1
 Json = dict[str, Any]
+RAW = ("graph", "changes")
+"""Details of evidence that are not for people: the picture of the graph, and places whose columns count bytes."""
 
 
 def render(document: Json) -> str:
@@ -51,12 +55,13 @@ def check_document(
     }
 
 
-def repair_document(outcome: Repair, patch: str, written: Sequence[str]) -> Json:
+def repair_document(outcome: Repair, told: View, written: Sequence[str]) -> Json:
     certificate = outcome.certificate
     return header("run") | {
         "findings": [finding_object(finding) for finding in outcome.analysis.findings],
-        "patch": patch,
+        "patch": told.patch,
         "proof": None if certificate is None else certificate_object(certificate),
+        "evidence": [evidence_object(evidence) for evidence in told.evidence],
         "refused": list(outcome.refused),
         "note": outcome.note,
         "written": list(written),
@@ -98,6 +103,22 @@ def place(span: Span) -> Json:
 
 def problem_object(problem: Problem) -> Json:
     return {"file": problem.name, "line": problem.line, "column": problem.column, "reason": problem.reason}
+
+
+def evidence_object(evidence: Evidence) -> Json:
+    """One fact of the failing run.  What holds places as the run tells them is left out: the roles say it better."""
+    return {
+        "kind": evidence.kind,
+        "roles": [{"name": role} | site_object(site) for role, site in evidence.sites.items() if site.spans],
+        "holders": [{"name": one.name, "kind": one.kind, "function": one.function} for one in evidence.holders],
+        "details": {n: value for n, value in evidence.details.items() if n not in RAW and value is not None},
+    }
+
+
+def site_object(site: Site) -> Json:
+    """The place, and the calls that led to it, the outermost first."""
+    callers = [place(span) | {"function": name} for span, name in zip(site.spans, site.functions, strict=True)]
+    return callers[-1] | {"callers": callers[:-1]}
 
 
 def certificate_object(certificate: Certificate) -> Json:

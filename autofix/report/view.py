@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autofix.engine import Finding
 from autofix.evidence import PHRASES
@@ -106,14 +106,16 @@ def view_of_repair(
     the analysis has not read.
     """
     placed = tuple(in_folder(one, folder) for one in evidence)
+    stories = stories_of(outcome.analysis.findings, placed)
+    told_by_run = bool(stories) and not outcome.analysis.findings
     return View(
         title=outcome.analysis.path,
-        stories=stories_of(outcome.analysis.findings, placed),
+        stories=stories,
         sources={**others, **outcome.analysis.program.texts},
         patch=patch,
         certificate=outcome.certificate,
         refused=outcome.refused,
-        note=outcome.note,
+        note=outcome.note.split("\n")[0] if told_by_run else outcome.note,  # the places are in the story
         evidence=placed,
         folder=folder,
     )
@@ -196,8 +198,3 @@ def quoted(span: Span, sources: Mapping[str, str]) -> str:
 def source_lines(text: str) -> list[str]:
     """The lines of *text*, whichever way they end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def without_picture(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a run, without what is only there to be drawn."""
-    return {name: value for name, value in details.items() if name != "graph" and value is not None}
