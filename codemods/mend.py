@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from libcst.codemod import CodemodContext
 
@@ -17,7 +17,7 @@ from codemods.tape.witness import Observation, observe
 
 _ROUNDS = 24
 """Facts repaired in one text, one after the other."""
-_STEPS = 3_000_000
+_STEPS = 1_000_000
 """Expressions and statements evaluated for all candidates of one text."""
 _DEPTH = 3
 """Mistakes that may come to light behind one another before a candidate is given up."""
@@ -55,21 +55,25 @@ class _Search:
     codemods: list[type[Codemod]]
     rejected: frozenset[Program] = frozenset()
     steps: int = 0
+    trees: dict[Program, Tree] = field(default_factory=dict)
+    known: dict[tuple[Program, Path | None], Observation] = field(default_factory=dict)
     refused: dict[str, None] = field(default_factory=dict)
 
     def observe(self, program: Program, only: Path | None = None) -> Observation:
-        seen = observe(program, only)
-        self.steps += seen.steps
+        seen = self.known.get((program, only))
+        if seen is None:  # facts with a common cause have common candidates
+            seen = self.known[program, only] = observe(program, only)
+            self.steps += seen.steps
         return seen
 
     def repair(
         self, fact: Fact, program: Program, seen: Observation, origin: Program, start: Observation, depth: int
     ) -> _Repaired | None:
         """A program in which *fact* is repaired; *origin* and *start* are what nothing may be lost of."""
-        tree = Tree(program)
+        tree = self.trees.setdefault(program, Tree(program))
         context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
-        shown = _times(fact, self.observe(program, path).facts)
+        shown = self.observe(program, path)
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
@@ -83,8 +87,9 @@ class _Search:
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue
-                if _still_there(fact, program, candidate.program, glimpse, shown):
-                    self._refuse(kind, candidate, "the mistake is still there")
+                verdict = judge(program, shown, candidate.program, glimpse, fact, candidate.keeps)
+                if not verdict.stands and not verdict.revealed and fact in shown.facts:
+                    self._refuse(kind, candidate, verdict.reason)
                     continue
                 after = self.observe(candidate.program)
                 verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
@@ -135,15 +140,6 @@ def _shares_pass(fact: Fact, after: Observation, program: Program, patched: Prog
     )
 
 
-def _times(fact: Fact, facts: Iterable[Fact], lines: LineMap | None = None) -> int:
-    """How often a fact's story is told."""
-    return sum(key_of(one, lines) == key_of(fact) for one in facts)
-
-
-def _still_there(fact: Fact, program: Program, patched: Program, glimpse: Observation, shown: int) -> bool:
-    return 0 < shown <= _times(fact, glimpse.facts, LineMap(program, patched))
-
-
 def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[Candidate]:
     for candidate in candidates:
         if candidate.program not in seen:
@@ -169,12 +165,12 @@ def mend(
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
     start = seen if seen is not None else observe(program)
-    mended = _mend(_Search(ordered, frozenset(rejected)), program, start, frozenset())
+    search = _Search(ordered, frozenset(rejected))
+    mended = _mend(search, program, start, frozenset())
     hopeless = _still_failing(program, mended)
     if hopeless:
         # Half a repair leaves the pass failing, and the script changed for nothing.
-        again = _mend(_Search(ordered, frozenset(rejected)), program, start, hopeless)
-        return replace(again, refused=mended.refused)
+        return _mend(search, program, start, hopeless)
     return mended
 
 
