@@ -208,8 +208,8 @@ def print_repair(printer: Printer, told: View, *, quiet: bool, verbose: bool) ->
     elif told.patch:
         printer.line(*story.closing(None))
     if verbose or not told.proved:
-        for reason in told.refused:
-            printer.line(("refused", "yellow"), f": {reason}")
+        for line in story.refusals(told, everything=verbose):
+            printer.line(*line)
     if told.note:
         printer.line(told.note)
 

@@ -515,6 +515,22 @@ def test_run_writes_and_hands_out_nothing_without_a_proof(
     assert contents() == BROKEN
 
 
+def test_of_many_refused_candidates_the_first_are_told(
+    shell: Shell, repairs: Repairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(a=BROKEN)
+    repairs.certificate = FAILED
+    repairs.refused = tuple(f"candidate {number}: {'word ' * 40}" for number in range(10))
+    monkeypatch.setenv("COLUMNS", "60")
+    shell.run("run", "a.py")
+    told = [line for line in shell.out.splitlines() if line.startswith("refused: ")]
+    assert len(told) == 8
+    assert max(map(len, told)) <= 60
+    assert "and 2 more; -v tells them all" in shell.out
+    shell.run("run", "-v", "a.py")
+    assert shell.out.count("refused: ") == 10
+
+
 def test_run_diff_prints_the_patch_alone(shell: Shell, repairs: Repairs) -> None:
     put(a=BROKEN)
     assert shell.run("run", "--diff", "a.py") == 0

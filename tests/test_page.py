@@ -179,7 +179,7 @@ def shown(**others: Any) -> Page:
 
 def test_the_page_tells_everything() -> None:
     told = shown()
-    assert told.sections == ["story", "patch", "proof", "refused", "note", "losses", "graph"]
+    assert told.sections == ["story", "patch", "proof", "note", "refused", "losses", "graph"]
     assert "its graph is made here" in told.text
     assert "hidden.detach()" in told.text
     assert re.search(r"clean after\s*✓\s*passed\s*20 steps", told.text)
@@ -217,6 +217,8 @@ def test_a_patch_that_is_not_proved_does_not_look_proved() -> None:
     assert 'class="verdict open"' in page.render(view(certificate=certificate(proved=False)))
     assert 'class="verdict open"' in page.render(view(certificate=None))
     assert 'class="verdict passed"' in page.render(view())
+    nothing = page.render(view(certificate=None, patch="", fails=True))
+    assert '<p class="verdict open">No repair is known.</p>' in nothing
 
 
 def test_several_files_have_an_excerpt_each() -> None:
@@ -387,7 +389,7 @@ def browse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., d
 def test_a_browser_shows_it_all(browse: Callable[..., dict[str, Any]], dark: bool, width: int) -> None:
     told = browse(page.render(view()), dark=dark, width=width)
     assert told["sections"] == [
-        [name, True] for name in ("story", "patch", "proof", "refused", "note", "losses", "graph")
+        [name, True] for name in ("story", "patch", "proof", "note", "refused", "losses", "graph")
     ]
     assert told["shapes"] > 20
     assert told["empty"] == []

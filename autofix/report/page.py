@@ -63,7 +63,7 @@ def render(view: View) -> str:
         excerpts=excerpts(view, told.places) if told else (),
         quoted=lambda span: quoted(span, view.sources),
         words=story.WORDS,
-        verdict=plain(story.closing(view.certificate)),
+        verdict=verdict(view),
         diff=tuple(diff_files(view.patch)),
         charts=tuple((chart, Markup(chart.svg)) for chart in drawn),
         curves={name for chart in drawn for name, curve in chart.curves.items() if curve},
@@ -79,6 +79,13 @@ def ticked(text: str) -> Markup:
         return escape(text)
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(piece) if index % 2 else escape(piece) for index, piece in enumerate(pieces))
+
+
+def verdict(view: View) -> tuple[str, str]:
+    """What came of it all, in a sentence; and its look."""
+    if view.certificate is None and not view.patch:
+        return ("No repair is known.", "open") if view.fails else ("There was nothing to repair.", "calm")
+    return plain(story.closing(view.certificate)), "passed" if view.proved else "open"
 
 
 def plain(line: story.Line) -> str:

@@ -22,6 +22,8 @@ WIDTH = 120
 """Columns that lines are cut to at most, and where no terminal says how many it has."""
 TOLD = 1
 """So many mistakes are told with their source, the rest as the line of their cause: all must fit on one screen."""
+REFUSED = 8
+"""So many refused candidates are told."""
 CONTEXT = 2
 """Lines of source above and below the cause."""
 UNDERLINED = 4
@@ -116,6 +118,16 @@ def callers(place: Place, *, indent: int, everything: bool) -> Iterator[Line]:
     nearest = [caller for caller in place.callers[-1:] if caller[1].path != place.span.path]
     for function, span in reversed(place.callers) if everything else nearest:
         yield ((" " * indent + f"called from {location(span)} in {function}", "dim"),)
+
+
+def refusals(view: View, *, everything: bool = False) -> Iterator[Line]:
+    """Yield why each candidate was refused: of many only the first, each on one line, unless *everything* is wanted."""
+    told = view.refused if everything else view.refused[:REFUSED]
+    for reason in told:
+        text = " ".join(reason.split())
+        yield (("refused", "yellow"), f": {text if everything else cut(text, screen() - len('refused: '))}")
+    if len(view.refused) > len(told):
+        yield ((f"         and {len(view.refused) - len(told)} more; -v tells them all", "dim"),)
 
 
 def shown(source: str) -> str:

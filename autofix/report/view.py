@@ -74,6 +74,8 @@ class View:
     certificate: Certificate | None = None
     refused: tuple[str, ...] = ()
     note: str = ""
+    fails: bool = False
+    """Whether the script fails and no patch for it is known."""
     evidence: tuple[Evidence, ...] = ()
     folder: str = ""
     """The script's, from where the caller is: pictures name files as the script's run does."""
@@ -116,6 +118,7 @@ def view_of_repair(
         certificate=outcome.certificate,
         refused=outcome.refused,
         note=outcome.note.split("\n")[0] if told_by_run else outcome.note,  # the places are in the story
+        fails=outcome.fails,
         evidence=placed,
         folder=folder,
     )
