@@ -531,6 +531,47 @@ def test_of_many_refused_candidates_the_first_are_told(
     assert shell.out.count("refused: ") == 10
 
 
+@pytest.fixture
+def unwitnessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares the run that a page's picture takes."""
+    pytest.importorskip("graphlay", reason="the libraries for pages are not installed")
+    monkeypatch.setattr("autofix.pages.witness", lambda script, limits: ())
+
+
+@pytest.mark.usefixtures("unwitnessed")
+def test_html_writes_a_page_beside_the_report(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    assert shell.run("run", "--html", "page.html", "a.py") == 0
+    assert shell.out.endswith("Proved: the patched script trains.\nNothing was written; --fix writes the patch.\n"
+                              "The page is page.html.\n")  # fmt: skip
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "store.append(h.detach())" in page and "Remedy: Detach what is stored." in page
+    assert sorted(path.name for path in Path().iterdir()) == ["a.py", "page.html"]
+    assert shell.run("run", "--html", "page.html", "--output-format", "json", "a.py") == 0
+    assert json.loads(shell.out)["command"] == "run"
+
+
+@pytest.mark.usefixtures("unwitnessed")
+def test_html_of_prove_shows_what_the_repair_changes(shell: Shell, prover: Prover) -> None:
+    put(a=BROKEN, b=FIXED)
+    assert shell.run("prove", "--html", "page.html", "a.py", "b.py") == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "store.append(h.detach())" in page and "clean after" in page
+
+
+def test_a_page_that_cannot_be_written_is_said_before_anything_runs(
+    shell: Shell, repairs: Repairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(a=BROKEN)
+    assert shell.run("run", "--html", "no/such/page.html", "a.py") == 2
+    assert shell.err == "Error: no/such/page.html cannot be written: there is no such folder.\n"
+    monkeypatch.delitem(sys.modules, "autofix.report.page", raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert shell.run("run", "--html", "page.html", "a.py") == 2
+    assert shell.err == "Error: --html needs jinja2, which comes with: pip install 'torch-autofix[html]'\n"
+    assert not repairs.calls
+
+
 def test_run_diff_prints_the_patch_alone(shell: Shell, repairs: Repairs) -> None:
     put(a=BROKEN)
     assert shell.run("run", "--diff", "a.py") == 0
@@ -616,6 +657,7 @@ def test_json_of_run_holds_findings_patch_and_proof(shell: Shell, repairs: Repai
         "note": "",
         "written": [],
     }
+    assert document["evidence"] == []
     proof = document["proof"]
     assert (proof["proved"], proof["verdict"]) == (False, "failed")
     assert proof["points"][1] == {

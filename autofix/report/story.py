@@ -99,7 +99,7 @@ def places(story: Story, sources: Mapping[str, str], *, everything: bool = False
         if place.span != cause:
             told[place.span] = [*told.pop(place.span, []), place]  # where it comes up last
     words = {span: ", ".join(WORDS.get(place.role, place.role) for place in here) for span, here in told.items()}
-    width = max(map(len, words.values()), default=0)
+    width = max(map(len, [*words.values(), *(["held by"] if story.holders else [])]), default=0)
     reach = max((len(location(span)) for span in told), default=0)
     if told:
         yield ("",)
