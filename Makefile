@@ -8,16 +8,18 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 JOBS ?= 2
 
-.PHONY: help install demo test lint format docs bench clean
+.PHONY: help install demo test lint format docs bench benchmark corpus clean
 
 help:
-	@echo "make demo    repair a broken training script and show cause, patch and proof"
-	@echo "make test    run the tests"
-	@echo "make lint    ruff and mypy"
-	@echo "make bench   time autofix check against TorchFix on 200 generated files"
-	@echo "make format  format the sources"
-	@echo "make docs    write docs/rules.md anew, from the codemods' docstrings"
-	@echo "make clean   remove the environment and all caches"
+	@echo "make demo       repair a broken training script and show cause, patch and proof"
+	@echo "make test       run the tests"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench      time autofix check against TorchFix on 200 generated files"
+	@echo "make benchmark  score autofix, TorchFix and anomaly mode on the fixtures"
+	@echo "make corpus     read published packages, and print every finding"
+	@echo "make format     format the sources"
+	@echo "make docs       write docs/rules.md anew, from the codemods' docstrings"
+	@echo "make clean      remove the environment and all caches"
 
 install: $(READY)
 
@@ -53,6 +55,14 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python -m tests.bench
 
+# CASES is another folder with cases laid out as the fixtures are.
+benchmark: $(READY)
+	$(BIN)/python -m tests.benchmark --verbose $(CASES)
+
+# Wheels from the package index, unpacked in .corpus: some hundred megabytes.
+corpus: $(READY)
+	$(BIN)/python -m tests.corpus
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .corpus .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
