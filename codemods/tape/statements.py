@@ -150,7 +150,10 @@ def _return(machine: Machine, node: ast.Return) -> str:
 def _if(machine: Machine, node: ast.If) -> str:
     leaves = not node.orelse and _only_leaves(node.body)
     optional = not node.orelse and not leaves
+    moduli = len(machine.moduli)
     test = machine.eval(node.test)
+    if _remembered(machine, node, _only_tells):
+        del machine.moduli[moduli:]  # whether the log is written every k-th time is of no concern
     question = len(machine.oracle.asked)
     holds = machine.truth(test, likely=not leaves, optional=optional)
     activity = machine.activity
@@ -159,6 +162,23 @@ def _if(machine: Machine, node: ast.If) -> str:
     if not decides and question < len(machine.oracle.asked):
         machine.oracle.settle(question)
     return signal
+
+
+_TELLING = frozenset(
+    """print debug info warning log write flush set_postfix set_description set_postfix_str add_scalar add_scalars save
+    load_state_dict eval train""".split()
+)
+
+
+def _only_tells(node: ast.If) -> bool:
+    """Whether a branch only reports, saves, or copies weights: nothing that the tape remembers."""
+    return not node.orelse and all(
+        isinstance(part, ast.Expr)
+        and isinstance(part.value, ast.Call)
+        and (part.value.func.attr if isinstance(part.value.func, ast.Attribute) else getattr(part.value.func, "id", ""))
+        in _TELLING
+        for part in node.body
+    )
 
 
 def _only_leaves(body: list[ast.stmt]) -> bool:

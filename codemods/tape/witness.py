@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from codemods.facts import (
     Carrier,
@@ -27,6 +27,7 @@ from codemods.program import Program
 from codemods.tape import calls, cuts
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import (
+    Change,
     Clobbered,
     Kept,
     Leaf,
@@ -211,9 +212,11 @@ def _collect(machine: Machine, found: _Collected) -> None:
     tape = machine.tape
     given = tuple(asked.answer for asked in machine.oracle.asked)
     path = machine.oracle.path._replace(answers=given)
-    for stale in tape.stale:
+    for stale in _distinct(tape.stale, lambda one: _story(one.node, one.reader, one.via, one.freed, one.failed)):
         found.facts.setdefault(_stale_fact(stale), path)
-    for clobbered in tape.clobbered:
+    for clobbered in _distinct(
+        tape.clobbered, lambda one: _story(one.node, one.reader, one.via, one.change, one.failed)
+    ):
         found.facts.setdefault(_overwritten_fact(clobbered), path)
     for site in tape.leaf_changes:
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
@@ -238,6 +241,31 @@ def _collect(machine: Machine, found: _Collected) -> None:
     found.trained |= tape.trained
     found.crashes |= machine.crashes
     found.rootless |= tape.rootless
+
+
+T = TypeVar("T")
+
+
+def _distinct(told: Iterable[T], story: Callable[[T], Hashable]) -> list[T]:
+    """Those with stories of their own, the first of each: a loop that is run many times tells the same ones again."""
+    first: dict[Hashable, T] = {}
+    for one in told:
+        first.setdefault(story(one), one)
+    return list(first.values())
+
+
+def _story(node: Node, reader: Node | None, via: tuple[Kept, ...], between: Pass | Change, failed: Pass) -> Hashable:
+    """What a fact is made of, as places: two with the same become the same fact."""
+    return (
+        (node.site, node.stack, node.opaque, crossing(node.loops, failed.loops) is None),
+        (reader.site, reader.stack) if reader is not None else None,
+        tuple(
+            (one.statement, one.name, crossing(one.loops, failed.loops) is None, one.clock < between.clock)
+            for one in via
+        ),
+        between.site,
+        failed.site,
+    )
 
 
 def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
