@@ -281,6 +281,32 @@ class CutGraph(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NotScalar(Fact):
+    """A backward is asked of a tensor of several elements, without a gradient for it."""
+
+    code = "AF800"
+    kind = "not a scalar"
+    error = "grad can be implicitly created only for scalar outputs"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "a tensor of several elements",
+        "failed": "this backward wants one number",
+    }
+
+    made: Span
+    failed: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.made
+
+    @property
+    def message(self) -> str:
+        what = f"`{self.name}`" if self.name else "the loss"
+        return f"{what} is not reduced to one number before it is sent backward"
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphEscapes(Fact):
     """A tensor with a graph goes where none can."""
 

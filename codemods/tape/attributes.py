@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import cuts
+from codemods.tape import cuts, extents
 from codemods.tape.generators import Generator
 from codemods.tape.source import Site
 from codemods.tape.values import (
@@ -321,11 +321,9 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
             if value.cell.scalar is True and isinstance(index, int) and isinstance(node, ast.Subscript):
                 machine.legacy[ast.unparse(node), machine.site(node).line] = machine.site(node)
                 return machine.fresh("number")
-            if isinstance(index, (int, slice)) or index is None or _basic(index):
-                return machine.operation("select", [value], node, view=value)
-            if isinstance(index, Tensor) or (isinstance(index, Sequence) and any(True for _ in machine.tensors(index))):
-                return machine.operation("index", [value, index], node, names=("self", "indices"))
-            return machine.operation("select", [value], node, view=value if isinstance(index, Unknown) else None)
+            picked = _of_tensor_item(machine, value, index, node)
+            picked.cell.extent = extents.of_item(machine, extents.extent_of(value), index)
+            return picked
         case TorchModule():
             return _of_container_module(machine, value, index)
         case str() | bytes() | range() if isinstance(index, (int, slice)):
@@ -347,6 +345,14 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
                     return machine.read(slot)
                 return machine.unknown(("item", owner.key, machine.key(index)))
     return machine.fresh("item")
+
+
+def _of_tensor_item(machine: Machine, value: Tensor, index: Value, node: ast.expr) -> Tensor:
+    if isinstance(index, (int, slice)) or index is None or _basic(index):
+        return machine.operation("select", [value], node, view=value)
+    if isinstance(index, Tensor) or (isinstance(index, Sequence) and any(True for _ in machine.tensors(index))):
+        return machine.operation("index", [value, index], node, names=("self", "indices"))
+    return machine.operation("select", [value], node, view=value if isinstance(index, Unknown) else None)
 
 
 def _basic(index: Value) -> bool:

@@ -164,7 +164,7 @@ def sent_back(machine: Machine, roots: Iterable[Value], node: ast.expr) -> None:
         found.append(lost)
     lost = _joined(found, None, sums=True)
     if lost is not None:
-        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, _name_of(machine, node)))
+        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, name_of(machine, node)))
 
 
 def copied(machine: Machine, roots: list[Operand], node: ast.expr) -> bool:
@@ -183,11 +183,11 @@ def copied(machine: Machine, roots: list[Operand], node: ast.expr) -> bool:
         return False
     lost = _joined([leaf.copied for leaf in leaves if leaf.copied is not None], None, sums=True)
     if lost is not None:
-        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, _name_of(machine, node), silent=True))
+        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, name_of(machine, node), silent=True))
     return True
 
 
-def _name_of(machine: Machine, node: ast.expr) -> str:
+def name_of(machine: Machine, node: ast.expr) -> str:
     """The user's text of what is sent backward."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not node.args:

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, loops
+from codemods.tape import attributes, cuts, extents, loops
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.values import (
     Function,
@@ -100,7 +100,7 @@ def _slice(machine: Machine, node: ast.Slice) -> Value:
     parts = [machine.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)]
     if all(part is None or isinstance(part, int) for part in parts):
         return slice(*parts)
-    return machine.fresh("slice")
+    return machine.fresh("slice", extents.is_wide_slice(*parts))
 
 
 def _binary(machine: Machine, node: ast.BinOp) -> Value:
@@ -133,7 +133,9 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             made = machine.data(scalar=scalar)
             made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
             return made
-        return machine.operation(name, [left, right], node, names=("self", "other"), scalar=scalar)
+        computed = machine.operation(name, [left, right], node, names=("self", "other"), scalar=scalar)
+        computed.cell.extent = extents.of_operation("matmul" if name == "matmul" else "add", [left, right], {}, scalar)
+        return computed
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
         slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]
         slots += [Slot(machine.read(slot, right), slot.kept) for slot in right.items]
@@ -204,7 +206,9 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
         return -value if isinstance(node.op, ast.USub) else +value
     if isinstance(value, Tensor):
         if isinstance(node.op, ast.USub):
-            return machine.operation("neg", [value], node, scalar=value.cell.scalar)
+            opposite = machine.operation("neg", [value], node, scalar=value.cell.scalar)
+            opposite.cell.extent = value.cell.extent
+            return opposite
         return value if isinstance(node.op, ast.UAdd) else machine.data(scalar=value.cell.scalar)
     return machine.unknown((type(node.op).__name__, machine.key(value)))
 

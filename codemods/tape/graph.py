@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codemods.facts import Form
 from codemods.tape.source import Site
@@ -232,6 +232,8 @@ class Tape:
     """Tensors with a graph that were handed to NumPy."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
+    unreduced: list[tuple[Any, Site, str]] = field(default_factory=list)
+    """Roots (tensors) that certainly have several elements and were given no gradient, the passes, and their names."""
     cut: list[Rootless] = field(default_factory=list)
     """Those of which it is known where the graph was lost."""
 

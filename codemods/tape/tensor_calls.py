@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, cuts
+from codemods.tape import attributes, cuts, extents
 from codemods.tape.graph import Operand, Pass
 from codemods.tape.saves import is_operation
 from codemods.tape.values import GradMode, Sequence, Slot, Tensor, Unknown, Value
@@ -51,8 +52,9 @@ def run_backward(
     *,
     accumulate: bool = True,
     inputs: Value = None,
+    given: bool = False,
 ) -> Pass | None:
-    """A backward pass from *roots*; what it finds is written on the tape."""
+    """A backward pass from *roots*, with a gradient *given* to it or not; what it finds is written on the tape."""
     operands = [
         Operand(tensor.cell.node, tensor.via) for tensor in machine.tensors(*roots) if tensor.cell.node is not None
     ]
@@ -62,6 +64,8 @@ def run_backward(
         cuts.sent_back(machine, roots, node)
         return None
     machine.passed()
+    if len(roots) == 1 and isinstance(roots[0], Tensor) and roots[0].cell.extent and not given:
+        machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node)))
     create = keywords.get("create_graph", False)
     retain = keywords.get("retain_graph")
     if retain is None:
@@ -96,7 +100,8 @@ def call_tensor_method(
                 keywords = {**keywords, "retain_graph": args[1]}
             if len(args) > 2:
                 keywords = {**keywords, "create_graph": args[2]}
-            run_backward(machine, [tensor], keywords, node)
+            given = (bool(args) and args[0] is not None) or keywords.get("gradient") is not None
+            run_backward(machine, [tensor], keywords, node, given=given)
             return None
         case "detach":
             return machine.detached(tensor, node)
@@ -105,7 +110,9 @@ def call_tensor_method(
             tensor.cell.node = None
             return tensor
         case "clone":
-            return machine.operation("clone", [tensor], node, scalar=tensor.cell.scalar)
+            cloned = machine.operation("clone", [tensor], node, scalar=tensor.cell.scalar)
+            cloned.cell.extent = tensor.cell.extent
+            return cloned
         case "requires_grad_":
             attributes.require_grad(machine, tensor, args[0] if args else keywords.get("requires_grad", True), node)
             return tensor
@@ -180,7 +187,7 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     if name in _REDUCTIONS:
         scalar = True if whole else None
     elif name in _SCALAR_LOSSES:
-        scalar = True if keywords.get("reduction", "mean") in ("mean", "sum") else None
+        scalar = reduces(keywords)
     elif isinstance(first, Tensor) and all(isinstance(v, Tensor) or not hasattr(v, "cell") for v in values):
         tensors = [value for value in values if isinstance(value, Tensor)]
         scalar = (
@@ -193,11 +200,17 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         return first
     names = _argument_names(name, args, keywords)
     result = machine.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
+    result.cell.extent = extents.of_operation(name, values, keywords, scalar)
     if result.cell.node is not None:
         result.cell.node.opaque = False
     elif not any(isinstance(value, Tensor) for value in machine.tensors(*values)):
         return machine.fresh(name) if any(isinstance(value, Unknown) for value in values) else result
     return result
+
+
+def reduces(options: Mapping[str, Value]) -> bool | None:
+    """Whether a loss with these options is one number; None where it is not."""
+    return True if options.get("reduction", "mean") in ("mean", "sum") and options.get("reduce") is not False else None
 
 
 def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:

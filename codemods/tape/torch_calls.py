@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, extents, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.loops import LazyStream, Stream, counter
 from codemods.tape.saves import is_operation
@@ -39,6 +39,7 @@ _CREATED = frozenset(
     Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor zeros_like ones_like rand_like
     randn_like empty_like full_like randint_like load""".split()
 )
+_SIZED = frozenset("zeros ones rand randn empty randint".split())
 _COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
 _WITHOUT_PARAMETERS = re.compile(
     r"(ReLU6?|LeakyReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|LogSoftmax|Hardtanh|Hardswish|"
@@ -162,6 +163,8 @@ def _call_torch(
     if last in _PASSED_THROUGH and args:
         return args[0]
     if path.startswith(("torch.utils.data", "torch.cuda", "torch.backends", "torch.distributed", "torch.device")):
+        if last == "DataLoader":
+            return machine.fresh("torch.utils.data.DataLoader", extents.makes_batches(args, keywords))
         return machine.fresh(path)
     if last == "is_tensor" and args:
         return isinstance(args[0], Tensor) or machine.fresh("is_tensor")
@@ -195,6 +198,10 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
         return _copy(machine, machine.parameter("tensor", node, cell=Cell(scalar=scalar)), args, node)
     made = machine.data(scalar=scalar)
     made.cell.lost = cuts.dropped(machine, args, node, _how_copied(args)) if last in _COPIES else None
+    if last in _SIZED:
+        made.cell.extent = extents.of_created(args if last != "randint" else args[-1:])
+    elif last.endswith("_like") and args:
+        made.cell.extent = extents.extent_of(args[0])
     return made
 
 
@@ -243,11 +250,13 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
     if last == "backward":
         if len(args) > 2:
             keywords = {**keywords, "retain_graph": args[2]}
-        tensor_calls.run_backward(machine, [roots], keywords, node)
+        given = len(args) > 1 or "grad_tensors" in keywords
+        tensor_calls.run_backward(machine, [roots], keywords, node, given=given)
         return None
     inputs = args[1] if len(args) > 1 else keywords.get("inputs")
     rest = {name: value for name, value in keywords.items() if name != "inputs"}
-    tensor_calls.run_backward(machine, [roots], rest, node, accumulate=False, inputs=inputs)
+    given = len(args) > 2 or "grad_outputs" in keywords
+    tensor_calls.run_backward(machine, [roots], rest, node, accumulate=False, inputs=inputs, given=given)
     count = len(inputs.items) if isinstance(inputs, Sequence) else 1
     if keywords.get("create_graph") not in (None, False):
         made = machine.operation("grad", [roots], node, opaque=True)
@@ -343,18 +352,23 @@ def call_module(
         return first
     if kind.endswith("Loss"):
         name = _OPERATION.get(kind, kind)
-        scalar = True if module.options.get("reduction", "mean") in ("mean", "sum") else None
-        return _or_unknown(machine, machine.operation(name, values, node, scalar=scalar), values)
+        scalar = tensor_calls.reduces(module.options)
+        lost = machine.operation(name, values, node, scalar=scalar)
+        lost.cell.extent = extents.of_module(kind, values, scalar)
+        return _or_unknown(machine, lost, values)
     if _WITHOUT_PARAMETERS.match(kind):
         if module.options.get("inplace") is True and isinstance(first, Tensor):
             attributes.in_place(machine, first, _OPERATION.get(kind, kind), [], node, module.site)
             return first
         view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
-        return _or_unknown(machine, machine.operation(_OPERATION.get(kind, kind), values, node, view=view), values)
+        made = machine.operation(_OPERATION.get(kind, kind), values, node, view=view)
+        made.cell.extent = extents.of_module(kind, values, None)
+        return _or_unknown(machine, made, values)
     leaves = [module.leaf] if module.leaf is not None else []
     result = machine.operation(
         kind, values, node, leaves=leaves, extra_saved=_saved_by_module(machine, kind, module.leaf, values)
     )
+    result.cell.extent = extents.of_module(kind, values, None)
     if kind in _RECURRENT:
         state: Value = _part(machine, result, node)
         if kind == "LSTM":

@@ -26,6 +26,8 @@ class Cell:
     storage: Storage = field(default_factory=Storage)
     scalar: bool | None = None
     """Whether it has no dimensions; None where that is not known."""
+    extent: int = 0
+    """Whether it certainly has several elements: an :class:`codemods.tape.extents.Extent`."""
     base: Cell | None = None
     leaf: Leaf | None = None
     """The parameter whose data this is, also through ``detach()`` and ``.data``."""

@@ -18,6 +18,7 @@ from codemods.facts import (
     GraphEscapes,
     LeafChanged,
     LegacyApi,
+    NotScalar,
     Outer,
     Overwritten,
     Span,
@@ -222,6 +223,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
     for site in tape.escapes:
         found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
+    for root, site, name in tape.unreduced:
+        found.facts.setdefault(NotScalar(made=root.cell.node.site.span, failed=site.span, name=name), path)
     for rootless in tape.cut:
         found.facts.setdefault(_cut_fact(rootless, tape.owned), path)
     for (name, _), site in machine.legacy.items():

@@ -1,0 +1,129 @@
+"""Graphs that are kept alive for nothing: values that grow with every iteration and never reach a backward.
+
+A statement that adds to a list, or to a sum, keeps every value that it was ever given.  Where those values carry graphs
+and no pass on any path comes through the statement, the graphs serve nobody.  Whatever leaves the code that is read (a
+value returned to an unknown caller, handed to an unknown function) may be sent backward there, and counts as used.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from codemods.tape.graph import Holding, Kept, LoopPoint, Node, Operand, crossing
+from codemods.tape.values import Sequence, Slot, Tensor, Value
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+ITERATIONS = 4
+"""A loop that was followed for so many iterations is a long one."""
+DEPTH = 4
+"""Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
+_ONLY_SHOW = frozenset(
+    """add_scalar add_scalars info debug warning error write set_postfix set_postfix_str set_description log_metric
+    log_metrics log save""".split()
+)
+
+
+def added(machine: Machine, receiver: Sequence, slot: Slot) -> None:
+    """*slot* was just added to a container."""
+    kept = slot.kept
+    if kept is None or receiver.limit is not None or not isinstance(slot.value, Tensor):
+        return
+    for earlier in receiver.items:
+        if earlier.kept is not None and earlier.kept.statement.node is kept.statement.node:
+            _note(machine, kept, earlier.kept, slot.value)
+            return
+
+
+def summed(machine: Machine, before: Value, after: Value, node: ast.stmt, name: str) -> None:
+    """A name was given a new value that is made of its old one, and maybe of something with a graph."""
+    if not isinstance(after, Tensor) or after.cell.node is None or not machine.loops:
+        return
+    vias = before.via if isinstance(before, Tensor) else ()
+    earlier = next((kept for kept in reversed(vias) if kept.statement.node is node), None)
+    if earlier is None or not _is_made_of(after.cell.node, node, DEPTH):
+        return
+    _note(machine, earlier._replace(loops=machine.loops, name=name), earlier, after)
+
+
+def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
+    """Whether a node takes in what the statement kept earlier."""
+    return any(
+        any(kept.statement.node is statement for kept in operand.via)
+        or (depth > 0 and operand.node.leaf is None and _is_made_of(operand.node, statement, depth - 1))
+        for operand in node.operands
+    )
+
+
+def _note(machine: Machine, kept: Kept, earlier: Kept, value: Tensor) -> None:
+    point = crossing(earlier.loops, machine.loops)
+    if point is None or not _is_long(machine, point) or value.cell.node is None:
+        return
+    machine.tape.holdings.append(Holding(kept, point, value.cell.node, machine.is_evaluating(value.cell.node)))
+
+
+def _is_long(machine: Machine, point: LoopPoint) -> bool:
+    return point.instance in machine.cut_short or point.iteration >= ITERATIONS
+
+
+def hands_over(machine: Machine, label: object, operands: Iterable[Operand]) -> None:
+    """Values are handed to code that is not read."""
+    last = label[-1] if isinstance(label, tuple) else label
+    if isinstance(last, str) and last.rpartition(".")[2] in _ONLY_SHOW:
+        return
+    machine.tape.handed.extend(operands)
+
+
+def given_away(machine: Machine, value: Value) -> None:
+    """A value leaves the function that was entered on behalf of an unknown caller."""
+    for tensor in machine.tensors(value):
+        if tensor.cell.node is not None:
+            machine.tape.handed.append(Operand(tensor.cell.node, tensor.via))
+
+
+def statements_under(operands: Iterable[Operand]) -> set[ast.AST]:
+    """The statements that carried what these values are made of."""
+    found: set[ast.AST] = set()
+    pending, seen = list(operands), set()
+    while pending:
+        operand = pending.pop()
+        found.update(kept.statement.node for kept in operand.via)
+        if id(operand.node) not in seen:
+            seen.add(id(operand.node))
+            pending.extend(operand.node.operands)
+    return found
+
+
+def held(machine: Machine) -> Iterator[Holding]:
+    """What this path keeps alive for nothing, as far as this path knows."""
+    tape = machine.tape
+    if not tape.holdings:
+        return
+    used = statements_under(tape.handed)
+    looping = {point.instance for one in tape.passes for point in one.loops}
+    for holding in tape.holdings:
+        trains = holding.point.instance in looping
+        local = machine.oracle.path.entry == "" or "." not in holding.kept.name and "[" not in holding.kept.name
+        if (trains or holding.evaluates) and local and has_graph(holding.node):
+            if holding.kept.statement.node not in used:
+                yield holding
+
+
+def has_graph(node: Node) -> bool:
+    """Whether a value certainly carries a graph: a pass went over it, or no doubt lies on some way to a leaf."""
+    pending, seen = [node], set()
+    while pending:
+        one = pending.pop()
+        if one.walked is not None:
+            return True
+        if one.leaf is not None:
+            if not one.leaf.frozen:
+                return True
+            continue
+        if id(one) not in seen and not one.doubtful:
+            seen.add(id(one))
+            pending.extend(operand.node for operand in one.operands)
+    return False
