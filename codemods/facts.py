@@ -9,7 +9,7 @@ Positions follow LibCST: lines count from 1, columns count code points from 0, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import ClassVar
 
@@ -114,10 +114,10 @@ class Fact:
         raise NotImplementedError
 
     def roles(self) -> Iterator[Role]:
-        for field in fields(self):
-            span = getattr(self, field.name)
-            if isinstance(span, Span):
-                yield Role(field.name, span, self.phrases[field.name])
+        for one in fields(self):
+            span = getattr(self, one.name)
+            if isinstance(span, Span) and one.metadata.get("role", True):
+                yield Role(one.name, span, self.phrases[one.name])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +278,35 @@ class CutGraph(Fact):
         if self.silent:
             return f"{what} is a copy without the graph of what it was copied from: its backward trains nothing"
         return f"{what} has no graph any more when it is sent backward"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphHeld(Fact):
+    """Graphs are kept alive that no backward will ever walk: memory grows with every iteration."""
+
+    code = "AF600"
+    kind = "graph held"
+    error = ""
+    phrases: ClassVar[dict[str, str]] = {
+        "kept": "kept with its graph here",
+        "loop": "in every iteration of this loop",
+    }
+
+    kept: Span
+    loop: Span
+    expression: Span | None = field(default=None, metadata={"role": False})
+    """What is written for the value, where that is an expression of its own."""
+    evaluates: bool = False
+    """Whether the loop evaluates: nothing in it needs a graph at all."""
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.kept
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` keeps the graph of every iteration alive, and no backward uses it"
 
 
 @dataclass(frozen=True, kw_only=True)

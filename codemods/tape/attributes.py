@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import cuts, extents
+from codemods.tape import cuts, extents, holding
 from codemods.tape.generators import Generator
 from codemods.tape.source import Site
 from codemods.tape.values import (
@@ -259,6 +259,8 @@ def set_attribute(
     """``receiver.name = value``."""
     receiver = plain(machine, receiver)
     slot = machine.slot(value, machine.source.text_of(target), expression)
+    if machine.oracle.path.entry:
+        holding.given_away(machine, value)  # an object may be looked at by whoever made the call
     match receiver:
         case Instance():
             receiver.names[name] = slot
@@ -484,6 +486,7 @@ def append(
 ) -> None:
     """Add one item to a sequence; a ``deque`` with a limit drops its oldest."""
     slot = machine.slot(value, name, expression)
+    holding.added(machine, receiver, slot)
     if at is None or at >= len(receiver.items):
         receiver.items.append(slot)
     else:

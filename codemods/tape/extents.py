@@ -32,7 +32,10 @@ _ELEMENTWISE = frozenset(
 )
 _FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())
 _REDUCING = frozenset("sum mean norm logsumexp amax amin std var prod".split())
-_PER_ROW = frozenset("cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity PairwiseDistance".split())
+_PER_ROW = frozenset(
+    """cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity
+    PairwiseDistance""".split()
+)
 _ROW_BY_ROW = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "Bilinear"))
 
 

@@ -212,6 +212,17 @@ class Clobbered(NamedTuple):
     failed: Pass
 
 
+class Holding(NamedTuple):
+    """A statement that keeps a graph in every iteration of a loop."""
+
+    kept: Kept
+    point: LoopPoint
+    """The loop, as it stood."""
+    node: Node
+    evaluates: bool = False
+    """Whether all parameters under the graph belong to models in evaluation mode."""
+
+
 @dataclass(eq=False)
 class Tape:
     """Everything that happened on one path through the program."""
@@ -232,6 +243,11 @@ class Tape:
     """Tensors with a graph that were handed to NumPy."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
+    holdings: list[Holding] = field(default_factory=list)
+    reached: set[Any] = field(default_factory=set)
+    """Statements (nodes of the syntax tree) through which passes came."""
+    handed: list[Operand] = field(default_factory=list)
+    """Values that were handed to code that is not read."""
     unreduced: list[tuple[Any, Site, str]] = field(default_factory=list)
     """Roots (tensors) that certainly have several elements and were given no gradient, the passes, and their names."""
     cut: list[Rootless] = field(default_factory=list)
@@ -268,6 +284,7 @@ class Tape:
         pending: list[tuple[Node, Node | None, tuple[Kept, ...], Stale | None, bool, bool]] = []
         roots = list(roots)
         for root in roots:
+            self.reached.update(kept.statement.node for kept in root.via)
             pending.append((root.node, None, root.via, None, len(roots) == 1, True))
         found: dict[tuple[int, int], Stale] = {}
         while pending:
@@ -301,6 +318,7 @@ class Tape:
                 current.old.add(id(node))
             for operand in node.operands:
                 current.edges.append((node, operand.node))
+                self.reached.update(kept.statement.node for kept in operand.via)
                 pending.append((operand.node, node, operand.via, entry, forced and len(node.operands) == 1, certain))
         for one in found.values():
             node, reader, via = _entry(one.node, one.reader, one.via, current, parents)

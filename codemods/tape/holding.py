@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from codemods.tape.graph import Holding, Kept, LoopPoint, Node, Operand, crossing
+from codemods.tape.source import Source
 from codemods.tape.values import Sequence, Slot, Tensor, Value
 
 if TYPE_CHECKING:
@@ -106,10 +107,49 @@ def held(machine: Machine) -> Iterator[Holding]:
     looping = {point.instance for one in tape.passes for point in one.loops}
     for holding in tape.holdings:
         trains = holding.point.instance in looping
-        local = machine.oracle.path.entry == "" or "." not in holding.kept.name and "[" not in holding.kept.name
+        local = machine.oracle.path.entry == "" or ("." not in holding.kept.name and "[" not in holding.kept.name)
         if (trains or holding.evaluates) and local and has_graph(holding.node):
             if holding.kept.statement.node not in used:
                 yield holding
+
+
+def every_reader_ran(holding: Holding, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
+    """Whether all the statements that mention what keeps the graphs were executed on some path.
+
+    One that was not may use them: a pool that is read once it is full.
+    """
+    name = holding.kept.name
+    part = name.partition("[")[0].rpartition(".")[2]
+    own = holding.kept.statement.source
+    trees: list[ast.AST] = [source.tree for source in sources] if "." in name else [_home(own.tree, holding)]
+    return all(statement in executed for tree in trees for statement in ast.walk(tree) if _mentions(statement, part))
+
+
+def _home(tree: ast.Module, holding: Holding) -> ast.AST:
+    """The function whose statement keeps the graphs, or the module where it is the module's own."""
+    home: ast.AST = tree
+    statement = holding.kept.statement.node
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.lineno <= statement.lineno and (statement.end_lineno or 0) <= (node.end_lineno or 0):
+                home = node
+    return home
+
+
+def _mentions(statement: ast.AST, name: str) -> bool:
+    """Whether a statement itself, not one inside it, mentions a name or an attribute of this name."""
+    if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return False
+    pending: list[ast.AST] = [statement]
+    while pending:
+        for part in ast.iter_child_nodes(pending.pop()):
+            if isinstance(part, ast.Name) and part.id == name:
+                return True
+            if isinstance(part, ast.Attribute) and part.attr == name:
+                return True
+            if not isinstance(part, ast.stmt):
+                pending.append(part)
+    return False
 
 
 def has_graph(node: Node) -> bool:

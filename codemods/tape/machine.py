@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codemods.tape import calls, cuts, expressions, statements
+from codemods.tape import calls, cuts, expressions, holding, statements
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle
@@ -64,6 +64,9 @@ class Machine:
         self.tape = Tape()
         self.grad = True
         self.guard: Site | None = None
+        self.executed: set[ast.stmt] = set()
+        self.evaluating: set[Leaf] = set()
+        """Parameters of models in evaluation mode."""
         """What turned grad mode off, where it is off."""
         self.loops: Loops = ()
         self.cut_short: frozenset[int] = frozenset()
@@ -124,6 +127,7 @@ class Machine:
             if self._steps < 0:
                 raise GaveUp
             self.statement = Site(self.source, statement)
+            self.executed.add(statement)
             signal = statements.EXECUTE[type(statement)](self, statement)
             if signal:
                 return signal
@@ -336,6 +340,7 @@ class Machine:
         call is known to be ``differentiable``.
         """
         values = list(args)
+        holding.hands_over(self, label, self.operands(*values))
         leaves = [leaf] if leaf is not None else []
         for value in values:
             leaves.extend(known for known in self.leaves_of(value))
@@ -491,6 +496,11 @@ class Machine:
             yield
         finally:
             self.grad, self.guard = before
+
+    def is_evaluating(self, node: Node) -> bool:
+        """Whether every parameter under *node* belongs to a model that was told to evaluate."""
+        leaves = cuts.leaves_under([node])
+        return bool(leaves) and leaves <= self.evaluating
 
     def set_grad(self, enabled: bool, guard: Site) -> None:
         """From here on autograd records, or does not."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, expressions, loops
+from codemods.tape import attributes, expressions, holding, loops
 from codemods.tape.values import (
     Class,
     Function,
@@ -68,10 +68,25 @@ def _assignment(machine: Machine, node: ast.Assign) -> str:
     for target in node.targets:
         counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
         value = machine.widened(value, node) if counter else value
+        before = (
+            _old_value(machine, target) if isinstance(value, Tensor) and isinstance(node.value, ast.BinOp) else None
+        )
         assign(machine, target, value, node.value)
+        if before is not None:
+            holding.summed(machine, before, value, node, machine.source.text_of(target))
         if counter and isinstance(value, (int, float)):
             _count(machine, target, node)
     return ""
+
+
+def _old_value(machine: Machine, target: ast.expr) -> Value:
+    """What a name or attribute held before it is assigned to; None for others."""
+    if isinstance(target, ast.Name):
+        slot = expressions.lookup(machine, target.id)
+        return machine.read(slot) if slot is not None else None
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        return machine.eval(_as_load(target))
+    return None
 
 
 def _mentions(node: ast.expr, name: str) -> bool:
@@ -94,6 +109,8 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
         attributes.change_in_place(machine, current, type(node.op), value, node)
         if not isinstance(node.target, ast.Subscript) or not isinstance(machine.eval(target.value), Tensor):
             assign(machine, node.target, Tensor(current.cell), None)
+        if machine.operands(value):
+            holding.summed(machine, current, current, node, machine.source.text_of(node.target))
         return ""
     if isinstance(current, Sequence) and isinstance(node.op, ast.Add) and current.kind in ("list", "deque"):
         items = expressions.unpacked(machine, value, None, node.value)

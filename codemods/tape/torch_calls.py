@@ -453,6 +453,7 @@ def call_module_method(
                 wanted = args[0] if args else keywords.get("requires_grad", True)
                 for leaf in machine.leaves_of(module):
                     leaf.frozen = wanted is False
+            _set_mode(machine, module, name, args)
             return module
         case "zero_grad":
             for leaf in machine.leaves_of(module):
@@ -495,6 +496,14 @@ def call_module_method(
     if name == "optimizers":
         return machine.unknown(("optimizers", id(module)))
     return machine.opaque(name, [*args, *keywords.values()], node)
+
+
+def _set_mode(machine: Machine, module: Value, name: str, args: list[Value]) -> None:
+    """``eval()`` and ``train()``."""
+    if name == "eval":
+        machine.evaluating.update(machine.leaves_of(module))
+    elif name == "train" and args[:1] != [False]:
+        machine.evaluating.difference_update(machine.leaves_of(module))
 
 
 def _set_child(module: TorchModule | Instance, name: str, value: Value) -> None:
@@ -582,6 +591,7 @@ def call_unknown(
             receiver.leaf = machine.leaf("model", node)
         if name == "zero_grad" and receiver.leaf is not None:
             receiver.leaf.grads.clear()
+        _set_mode(machine, receiver, name, args)
         if name in ("parameters", "named_parameters"):
             return Method(receiver, name, node)
         return receiver if name in ("train", "eval", "requires_grad_") else None

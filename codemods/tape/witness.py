@@ -16,6 +16,7 @@ from codemods.facts import (
     Fact,
     Form,
     GraphEscapes,
+    GraphHeld,
     LeafChanged,
     LegacyApi,
     NotScalar,
@@ -25,11 +26,12 @@ from codemods.facts import (
     StaleGraph,
 )
 from codemods.program import Program
-from codemods.tape import calls, cuts
+from codemods.tape import calls, cuts, holding
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import (
     Change,
     Clobbered,
+    Holding,
     Kept,
     Leaf,
     Loops,
@@ -108,11 +110,17 @@ class _Collected:
     passes: set[int] = field(default_factory=set)
     training: set[int] = field(default_factory=set)
     """Lines of the passes that reach something which may be trained."""
+    holdings: dict[GraphHeld, Holding] = field(default_factory=dict)
+    """What is kept for nothing, as far as the path knew that showed it."""
+    executed: set[ast.stmt] = field(default_factory=set)
+    sources: list[Source] = field(default_factory=list)
+    used: set[ast.AST] = field(default_factory=set)
+    """Statements through which a pass came on some path."""
     complete: bool = True
     steps: int = 0
 
     def observation(self) -> Observation:
-        facts = tuple(fact for fact in _without_echoes(self.facts) if not self._has_graph_elsewhere(fact))
+        facts = tuple(fact for fact in _without_echoes(self.facts) if not self._is_answered_elsewhere(fact))
         return Observation(
             facts,
             frozenset(_ranked(self.edges)),
@@ -125,8 +133,12 @@ class _Collected:
             self.steps,
         )
 
-    def _has_graph_elsewhere(self, fact: Fact) -> bool:
-        """Whether the pass that is said to find no graph finds one on another path, or at another time."""
+    def _is_answered_elsewhere(self, fact: Fact) -> bool:
+        """Whether another path shows the graph that is said to be missing, or a use for the one that is kept."""
+        if isinstance(fact, GraphHeld):
+            kept = self.holdings[fact]
+            used = kept.kept.statement.node in self.used
+            return used or not self.complete or not holding.every_reader_ran(kept, self.sources, self.executed)
         return isinstance(fact, CutGraph) and not fact.lasting and fact.failed.line in self.training
 
 
@@ -148,7 +160,7 @@ def observe(program: Program, only: Path | None = None) -> Observation:
 
 
 def _observe(sources: Sources, only: Path | None) -> Observation:
-    found = _Collected()
+    found = _Collected(sources=sources.all)
     if only is not None:
         _follow(sources, Oracle(only), found)
         return found.observation()
@@ -196,9 +208,9 @@ def _execute(machine: Machine, entry: str) -> None:
         receiver = []
         if member.value.flavour != "staticmethod":
             receiver = [calls.instantiate(machine, value, [], {}, anchor)]
-        calls.call_function(machine, member.value, receiver, {}, anchor)
+        holding.given_away(machine, calls.call_function(machine, member.value, receiver, {}, anchor))
     elif isinstance(value, Function):
-        calls.call_function(machine, value, [], {}, anchor)
+        holding.given_away(machine, calls.call_function(machine, value, [], {}, anchor))
 
 
 def _function_node(source: Source, entry: str) -> ast.AST | None:
@@ -223,6 +235,12 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
     for site in tape.escapes:
         found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
+    found.used |= tape.reached
+    found.executed |= machine.executed
+    for kept in holding.held(machine):
+        held = _held_fact(kept)
+        found.holdings[held] = kept
+        found.facts.setdefault(held, path)
     for root, site, name in tape.unreduced:
         found.facts.setdefault(NotScalar(made=root.cell.node.site.span, failed=site.span, name=name), path)
     for rootless in tape.cut:
@@ -409,6 +427,17 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+    )
+
+
+def _held_fact(one: Holding) -> GraphHeld:
+    return GraphHeld(
+        kept=one.kept.statement.span,
+        loop=one.point.statement.span,
+        expression=one.kept.expression.span if one.kept.expression is not None else None,
+        evaluates=one.evaluates,
+        name=one.kept.name,
+        certainty=Certainty.LIKELY if one.node.opaque else Certainty.CERTAIN,
     )
 
 

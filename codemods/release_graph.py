@@ -1,0 +1,65 @@
+"""Held graph: what only serves a log is kept together with the graph that it was computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, GraphHeld
+from codemods.rewrite import Edit, Tree, detach, guarded
+
+
+class ReleaseGraph(Codemod):
+    """Losses or outputs are collected with their graphs, and no backward ever uses them.
+
+    Error:
+        None at first. Memory grows with every iteration, until: torch.OutOfMemoryError: CUDA out of memory, or the
+        system ends the process.
+
+    Cause:
+        ``total += loss`` and ``losses.append(loss)`` keep more than a number: each loss keeps the graph that it was
+        computed with, and with it all that the graph refers to. In an evaluation loop without ``no_grad`` each output
+        keeps all the activations of its forward pass.
+
+    Fix:
+        What is kept is kept without its graph: ``total += loss.detach()``. An evaluation loop goes under
+        ``with torch.no_grad():``.
+
+    When it is not what you want:
+        Where the sum or the list is sent backward after all, by code that is not in view. What is found to be used is
+        never reported.
+
+    Source:
+        The FAQ in the PyTorch documentation, "Don't accumulate history across your training loop".
+    """
+
+    code = "AF601"
+    name = "held-graph"
+    answers = (GraphHeld,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, GraphHeld)
+        loop = tree.statement(fact.loop)
+        if fact.evaluates and loop is not None and tree.block_of(loop):
+            yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
+        value = _added(fact, tree)
+        if value is not None:
+            text = Edit(tree).change(value, detach).text()
+            yield Candidate(text, f"`{fact.name}` keeps values, not graphs")
+
+
+def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:
+    """What a statement adds to what it keeps: the argument of an append, the other side of a sum."""
+    statement = tree.node(fact.kept, cst.AugAssign)
+    if isinstance(statement, cst.AugAssign):
+        return statement.value
+    expression = tree.expression(fact.expression) if fact.expression is not None else None
+    assign = tree.node(fact.kept, cst.Assign)
+    if isinstance(assign, cst.Assign) and isinstance(assign.value, cst.BinaryOperation):
+        if isinstance(assign.value.operator, cst.Add):
+            sides = [side for side in (assign.value.left, assign.value.right) if fact.name not in tree.paths_in(side)]
+            return sides[0] if len(sides) == 1 else None
+        return None
+    return expression
