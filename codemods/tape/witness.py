@@ -233,14 +233,14 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(_overwritten_fact(clobbered), path)
     for site in tape.leaf_changes:
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
-    for site in tape.escapes:
-        found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
-    found.used |= tape.reached
-    found.executed |= machine.executed
     for kept in holding.held(machine):
         held = _held_fact(kept)
         found.holdings[held] = kept
         found.facts.setdefault(held, path)
+    for site in tape.escapes:
+        found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
+    found.used |= tape.reached
+    found.executed |= machine.executed
     for root, site, name in tape.unreduced:
         found.facts.setdefault(NotScalar(made=root.cell.node.site.span, failed=site.span, name=name), path)
     for rootless in tape.cut:
