@@ -55,9 +55,9 @@ def test_strokes_stand_below_the_cause(source: str, wanted: str, above: str) -> 
 
 
 def test_what_controls_terminals_is_shown_and_not_sent() -> None:
-    lines = "\n".join(told("s = '\x1b[31m\x07'; temp.append(h)", "temp"))
-    assert "\x1b" not in lines and "\x07" not in lines
-    assert "␛[31m␇" in lines
+    lines = "\n".join(told("s = '\x1b[31m\x07 \x9b31m \u202e'; temp.append(h)", "temp"))
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(lines)
+    assert "␛[31m␇ \ufffd31m \ufffd" in lines
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
@@ -94,6 +94,12 @@ def test_other_places_are_listed_with_their_source_and_who_called() -> None:
         "  held by  temp, self.hidden",
         "",
     ]
+
+
+def test_a_place_below_the_end_of_its_file_has_no_excerpt() -> None:
+    cause = Place("failed", Span("a.py", 3, 0, 3, 4), "this fails", is_cause=True)
+    view = View("a.py", (Story("AF100", "message", (cause,)),), {"a.py": "x = 1"})
+    assert [plain(line) for line in story.tell(view)] == ["a.py:3:1: AF100 message", ""]
 
 
 def test_a_story_without_its_file_is_told_all_the_same() -> None:

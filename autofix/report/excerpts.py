@@ -9,7 +9,7 @@ from itertools import groupby
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
 
-from autofix.report.story import UNDERLINED, WORDS, shown
+from autofix.report.story import UNDERLINED, WORDS, ends, shown
 from autofix.report.view import Place, View, source_lines
 from codemods.facts import Span
 
@@ -126,12 +126,6 @@ def note(line: str, start: int, end: int, places: Sequence[Place]) -> Note:
         phrase=", and ".join(dict.fromkeys(place.phrase for place in places)),
         is_cause=any(place.is_cause for place in places),
     )
-
-
-def ends(span: Span, number: int, line: str) -> tuple[int, int]:
-    """The part of *span* that lies in this *line*, from its first character that is not blank."""
-    start = span.column if number == span.line else len(line) - len(line.lstrip())
-    return start, span.end_column if number == span.end_line else len(line.rstrip())
 
 
 def mark(classes: list[str], start: int, end: int, name: str) -> None:

@@ -29,6 +29,7 @@ CONTEXT = 2
 UNDERLINED = 4
 """Lines of a longer cause that are shown."""
 TAB = 4
+DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 WORDS = {"walked": "freed via", "retained": "graph kept", "constructed": "built by", "call": "called"}
 """Roles whose name alone says too little."""
 VERDICTS = {"passed": "green", "failed": "bold red", "not proved": "yellow"}
@@ -59,6 +60,8 @@ def excerpt(story: Story, sources: Mapping[str, str]) -> Iterator[Line]:
         return
     span = story.cause.span
     lines = source_lines(sources[span.path])
+    if span.line > len(lines):  # the file has changed since it was run
+        return
     last = min(span.end_line, span.line + UNDERLINED - 1, len(lines))
     numbers = range(max(1, span.line - CONTEXT), min(last + CONTEXT, len(lines)) + 1)
     gutter = len(str(numbers.stop - 1))
@@ -131,12 +134,16 @@ def refusals(view: View, *, everything: bool = False) -> Iterator[Line]:
 
 
 def shown(source: str) -> str:
-    """A line of *source* as it can stand in any terminal: tabs as blanks, control characters as their pictures."""
-    text = source.expandtabs(TAB)
-    return "".join(
-        chr(0x2400 + ord(char)) if ord(char) < 0x20 else "\N{SYMBOL FOR DELETE}" if char == "\x7f" else char
-        for char in text
-    )
+    """A line of *source* as it can stand anywhere: tabs as blanks, and for what would steer a terminal a picture."""
+    return "".join(picture(char) for char in source.expandtabs(TAB))
+
+
+def picture(char: str) -> str:
+    if char < " ":
+        return chr(0x2400 + ord(char))
+    # Marks of direction would show the text in another order than the one in which it runs.
+    steers = unicodedata.category(char) == "Cc" or unicodedata.bidirectional(char) in DIRECTIONS
+    return "\N{REPLACEMENT CHARACTER}" if steers else char
 
 
 def underline(line: str, start: int, end: int) -> str:
