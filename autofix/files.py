@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import os
+import secrets
 import stat
 import sys
-import tempfile
 import tokenize
 import warnings
 from codecs import BOM_UTF8
@@ -267,14 +267,17 @@ def write(path: Path, file: SourceFile, text: str) -> None:
     cannot be encoded, and where the file is read-only, gone, or changed since it was read.
     """
     data = check_result(file, text)
+    from autofix.guardian import GUARD
+
     target = Path(os.path.realpath(path))
-    scratch = ""
+    scratch: Path | None = None
     try:
         mode = stat.S_IMODE(target.stat().st_mode)
         if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(target, os.W_OK):
             raise FileError(file.name, f"not written: {READ_ONLY}")
-        handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-        with open(handle, "wb") as stream:
+        scratch = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        GUARD.add(scratch)
+        with open(scratch, "xb", opener=private) as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -283,15 +286,19 @@ def write(path: Path, file: SourceFile, text: str) -> None:
         if target.read_bytes() != file.data:
             raise FileError(file.name, "not written: the file was changed while autofix was at work")
         os.replace(scratch, target)
-        scratch = ""
     except OSError as error:
         raise FileError(file.name, f"not written: {reason_of(error)}") from None
     finally:
         if scratch:
-            Path(scratch).unlink(missing_ok=True)
+            scratch.unlink(missing_ok=True)
+            GUARD.discard(scratch)
 
 
-def keep_owner(scratch: str, target: Path) -> None:
+def private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def keep_owner(scratch: Path, target: Path) -> None:
     """Give *scratch* the owner and group of *target*, where the system knows such a thing and lets us.
 
     Where it does not, as in a colleague's folder that we may write to, the file becomes ours, as with any editor.

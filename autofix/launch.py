@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autofix.guard import MARK, end_marked
+from autofix.guardian import new_mark
+
 CHILD = Path(__file__).parent / "child"
 HEAD = TAIL = 32 * 1024
 """Bytes of output that are kept from its beginning and from its end."""
@@ -86,6 +89,7 @@ def launch_fresh(what: Launch) -> Ending:
     """Start a new interpreter for one run."""
     job_file = what.scratch / "job.json"
     job_file.write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
+    mark = new_mark()
     began = time.monotonic()
     reading, writing = os.pipe()
     output, reader = collect(reading)
@@ -93,7 +97,7 @@ def launch_fresh(what: Launch) -> Ending:
         process = subprocess.Popen(
             [what.python, str(CHILD), str(job_file)],
             cwd=what.folder,
-            env=dict(what.environment),
+            env={**what.environment, MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=writing,
             stderr=writing,
@@ -111,7 +115,8 @@ def launch_fresh(what: Launch) -> Ending:
     finally:
         kill_group(process.pid)
         process.wait()
-    reader.join(2.0)  # a process that left the group may hold the pipe open for ever
+        end_marked(mark)  # what has left the group
+    reader.join(2.0)
     return Ending(output.text(), time.monotonic() - began, process.returncode, timed_out)
 
 
@@ -139,10 +144,11 @@ class WarmServer:
         self._control, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._ready = False
+        self._mark = new_mark()
         with theirs:
             self._process = subprocess.Popen(
                 [python, str(CHILD), "--serve", str(theirs.fileno())],
-                env=dict(environment),
+                env={**environment, MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -158,10 +164,13 @@ class WarmServer:
         """End the server and all that it runs."""
         self._control.close()
         try:
-            self._process.wait(10)
+            by_itself = self._process.wait(10) == 0
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            by_itself = False
+        if not by_itself:
+            end_marked(self._mark)  # what the runs have left behind, when the server cannot see to it any more
 
     def launch(self, what: Launch) -> Ending | None:
         """Run one child; None if the server cannot, so that a fresh process must."""
@@ -169,7 +178,7 @@ class WarmServer:
             "job": {**what.job, "parent": 0},
             "folder": str(what.folder),
             "scratch": str(what.scratch),
-            "environment": dict(what.environment),
+            "environment": {**what.environment, MARK: self._mark},
         }
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
@@ -182,6 +191,7 @@ class WarmServer:
                     finally:
                         os.close(writing)
                 if not started:
+                    self.close()
                     return None
                 return self._await(what, ours, int(started), output, reader)
         finally:
@@ -223,6 +233,8 @@ class WarmServer:
                 ours.settimeout(10.0)
                 with contextlib.suppress(OSError):
                     ours.recv(64)  # the server has reaped it: nothing writes to the scratch folder any more
+                if not timed_out:
+                    self.close()
         reader.join(2.0)
         code = int(answer.decode().split()[1]) if answer else None
         return Ending(output.text(), time.monotonic() - began, code, timed_out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import tokenize
@@ -10,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+
+from autofix.guardian import GUARD
 
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache"}
@@ -31,7 +34,9 @@ def scratch_copy(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
     Yields the folder *inside* the scratch directory, which has the name of the original.  The record lies beside it.
     """
     sweep()
-    top = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")).resolve()
+    top = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    GUARD.add(top)  # before it is there, so that there is no moment at which nobody knows of it
+    top.mkdir(0o700)
     try:
         copy = top / (folder.name or "script")
         copy_folder(folder, copy)
@@ -43,6 +48,7 @@ def scratch_copy(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
         yield copy
     finally:
         shutil.rmtree(top, ignore_errors=True)
+        GUARD.discard(top)
 
 
 def copy_folder(source: Path, target: Path) -> None:

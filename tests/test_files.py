@@ -261,8 +261,8 @@ def test_refuses_a_folder_that_is_read_only() -> None:
 def test_says_so_when_the_folder_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     make("a.py")
 
-    def denied(**_: object) -> tuple[int, str]:
+    def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", denied)
+    monkeypatch.setattr("autofix.files.private", denied)
     assert refused("a.py", "x = 1\n") == "a.py:1:1: not written: permission denied"

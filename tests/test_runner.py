@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -142,6 +143,29 @@ def test_warm_and_fresh_runs_are_the_same(tmp_path: Path) -> None:
     assert warm.output == fresh.output
 
 
+def test_without_fork_every_run_has_a_process_of_its_own_and_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TRAINING + "    for i in range(5): step(torch.randn(4, 2))\n    import os; print(os.getppid())\n"
+    with_fork = execute(tmp_path, text)
+    monkeypatch.delattr(os, "fork")
+    monkeypatch.setattr("autofix.launch.server_for", None)
+    without = execute(tmp_path, text)
+    assert int(without.output) == os.getpid() != int(with_fork.output)
+    assert without.losses == with_fork.losses
+    assert [step.state for step in without.updates] == [step.state for step in with_fork.updates]
+
+
+def test_a_folder_that_nobody_has_removed_goes_with_the_next_run(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = Path(tempfile.gettempdir()) / f"autofix-{ended.pid}-0123abcd"
+    left.mkdir()
+    with scratch_copy(tmp_path, {}) as copy:
+        assert copy.is_dir()
+        assert not left.exists()
+
+
 def test_no_run_sees_the_state_of_another(tmp_path: Path) -> None:
     first = execute(
         tmp_path,
@@ -229,11 +253,17 @@ def test_processes_that_a_script_leaves_are_ended(tmp_path: Path, limits: Limits
     execute(
         tmp_path,
         f"""
-        import subprocess, sys
+        import os, subprocess, sys
         program = "import time; time.sleep(60)  # {marker}"
         subprocess.Popen([sys.executable, "-c", program])
-        if {limits.warm}:  # only the server can find one that has made a session of its own
-            subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+        subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+        if os.fork() == 0:  # a daemon: twice forked, in a session and a folder of its own
+            os.setsid()
+            if os.fork() == 0:
+                os.chdir("/")
+                os.execv(sys.executable, [sys.executable, "-c", program])
+            os._exit(0)
+        os.wait()
         """,
         limits,
     )
@@ -269,15 +299,11 @@ def test_end_of_the_caller_ends_everything(how: signal.Signals, tmp_path: Path, 
         assert scratch.is_dir()
         caller.send_signal(how)
         caller.wait(20)
-        if limits.warm or how is signal.SIGINT:
-            assert wait_until_gone(marker) == []
-            deadline = time.monotonic() + 5
-            while scratch.exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
-            assert not scratch.exists()
-        else:
-            with scratch_copy(tmp_path, {}):  # the next run clears up
-                assert not scratch.exists()
+        assert wait_until_gone(marker) == []
+        deadline = time.monotonic() + 5
+        while scratch.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not scratch.exists()
     finally:
         caller.kill()
         started.unlink(missing_ok=True)
