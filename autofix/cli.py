@@ -172,6 +172,7 @@ def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--fix", is_flag=True, help="Write the patch, if it is proved.")
 @click.option("--diff", is_flag=True, help="Print the patch alone, if it is proved.")
+@click.option("--no-static", "static", flag_value=False, default=True, help="Repair from what the run shows alone.")
 @limits
 @page
 @output_format

@@ -128,6 +128,7 @@ def run(
     script: Path,
     *,
     args: Sequence[str],
+    static: bool,
     fix: bool,
     diff: bool,
     html: Path | None,
@@ -145,7 +146,7 @@ def run(
         pages.require(html)
     try:
         with busy(f"running {script} as it is and as it is patched"):
-            outcome = repair(script, tuple(args), limits(bounds))
+            outcome = repair(script, tuple(args), limits(bounds), static=static)
     except (files.FileError, engine.SourceError) as error:
         tell(str(Problem.of(error)))
         return Exit.LEFT

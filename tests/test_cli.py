@@ -407,6 +407,7 @@ class Repairs:
     note: str = ""
     fails: bool = False
     calls: list[tuple[Path, tuple[str, ...], Limits]] = field(default_factory=list)
+    static: bool | None = None
 
     def repair(self, script: Path, args: tuple[str, ...], limits: Limits) -> FakeRepair:
         project = Project(script, files.read(script))
@@ -490,6 +491,14 @@ def test_a_bound_that_makes_no_sense_is_one_line(
     assert shell.run("run", option, value, "a.py") == 2
     assert (shell.out, shell.err.splitlines()[-1]) == ("", f"Error: Invalid value for '{option}': {reason}")
     assert not repairs.calls
+
+
+def test_run_can_leave_out_what_the_source_tells(shell: Shell, repairs: Repairs) -> None:
+    put(a=BROKEN)
+    shell.run("run", "a.py")
+    assert repairs.static is True
+    shell.run("run", "--no-static", "a.py")
+    assert repairs.static is False
 
 
 def test_run_fix_writes_a_proved_patch(shell: Shell, repairs: Repairs) -> None:
