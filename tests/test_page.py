@@ -240,6 +240,12 @@ def test_where_reading_shows_nothing_the_run_is_told() -> None:
     assert "held by" in told.text
 
 
+def test_files_of_one_name_are_told_apart() -> None:
+    places = tuple(Place("used", Span(path, 7, 0, 7, 1), "used here") for path in ("a/net.py", "b/net.py", "b/only.py"))
+    told = shown(stories=(Story("AF100", "message", places),))
+    assert re.findall(r"\S+:7:1", told.text) == ["a/net.py:7:1", "b/net.py:7:1", "only.py:7:1"]
+
+
 def test_a_place_whose_file_is_not_at_hand_is_told_without_source() -> None:
     assert "train.py:4:14" in shown(sources={}).text
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -17,6 +18,7 @@ from autofix.report.drawing import drawing, words
 from autofix.report.excerpts import excerpts
 from autofix.report.lines import location
 from autofix.report.view import View, quoted
+from codemods.facts import Span
 
 if TYPE_CHECKING:
     from unidiff.patch import Line, PatchedFile
@@ -48,11 +50,12 @@ def render(view: View) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"ticked": ticked, "location": location}
+    environment.filters |= {"ticked": ticked}
     loader = environment.loader
     assert loader is not None
     style = Markup(loader.get_source(environment, "page.css")[0])  # ours, and no place for escapes
     told = view.stories[0] if view.stories else None
+    paths = {*view.sources, *(place.span.path for one in view.stories for place in one.places)}
     drawn = charts(view.certificate) if view.certificate else ()
     return environment.get_template("page.html").render(
         view=view,
@@ -62,6 +65,7 @@ def render(view: View) -> str:
         more=view.stories[1:],
         excerpts=excerpts(view, told.places) if told else (),
         quoted=lambda span: quoted(span, view.sources),
+        where=lambda span: short(span, paths),
         words=story.WORDS,
         verdict=verdict(view),
         diff=tuple(diff_files(view.patch)),
@@ -79,6 +83,13 @@ def ticked(text: str) -> Markup:
         return escape(text)
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(piece) if index % 2 else escape(piece) for index, piece in enumerate(pieces))
+
+
+def short(span: Span, paths: Iterable[str]) -> str:
+    """Where *span* begins, by its file's name alone where no other file has it: the path stands above its lines."""
+    name = PurePath(span.path).name
+    alone = sum(PurePath(path).name == name for path in {span.path, *paths}) == 1
+    return location(replace(span, path=name) if alone else span)
 
 
 def verdict(view: View) -> tuple[str, str]:
