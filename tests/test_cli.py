@@ -409,8 +409,9 @@ class Repairs:
     calls: list[tuple[Path, tuple[str, ...], Limits]] = field(default_factory=list)
     static: bool | None = None
 
-    def repair(self, script: Path, args: tuple[str, ...], limits: Limits) -> FakeRepair:
+    def repair(self, script: Path, args: tuple[str, ...], limits: Limits, *, static: bool) -> FakeRepair:
         project = Project(script, files.read(script))
+        self.static = static
         self.calls.append((script, args, limits))
         analysis = fake_engine.analyse(project.file.text, project.file.name)
         return FakeRepair(project, analysis, self.certificate, self.refused, self.note, self.fails)
