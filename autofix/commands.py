@@ -250,6 +250,8 @@ def prove(
         print(machine.render(machine.prove_document(certificate)))
     else:
         print_certificate(Printer(sys.stdout), certificate, quiet=quiet, verbose=verbose)
+        if html is not None and not quiet:
+            print(f"The page is {html}.")
     return Exit.CLEAN if certificate.proved else Exit.LEFT
 
 

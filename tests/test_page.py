@@ -308,6 +308,7 @@ def test_long_runs_are_thinned_out() -> None:
 
 def test_a_logarithmic_axis_has_marks_around_its_curve() -> None:
     assert decades({"after": (0.03, None, 2.5)}) == [0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
+    assert decades({"after": (2e-3, 3.0)}) == [1e-3, 1e-2, 0.1, 1.0, 10.0]
 
 
 # In a browser

@@ -19,6 +19,8 @@ MOST = 400
 """Points of a curve.  Of longer ones every second, third ... is drawn."""
 WIDE = 50.0
 """From this ratio of the largest to the smallest loss on, the axis is logarithmic."""
+MARKS = 10
+"""Marks that an axis has room for."""
 CURVES = ("after", "reference", "before", "fails")
 """The curves in the order in which they are drawn, one over the other."""
 SVG = "http://www.w3.org/2000/svg"
@@ -137,8 +139,12 @@ def decades(curves: dict[str, tuple[Loss, ...]]) -> list[float]:
     """The marks of a logarithmic axis: pygal's own would stand on each other."""
     values = [value for curve in curves.values() for value in curve if value is not None]
     exponents = range(math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))) + 1)
-    steps = (1, 2, 5) if len(exponents) <= 4 else (1,)
-    marks = [float(f"{step}e{exponent}") for exponent in exponents for step in steps]
+    fine = around(values, [float(f"{step}e{exponent}") for exponent in exponents for step in (1, 2, 5)])
+    return fine if len(fine) <= MARKS else around(values, [float(f"1e{exponent}") for exponent in exponents])
+
+
+def around(values: Sequence[float], marks: Sequence[float]) -> list[float]:
+    """Those of *marks* that lie among *values*, and the nearest on both sides."""
     low = max((one for one in marks if one <= min(values)), default=marks[0])
     high = min((one for one in marks if one >= max(values)), default=marks[-1])
     return [one for one in marks if low <= one <= high]

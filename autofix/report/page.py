@@ -95,7 +95,7 @@ def short(span: Span, paths: Iterable[str]) -> str:
 def verdict(view: View) -> tuple[str, str]:
     """What came of it all, in a sentence; and its look."""
     if view.certificate is None and not view.patch:
-        return ("No repair is known.", "open") if view.fails else ("There was nothing to repair.", "calm")
+        return ("No repair is known.", "open") if view.fails else ("Nothing was changed.", "calm")
     return plain(story.closing(view.certificate)), "passed" if view.proved else "open"
 
 
