@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from autofix.record import RunRecord
 from autofix.runner import Bounds, Limits, Script, run
 from codemods.facts import Span
+
+MOST_FOLLOWED = 4
+"""Values of one run that are followed."""
 
 PHRASES = {
     "made": "the graph was made here",
@@ -61,10 +65,31 @@ class Step:
     """Its place in the order of all calls."""
     passes: int
     """Passes that had been started before it."""
+    operation: str
+    """The node that it made."""
     enters: bool
     """Whether it read a parameter: a layer, rather than a loss."""
     mixes: bool
     """Whether it combines several graphs element by element."""
+
+
+@dataclass(frozen=True)
+class Put:
+    """A line of the source after which a followed value was held by something that did not hold it before."""
+
+    name: str
+    kind: str
+    form: str
+    """What the variable, attribute or container of this name is (see :class:`Holder`)."""
+    item: str
+    """The same of the element of a container that the value is, or is in."""
+    function: str
+    line: int
+    number: int
+    passes: int
+    """Calls of torch, and passes, that had been made before."""
+    site: Site
+    """Where the run had got to; the innermost place is behind the line."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +107,19 @@ class Evidence:
     """The calls through which the failing pass came, from the guilty node up to the root."""
     between: tuple[tuple[int, Site], ...] = ()
     """The passes after the guilty node was made and before the one that failed, with their numbers."""
+    carried: tuple[Put, ...] = ()
+    """Where the value was put on its way from the call that made it to the one that read it, in order."""
+
+    def is_past(self, place: tuple[Span, ...], passes: int) -> bool:
+        """Whether a moment, after this number of passes, belongs to an earlier iteration than the failing pass."""
+        later = [site.spans for number, site in self.between if number > passes]
+        return not passed_by([place, *later, self.sites["failed"].spans])
 
     def places(self) -> Iterator[Site]:
         """Every site that the evidence names."""
         yield from self.sites.values()
         yield from (step.site for step in self.way)
+        yield from (put.site for put in self.carried)
 
     def story(self) -> Iterator[tuple[str, Span]]:
         """What happened where, in order.  The role that fails comes last."""
@@ -96,12 +129,68 @@ class Evidence:
                 yield (f"{phrase} ({by})" if by else phrase), self.sites[role].span
 
 
+def passed_by(story: Sequence[tuple[Span, ...]]) -> bool:
+    """Whether the moments of *story* (chains of places, in the order of time) follow one another in the source as well.
+
+    If they do not, the run went around a loop, or came to the same function again, in between.
+    """
+    for earlier, later in pairwise(story):
+        index = parting(earlier, later)
+        if index >= len(earlier) or index >= len(later):
+            return False  # the very same place twice
+        before, after = earlier[index], later[index]
+        if before.contains(after) or after.contains(before):
+            continue  # what calls the other comes before it, and goes on behind it
+        if before.start >= after.start:
+            return False
+    return True
+
+
+def parting(first: tuple[Span, ...], second: tuple[Span, ...]) -> int:
+    """The index of the first place at which two chains differ; the length of the shorter where none does."""
+    for index, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return index
+    return min(len(first), len(second))
+
+
+def entry(told: Evidence) -> tuple[Step | None, Step | None]:
+    """The calls between which the way of the failing pass enters its own iteration: the last of the past, and the next.
+
+    The first is None where the evidence has no way, the second where the root itself is of the past.
+    """
+    failed = told.sites.get("failed")
+    if not told.way or failed is None:
+        return None, None
+    changed = told.details.get("changed_number") or 0
+    at = 1
+    while at < len(told.way) and (
+        told.way[at].number < changed or told.is_past(told.way[at].site.spans, told.way[at].passes)
+    ):
+        at += 1
+    return told.way[at - 1], told.way[at] if at < len(told.way) else None
+
+
 def witness(script: Script, limits: Limits) -> tuple[Evidence, ...]:
     """Run *script* once under the witness and return what it tells, the most likely cause first.
 
     Empty where the run shows no mistake, or did not happen.
     """
     return evidence_of(run(script, limits, Bounds(trace=True)), script)
+
+
+def follow(script: Script, limits: Limits, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The same with what a second run shows of the ways of the first few values."""
+    wanted = [entry(told) for told in evidence[:MOST_FOLLOWED]]
+    values = [(made.number, read.number if read else 2**62, made.operation) for made, read in wanted if made]
+    if not values:
+        return tuple(evidence)
+    record = run(script, limits, Bounds(trace=True, follow=tuple(values)))
+    lines = Lines(script)
+    indices = iter(range(len(values)))
+    numbers = [next(indices) if made else -1 for made, _ in wanted]
+    puts = [tuple(_put(one, lines) for one in record.carried if one["value"] == number) for number in numbers]
+    return (*(replace(told, carried=its) for told, its in zip(evidence, puts, strict=False)), *evidence[len(puts) :])
 
 
 def evidence_of(record: RunRecord, script: Script) -> tuple[Evidence, ...]:
@@ -155,7 +244,28 @@ def _holder(told: Mapping[str, Any]) -> Holder:
 
 
 def _step(told: Mapping[str, Any], lines: Lines) -> Step:
-    return Step(_site(told["frames"], lines), told["number"], told["passes"], told["enters"], told["mixes"])
+    return Step(
+        _site(told["frames"], lines),
+        told["number"],
+        told["passes"],
+        told["operation"],
+        told["enters"],
+        told["mixes"],
+    )
+
+
+def _put(told: Mapping[str, Any], lines: Lines) -> Put:
+    return Put(
+        told["name"],
+        told["kind"],
+        told["form"],
+        told["item"],
+        told["function"],
+        told["line"],
+        told["number"],
+        told["passes"],
+        _site(told["frames"], lines),
+    )
 
 
 def _site(frames: list[Mapping[str, Any]], lines: Lines) -> Site:

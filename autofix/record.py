@@ -165,6 +165,8 @@ class RunRecord:
     """What the sandbox could not close off, in words."""
     facts: tuple[Mapping[str, Any], ...] = ()
     """What the run witness tells, as it tells it (see ``child/trace.py``)."""
+    carried: tuple[Mapping[str, Any], ...] = ()
+    """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
     @property
     def losses(self) -> tuple[float, ...]:
@@ -206,6 +208,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     optimizers: list[str] = []
     mistakes: list[str] = []
     facts: list[Mapping[str, Any]] = []
+    carried: list[Mapping[str, Any]] = []
     device, open_ends = "", tuple[str, ...]()
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
     error: RunError | None = None
@@ -232,6 +235,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 open_ends = tuple(event["open"])
             case "fact":
                 facts.append(event)
+            case "carried":
+                carried.append(event)
             case "unable":
                 outcome, error = Outcome.NOT_STARTED, RunError("not started", event["reason"])
             case "end":
@@ -253,6 +258,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         device=device,
         open_ends=open_ends,
         facts=tuple(facts),
+        carried=tuple(carried),
     )
 
 

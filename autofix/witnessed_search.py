@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from libcst.codemod import CodemodContext
 
 from autofix.engine import Analysis, Finding
-from autofix.evidence import Evidence, evidence_of
+from autofix.evidence import Evidence, evidence_of, follow
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, bounds, prove, run_reference
 from autofix.runner import run
 from autofix.witnessed import facts_of
@@ -27,8 +28,12 @@ from codemods.rewrite import Tree
 if TYPE_CHECKING:
     from codemods.base import Candidate, Codemod
 
+T = TypeVar("T")
+
 CANDIDATES = 20
 """Candidates of one program that are executed."""
+TURN = 3
+"""Candidates for one meaning of the evidence before the next one is asked."""
 RUNS = 60
 """Runs of candidates for one script."""
 DEPTH = 4
@@ -87,6 +92,7 @@ class Search:
         return self._from(self.program, evidence, (), 1)
 
     def _from(self, program: Program, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
+        evidence = follow(self.script_of(program), self.limits, evidence)
         best: Found | None = None
         steps: list[tuple[Program, Sequence[Evidence], tuple[Done, ...]]] = []
         lines = LineMap(self.program, program)
@@ -123,20 +129,22 @@ class Search:
         """Distinct candidates for all that the evidence may mean, those of the likeliest meaning first."""
         kinds = sorted(all_codemods(), key=lambda kind: (kind.rank, kind.code))
         tree = Tree(program)
+        context = CodemodContext(filename=program.path)
+
+        def answers(fact: Fact) -> Iterator[tuple[Fact, type[Codemod], Candidate]]:
+            for kind in kinds:
+                if isinstance(fact, kind.answers):
+                    yield from ((fact, kind, candidate) for candidate in kind(context).candidates(fact, tree))
+
         left = CANDIDATES
         for told in evidence:
-            for fact in facts_of(told, program, self.paths):
-                for kind in kinds:
-                    if not isinstance(fact, kind.answers):
-                        continue
-                    for candidate in kind(CodemodContext(filename=program.path)).candidates(fact, tree):
-                        if candidate.program in self._tried:
-                            continue
-                        self._tried.add(candidate.program)
-                        yield told, fact, kind, candidate
-                        left -= 1
-                        if left <= 0:
-                            return
+            for fact, kind, candidate in in_turns([answers(fact) for fact in facts_of(told, program, self.paths)]):
+                if candidate.program not in self._tried:
+                    self._tried.add(candidate.program)
+                    yield told, fact, kind, candidate
+                    left -= 1
+                    if left <= 0:
+                        return
 
     def _watch(self, program: Program) -> Watched:
         """Run a candidate under the witness."""
@@ -201,6 +209,17 @@ def _still_fails(after: Watched, gets_on: bool) -> str:
         return "the mistake is still there"
     error = after.record.error
     return f"it then fails otherwise: {error}" if error is not None else "another mistake comes to light"
+
+
+def in_turns(sources: Sequence[Iterator[T]]) -> Iterator[T]:
+    """The items of all *sources*, ``TURN`` of each at a time."""
+    waiting = list(sources)
+    while waiting:
+        for source in list(waiting):
+            items = list(islice(source, TURN))
+            yield from items
+            if len(items) < TURN:
+                waiting.remove(source)
 
 
 def is_exact(certificate: Certificate) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from codemods.facts import Span
@@ -22,14 +21,6 @@ COLLECTS = frozenset({"tuple", "list", "dict", "set", "deque", "reversed", "zip"
 """Functions whose result holds what they are given."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A node of a file's syntax tree."""
-
-    text: Text
-    node: ast.AST
-
-
 class Text:
     """One file of the program, its tree with the way up from every node."""
 
@@ -42,6 +33,10 @@ class Text:
                 self.parents[child] = node
             if isinstance(node, ast.stmt):
                 self._statements.append((source.span(node), node))
+
+    @property
+    def statements(self) -> Iterator[ast.stmt]:
+        return (node for _, node in self._statements)
 
     def span(self, node: ast.AST) -> Span:
         assert isinstance(node, (ast.stmt, ast.expr))

@@ -169,9 +169,8 @@ def forms_in_frames(root: str) -> list[dict[str, Any]]:
                 continue
             budget = [400]
             for path, inner in ((name, value), *((f"{name}.{k}", v) for k, v in attributes_of(value, budget))):
-                form = form_of(inner)
-                if form != "other":
-                    names[path] = form
+                if isinstance(inner, (torch.Tensor, *CONTAINERS)):
+                    names[path] = form_of(inner)
         if names:
             found.append({"file": file, "function": function, "names": names})
     return found

@@ -33,6 +33,8 @@ class Job:
     """Whether the broken script is to run on with the gradients that its formulas mean."""
     trace: bool = False
     """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
+    follow: tuple[tuple[int, int, str], ...] = ()
+    """Values that are followed through a traced run: the numbers of the calls that make and read them, their node."""
     device: str = ""
     """``cpu`` to map GPU devices to the CPU; empty to leave them."""
     sandbox: bool = False
@@ -52,4 +54,5 @@ def read_job(text: str) -> Job:
         raise ValueError(f"unknown keys in the job: {sorted(unknown)}")
     for name in ("args", "writable"):
         values[name] = tuple(values.get(name, ()))
+    values["follow"] = tuple(tuple(value) for value in values.get("follow", ()))
     return Job(**values)

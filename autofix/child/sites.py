@@ -24,7 +24,10 @@ class Sites:
 
     def here(self, depth: int = 1) -> Chain:
         """The chain of the code that runs now, from *depth* frames above the caller on."""
-        frame: types.FrameType | None = sys._getframe(depth + 1)
+        return self.of(sys._getframe(depth + 1))
+
+    def of(self, frame: types.FrameType | None) -> Chain:
+        """The chain of *frame* and its callers."""
         known = self._is_user
         chain = []
         while frame is not None:

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from .events import Events
 from .explain import Explainer
+from .follow import Followed, Follower
 from .graph import roots_of
 from .job import Job
 from .modules import InplaceModules
@@ -51,6 +52,9 @@ class Witness(TorchFunctionMode):
         self._tape = Tape()
         self._explainer = Explainer(self._tape, self._sites, events, job.root)
         self._inside = threading.local()
+        values = [Followed(index, *value) for index, value in enumerate(job.follow)]
+        self._follower = Follower(values, self._tape, self._sites, events, job.root)
+        self._wanted = self._follower.wanted
 
     def install(self) -> None:
         """Prepare the run, and begin to watch."""
@@ -97,6 +101,7 @@ class Witness(TorchFunctionMode):
             self._explainer.tell_error(error, func, self._sites.here())
             raise
         self._tape.calls += 1
+        number = self._tape.calls
         call = None
         for tensor, version in zip(tensors, versions, strict=True):
             if tensor._version != version:
@@ -116,6 +121,8 @@ class Witness(TorchFunctionMode):
                     call = self._note(one.grad_fn, [*tensors, one], call)
         elif result is not None:
             self._note_cut(getattr(func, "__name__", ""), tensors, None)
+        if number in self._wanted:
+            self._follower.at_call(number, [*tensors_in((result,), {}), *tensors])
         return result
 
     def _note(self, node: Any, tensors: list[Tensor], call: Call | None) -> Call | None:
@@ -148,6 +155,8 @@ class Witness(TorchFunctionMode):
             self._tape.calls += 1
             for one in results:
                 call = self._note(one.grad_fn, [*tensors, *results], call)
+            if call is not None and call.number in self._wanted:
+                self._follower.at_call(call.number, results)
             return result
 
         torch.autograd.Function.apply = classmethod(watched)  # type: ignore[assignment]
@@ -203,6 +212,7 @@ class Witness(TorchFunctionMode):
             except RuntimeError as error:
                 self._inside.depth = 0
                 self._asleep = True
+                self._follower.end()
                 self._explainer.explain(str(error), roots, chain)
                 raise
             finally:
