@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
 from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
-from codemods.rewrite import Edit, Statement, Tree, detach, detached_code, operands_of
+from codemods.rewrite import Edit, Statement, Tree, detach, detach_by_form, detached_code, operands_of
 
 
 class DetachCarried(Codemod):
@@ -68,11 +68,8 @@ class DetachCarried(Codemod):
                 continue
 
             def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
-                if form in (Form.TENSOR, Form.UNKNOWN):
-                    edit.change(node, detach)
-                else:
-                    code = detached_code(tree.code(node), form, tree.fresh_name("state", "layer", "tensor"))
-                    edit.change(node, lambda _: cst.parse_expression(code))
+                known = Form.TENSOR if form is Form.UNKNOWN else form
+                detach_by_form(edit, tree, node, known, tree.fresh_name("state", "layer", "tensor"))
 
             for text, more in retain.variants(fact, tree, build):
                 yield Candidate(text, f"hand `{carrier.name or fact.name}` on without the graph{more}")
@@ -157,6 +154,38 @@ class DetachCarried(Codemod):
             body = tree.body_of(loop)
             if body:
                 yield body[-1], True, "at the end of each iteration"
+        for around in tree.enclosing(kept):
+            if around is home:
+                break
+            if isinstance(around, (cst.For, cst.While)) and around is not loop and tree.block_of(around):
+                yield around, False, "before the loop that carries it on"
+        if carrier.name.startswith("self."):
+            for statement in _ends_of_resets(kept, carrier.name, tree):
+                yield statement, False, "where its object is reset"
+
+
+def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statement]:
+    """The last statements of methods that set other attributes of the object anew, but not the one called *name*.
+
+    A method that computes with that one is no reset, nor is the constructor.
+    """
+    owner = tree.class_of(kept)
+    for method in tree.body_of(owner) if owner is not None else ():
+        body = tree.body_of(method)
+        if not isinstance(method, cst.FunctionDef) or not body or tree.function_of(kept) is method:
+            continue
+        if method.name.value.startswith("__"):
+            continue
+        sets = [
+            target.target
+            for statement in body
+            if isinstance(statement, cst.SimpleStatementLine)
+            for part in statement.body
+            if isinstance(part, cst.Assign)
+            for target in part.targets
+        ]
+        if any(tree.code(target).startswith("self.") for target in sets) and name not in tree.paths_in(method):
+            yield body[-1]
 
 
 def _only_names(carrier: Carrier, tree: Tree) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
-from codemods.rewrite import Edit, Tree, detach, detached_code
+from codemods.rewrite import Edit, Tree, detach_by_form, detached_code
 
 
 def is_store(statement: cst.CSTNode | None) -> bool:
@@ -91,11 +91,7 @@ class DetachStored(Codemod):
             place = carrier.name or fact.name
 
             def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
-                if form is Form.TENSOR:
-                    edit.change(node, detach)
-                else:
-                    code = detached_code(tree.code(node), form, tree.fresh_name("item", "tensor", "value"))
-                    edit.change(node, lambda _: cst.parse_expression(code))
+                detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
 
             for text, more in retain.variants(fact, tree, build):
                 yield Candidate(text, f"store in `{place}` without the graph{more}")

@@ -318,6 +318,20 @@ def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str
     return f"{code}.detach()"
 
 
+def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form, item: str) -> None:
+    """Change the expression *node*, whose value has this form, into one whose value has no graph."""
+    literal = isinstance(node, (cst.Tuple, cst.List)) and all(isinstance(one, cst.Element) for one in node.elements)
+    if form in (Form.TUPLE, Form.LIST) and literal:
+        assert isinstance(node, (cst.Tuple, cst.List))
+        for element in node.elements:
+            edit.change(element.value, detach)
+    elif form is Form.TENSOR:
+        edit.change(node, detach)
+    else:
+        code = detached_code(tree.code(parenthesised(node)), form, item, tree.torch_name(node))
+        edit.change(node, lambda _: cst.parse_expression(code))
+
+
 def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
     """A call without one of its keyword arguments."""
     assert isinstance(call, cst.Call)

@@ -148,7 +148,7 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
 
 EVERY = 64
 """The largest k for which something that happens every k-th iteration is followed by running them all."""
-COST = 40_000
+COST = 12_000
 """Expressions and statements that running them all may take."""
 
 
