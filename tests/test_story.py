@@ -96,6 +96,11 @@ def test_other_places_are_listed_with_their_source_and_who_called() -> None:
     ]
 
 
+def test_all_is_told_in_phrases_too_where_everything_is_wanted() -> None:
+    lines = told("x = 1\n\ntemp.append(h)", "temp.append(h)", line=3, everything=True)
+    assert lines[-5:-2] == ["  used     a.py:1:1  x =", "           used here", "           called from b.py:7:5 in f"]
+
+
 def test_a_place_below_the_end_of_its_file_has_no_excerpt() -> None:
     cause = Place("failed", Span("a.py", 3, 0, 3, 4), "this fails", is_cause=True)
     view = View("a.py", (Story("AF100", "message", (cause,)),), {"a.py": "x = 1"})

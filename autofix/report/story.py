@@ -111,6 +111,9 @@ def places(story: Story, sources: Mapping[str, str], *, everything: bool = False
         room = screen() - width - reach - 6
         text = cut(shown(quoted(span, sources)), max(room, 20))
         yield ((f"  {words[span]:<{width}}  ", "cyan"), (f"{where:<{reach}}", "dim"), f"  {text}".rstrip())
+        if everything:
+            phrases = ", and ".join(dict.fromkeys(place.phrase for place in here))
+            yield ((" " * (width + 4) + phrases, "dim"),)
         yield from callers(here[0], indent=width + 4, everything=everything)
     if story.holders:
         yield ((f"  {'held by':<{width}}  ", "cyan"), ", ".join(story.holders))
