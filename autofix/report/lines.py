@@ -15,7 +15,8 @@ from codemods.facts import Role, Span
 def finding_lines(finding: Finding) -> Iterator[tuple[Piece, ...]]:
     """Yield the line of the cause, then one note for each other place, in the order of the story."""
     mark: Piece = ("[*] ", "cyan") if finding.fixed else ""
-    yield ((location(finding.cause), "bold"), ": ", (finding.code, "bold red"), " ", mark, finding.message)
+    doubt = "" if finding.safe else " (likely: it rests on a call that was not read)"
+    yield ((location(finding.cause), "bold"), ": ", (finding.code, "bold red"), " ", mark, finding.message + doubt)
     for span, phrase in other_places(finding):
         yield ((location(span), "dim"), ": ", ("note", "cyan"), f": {phrase}")
 
@@ -45,7 +46,10 @@ def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: 
         said = f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left" if findings else "")
     elif findings:
         fixable = sum(finding.fixed for finding in findings)
-        hint = f"{fixable} fixable with --fix" if fixable else "no sure fix"
+        doubtful = sum(finding.needs_review for finding in findings)
+        hints = [f"{fixable} fixable with --fix"] if fixable else []
+        hints += [f"{doubtful} with --unsafe-fixes, after a review"] if doubtful else []
+        hint = ", ".join(hints) or "no sure fix"
         said = f"Found {count(len(findings), 'mistake')} ({hint})"
     else:
         said = f"No mistakes found in {count(files, 'file')}"

@@ -83,6 +83,8 @@ def finding_object(finding: Finding) -> Json:
         "message": finding.message,
         "certainty": finding.certainty.value,
         "fixed": finding.fixed,
+        "safe": finding.fixed and finding.safe,
+        "needs_review": finding.needs_review,
         "remedy": finding.remedy,
         "roles": [role_object(role, finding) for role in finding.roles()],
     }

@@ -25,7 +25,9 @@ TOLD = 1
 REFUSED = 8
 """So many refused candidates are told."""
 CONTEXT = 2
-"""Lines of source above and below the cause."""
+"""Lines of source above and below the cause; none where there is a long patch to read, which shows them again."""
+LONG = 15
+"""Lines from which on a patch is long."""
 UNDERLINED = 4
 """Lines of a longer cause that are shown."""
 TAB = 4
@@ -40,7 +42,7 @@ def tell(view: View, *, everything: bool = False) -> Iterator[Line]:
     told = len(view.stories) if everything else TOLD
     for story in view.stories[:told]:
         yield from headline(story)
-        yield from excerpt(story, view.sources)
+        yield from excerpt(story, view.sources, CONTEXT if everything or view.patch.count("\n") < LONG else 0)
         yield from places(story, view.sources, everything=everything)
         yield ("",)
     for story in view.stories[told:]:
@@ -54,8 +56,8 @@ def headline(story: Story) -> Iterator[Line]:
     yield ((where.removesuffix(": "), "bold"), ": " * bool(where), (story.code, "bold red"), f" {story.message}")
 
 
-def excerpt(story: Story, sources: Mapping[str, str]) -> Iterator[Line]:
-    """Yield the lines around the cause, with the cause underlined."""
+def excerpt(story: Story, sources: Mapping[str, str], context: int) -> Iterator[Line]:
+    """Yield the cause underlined, with so many lines of *context*."""
     if story.cause is None or story.cause.span.path not in sources:
         return
     span = story.cause.span
@@ -63,7 +65,7 @@ def excerpt(story: Story, sources: Mapping[str, str]) -> Iterator[Line]:
     if span.line > len(lines):  # the file has changed since it was run
         return
     last = min(span.end_line, span.line + UNDERLINED - 1, len(lines))
-    numbers = range(max(1, span.line - CONTEXT), min(last + CONTEXT, len(lines)) + 1)
+    numbers = range(max(1, span.line - context), min(last + context, len(lines)) + 1)
     gutter = len(str(numbers.stop - 1))
     for number in trimmed(numbers, lines, keep=range(span.line, last + 1)):
         inside = span.line <= number <= last
