@@ -93,7 +93,8 @@ def test_the_wheel_holds_both_packages_and_their_data(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("torch_autofix-*.whl")
     held = set(zipfile.ZipFile(wheel).namelist())
     expected = {path.relative_to(ROOT).as_posix() for path in SOURCES}
-    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "codemods").rglob("*.json")}
+    others = [*(ROOT / "codemods").rglob("*.json"), *(ROOT / "autofix" / "report" / "templates").iterdir()]
+    data = {path.relative_to(ROOT).as_posix() for path in others}
     assert data
     assert expected | data <= held
     assert not any(name.startswith(("tests/", "fixtures/")) for name in held)
