@@ -13,6 +13,8 @@ from codemods.facts import Span
 
 MOST_FOLLOWED = 4
 """Values of one run that are followed."""
+NEVER = 2**62
+"""The number of no call."""
 
 PHRASES = {
     "made": "the graph was made here",
@@ -181,16 +183,24 @@ def witness(script: Script, limits: Limits) -> tuple[Evidence, ...]:
 
 def follow(script: Script, limits: Limits, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """The same with what a second run shows of the ways of the first few values."""
-    wanted = [entry(told) for told in evidence[:MOST_FOLLOWED]]
-    values = [(made.number, read.number if read else 2**62, made.operation) for made, read in wanted if made]
+    values: dict[tuple[int, int, str], None] = {}
+    for told in evidence:
+        made, read = entry(told)
+        if made is not None and len(values) < MOST_FOLLOWED:
+            values[made.number, read.number if read else NEVER, made.operation] = None
     if not values:
         return tuple(evidence)
     record = run(script, limits, Bounds(trace=True, follow=tuple(values)))
     lines = Lines(script)
-    indices = iter(range(len(values)))
-    numbers = [next(indices) if made else -1 for made, _ in wanted]
-    puts = [tuple(_put(one, lines) for one in record.carried if one["value"] == number) for number in numbers]
-    return (*(replace(told, carried=its) for told, its in zip(evidence, puts, strict=False)), *evidence[len(puts) :])
+    puts: dict[tuple[int, int, str], list[Put]] = {value: [] for value in values}
+    for one in record.carried:
+        puts[list(values)[one["value"]]].append(_put(one, lines))
+    found = []
+    for told in evidence:
+        made, read = entry(told)
+        its = puts.get((made.number, read.number if read else NEVER, made.operation), []) if made else []
+        found.append(replace(told, carried=tuple(its)))
+    return tuple(found)
 
 
 def evidence_of(record: RunRecord, script: Script) -> tuple[Evidence, ...]:

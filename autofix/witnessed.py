@@ -66,7 +66,10 @@ class _Witnessed:
         place, used = self._chain(made.site), self._chain(reader.site) if reader is not None else failed
         walked = self.sites.get("walked", ())
         number = self.evidence.details.get("freed_by_pass", 0)
-        story = [place, freed, *self._passes_after(number), *([used] if reader is not None else []), failed]
+        moments = [(made.passes + 0.1, place), (number, freed), *self._passes_after(number)]
+        if reader is not None:
+            moments.append((reader.passes + 0.2, used))  # perhaps before the pass that freed
+        story = [chain for _, chain in sorted(moments, key=lambda moment: moment[0])] + [failed]
         loop, inside = crossed(self.texts, place, freed, failed, story)
         outer = Outer(
             outer_place(place, failed),
@@ -99,7 +102,8 @@ class _Witnessed:
         saved = self.sites.get("saved", place)
         number = self.evidence.details.get("changed_number") or 0
         since = (self.evidence.details.get("saved_after") or {}).get("passes", 0)
-        loop, inside = crossed(self.texts, saved, saved, failed, [saved, *self._passes_after(since), failed])
+        story = [saved, *(chain for _, chain in self._passes_after(since)), failed]
+        loop, inside = crossed(self.texts, saved, saved, failed, story)
         outer = Outer(
             outer_place(saved, failed),
             outer_place(used, failed),
@@ -136,8 +140,9 @@ class _Witnessed:
         if not chosen:
             yield None
 
-    def _passes_after(self, number: int) -> list[Chain]:
-        return [self._chain(site) for after, site in self.evidence.between if after > number and site.spans]
+    def _passes_after(self, number: int) -> list[tuple[float, Chain]]:
+        """The passes after the one of this number and before the one that failed, with their numbers."""
+        return [(after, self._chain(site)) for after, site in self.evidence.between if after > number and site.spans]
 
     def _made_at(self, made: Chain) -> Span:
         """Where a value was made: the expression in the first statement that kept it, else the innermost."""

@@ -16,6 +16,7 @@ from libcst.codemod import CodemodContext
 
 from autofix.engine import Analysis, Finding
 from autofix.evidence import Evidence, evidence_of, follow
+from autofix.points.agreement import same_until_failure
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, bounds, prove, run_reference
 from autofix.runner import run
 from autofix.witnessed import facts_of
@@ -49,6 +50,17 @@ class Done:
     fact: Fact
     codemod: type[Codemod]
     remedy: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A program that still fails, for another reason or with less behind it; and what its run showed."""
+
+    program: Program
+    told: Sequence[Evidence]
+    done: tuple[Done, ...]
+    reveals: bool
+    """Whether something came to light that the program before did not show."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,8 @@ class Search:
     def _from(self, program: Program, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
         evidence = follow(self.script_of(program), self.limits, evidence)
         best: Found | None = None
-        steps: list[tuple[Program, Sequence[Evidence], tuple[Done, ...]]] = []
+        known = {self._key(one, program) for one in evidence}
+        steps: list[Step] = []
         lines = LineMap(self.program, program)
         for told, fact, kind, candidate in self._candidates(program, evidence):
             if self._runs >= RUNS or time.monotonic() > self._until:
@@ -105,7 +118,10 @@ class Search:
             if after.outcome is Outcome.RAISED or any(one.kind != "graph held" for one in after.told):
                 gets_on = self._gets_on(told, after.told, program, candidate.program)
                 if gets_on:
-                    steps.append((candidate.program, after.told, so_far))
+                    keys = {
+                        self._key(one, candidate.program, LineMap(program, candidate.program)) for one in after.told
+                    }
+                    steps.append(Step(candidate.program, after.told, so_far, not keys <= known))
                 self._refuse(so_far, _still_fails(after, gets_on))
                 continue
             found = self._prove(candidate.program, so_far)
@@ -117,11 +133,20 @@ class Search:
             if crosses_iterations(fact):
                 break  # no gradient from an earlier iteration can be had: the first that stands is the preferred one
         if best is None and depth < DEPTH:
-            for patched, shown, so_far in steps:
-                best = self._from(patched, shown, so_far, depth + 1)
-                if best is not None:
-                    break
+            for step in sorted(steps, key=lambda step: step.reveals):
+                if self._runs < RUNS and self._begins_alike(step):
+                    best = self._from(step.program, step.told, step.done, depth + 1)
+                    if best is not None:
+                        break
         return best
+
+    def _begins_alike(self, step: Step) -> bool:
+        """Whether a program that still fails does what the original does, as far as that goes."""
+        after = run(self.script_of(step.program), self.limits, bounds(self.before))
+        same = same_until_failure(self.before, after)
+        if same.verdict is Verdict.FAILED:
+            self._refuse(step.done, f"{same.name}: {same.detail}")
+        return same.verdict is not Verdict.FAILED
 
     def _candidates(
         self, program: Program, evidence: Sequence[Evidence]

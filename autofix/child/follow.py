@@ -109,9 +109,8 @@ class Follower:
     def _look(self, frame: types.FrameType, line: int) -> None:
         """Tell which names have come to hold a followed value since the last look; those of parameters are known."""
         code = frame.f_code
-        space = dict(frame.f_locals)
-        if frame.f_locals is not frame.f_globals:
-            space.update({name: frame.f_globals[name] for name in code.co_names if name in frame.f_globals})
+        named = {name: frame.f_globals[name] for name in code.co_names if name in frame.f_globals}
+        space = {**named, **frame.f_locals}
         budget = [BUDGET]
         for name, value in space.items():
             for path, kind, holder in paths_to(self._alive, name, value, budget, 2):
