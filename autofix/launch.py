@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,10 @@ from autofix.guardian import new_mark
 CHILD = Path(__file__).parent / "child"
 HEAD = TAIL = 32 * 1024
 """Bytes of output that are kept from its beginning and from its end."""
+MOST_TASKS = 1200
+"""Processes and threads that may come up on the machine before a run is taken for one that starts them without end."""
+LOOK = 0.25
+"""Seconds between two looks at a run."""
 START = 120.0
 """Seconds that an interpreter may take to import torch."""
 
@@ -107,17 +111,47 @@ def launch_fresh(what: Launch) -> Ending:
         return Ending("", 0.0, None, refused=f"cannot start {what.python}: {error.strerror}")
     finally:
         os.close(writing)
-    timed_out = False
+    patience = Patience(what.timeout)
     try:
-        process.wait(what.timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
+        for seconds in patience:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+                break
     finally:
         kill_group(process.pid)
         process.wait()
         end_marked(mark)  # what has left the group
     reader.join(2.0)
-    return Ending(output.text(), time.monotonic() - began, process.returncode, timed_out)
+    text = output.text() + patience.crowd
+    return Ending(text, time.monotonic() - began, process.returncode, patience.is_over)
+
+
+class Patience:
+    """How long to wait for a run: in short spells, until its time is up or it has filled the machine with processes."""
+
+    def __init__(self, timeout: float) -> None:
+        self._until = time.monotonic() + timeout
+        self._tasks = tasks()
+        self.is_over = False
+        """Whether the time is up."""
+        self.crowd = ""
+        """What to say of a run that starts processes without end."""
+
+    def __iter__(self) -> Iterator[float]:
+        while (left := self._until - time.monotonic()) > 0:
+            if tasks() > self._tasks + MOST_TASKS:
+                self.crowd = f"\n[ended: it has started more than {MOST_TASKS} processes]\n"
+                return
+            yield min(left, LOOK)
+        self.is_over = True
+
+
+def tasks() -> int:
+    """How many processes and threads there are on this machine; 0 where that is not known."""
+    try:
+        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def collect(descriptor: int) -> tuple[Output, threading.Thread]:
@@ -219,12 +253,13 @@ class WarmServer:
         self, what: Launch, ours: socket.socket, process: int, output: Output, reader: threading.Thread
     ) -> Ending:
         began = time.monotonic()
-        ours.settimeout(what.timeout)
-        timed_out, answer = False, b""
+        patience, answer = Patience(what.timeout), b""
         try:
-            answer = ours.recv(64)
-        except TimeoutError:
-            timed_out = True
+            for seconds in patience:
+                ours.settimeout(seconds)
+                with contextlib.suppress(TimeoutError):
+                    answer = ours.recv(64)
+                    break
         except OSError:
             pass
         finally:
@@ -233,11 +268,11 @@ class WarmServer:
                 ours.settimeout(10.0)
                 with contextlib.suppress(OSError):
                     ours.recv(64)  # the server has reaped it: nothing writes to the scratch folder any more
-                if not timed_out:
+                if not (patience.is_over or patience.crowd):
                     self.close()
         reader.join(2.0)
         code = int(answer.decode().split()[1]) if answer else None
-        return Ending(output.text(), time.monotonic() - began, code, timed_out)
+        return Ending(output.text() + patience.crowd, time.monotonic() - began, code, patience.is_over)
 
 
 _servers: dict[str, WarmServer] = {}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import socket
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
+from autofix.launch import tasks
 from autofix.prove import Certificate
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Limits, Script, run
@@ -53,6 +57,12 @@ HARM = [
     "import torch; torch.save({}, P + '/weights.pt')",
     "subprocess.run(['rm', '-r', P], check=True)",
     "os.symlink(P, 'way'); open('way/weights.pt', 'w')",
+    "os.link(P + '/weights.pt', 'mine.pt'); open('mine.pt', 'w')",
+    "open('/proc/self/root' + P + '/weights.pt', 'w')",
+    "open(os.open(P + '/weights.pt', os.O_RDWR), 'w').write('x')",
+    "os.chdir(P); open('weights.pt', 'w')",
+    "subprocess.run(['sh', '-c', 'echo x > ' + P + '/weights.pt'], check=True)",
+    "__import__('multiprocessing').get_context('fork').Pool(1).apply(os.remove, [P + '/weights.pt'])",
 ]
 
 
@@ -77,6 +87,23 @@ def test_mode_owner_and_times_outside_stay_as_they_are(precious: Path, tmp_path:
     assert execute(tmp_path, text).outcome is Outcome.FINISHED
     after = weights.stat()
     assert (after.st_mode, after.st_uid, after.st_mtime) == (before.st_mode, before.st_uid, before.st_mtime)
+
+
+def test_home_is_not_written_to(tmp_path: Path) -> None:
+    name = f".autofix-test-{os.getpid()}"
+    record = execute(tmp_path, f"import os\nopen(os.path.expanduser('~/{name}'), 'w')\n")
+    assert record.outcome is Outcome.RAISED
+    assert not (Path.home() / name).exists()
+
+
+def test_a_single_file_can_be_opened_for_writing_and_nothing_beside_it(precious: Path, tmp_path: Path) -> None:
+    weights = precious / "weights.pt"
+    record = execute(tmp_path, f"open({str(weights)!r}, 'w').write('new')\n", writable=(str(weights),))
+    assert record.outcome is Outcome.FINISHED, record.output
+    assert weights.read_text() == "new"
+    record = execute(tmp_path, f"open({str(precious / 'more.pt')!r}, 'w')\n", writable=(str(weights),))
+    assert record.outcome is Outcome.RAISED
+    assert not (precious / "more.pt").exists()
 
 
 def test_processes_outside_get_no_signals(tmp_path: Path) -> None:
@@ -139,6 +166,30 @@ def test_network_stays_closed_for_programs_that_the_script_starts(tmp_path: Path
     assert "Network is unreachable" in record.output
 
 
+def test_nobody_who_listens_on_this_machine_is_reached(tmp_path: Path) -> None:
+    text = "import socket\nsocket.create_connection(('localhost', {port}), 2).send(b'x')\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.5)
+        text = text.format(port=server.getsockname()[1])
+        record = execute(tmp_path, text)
+        assert record.error is not None
+        assert "Network is unreachable" in record.error.message
+        with pytest.raises(TimeoutError):
+            server.accept()
+        assert execute(tmp_path, text, network=True).outcome is Outcome.FINISHED
+        assert server.accept()[0].recv(1) == b"x"
+
+
+def test_sockets_without_a_path_are_closed_towards_the_outside(tmp_path: Path) -> None:
+    name = f"\0autofix-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(name)
+        server.listen()
+        record = execute(tmp_path, f"import socket\nsocket.socket(socket.AF_UNIX).connect({name!r})\n")
+    version = ctypes.CDLL(None).syscall(444, None, 0, 1)
+    assert record.outcome is (Outcome.RAISED if version >= 6 else Outcome.FINISHED)
+
+
 def test_sockets_within_the_machine_work(tmp_path: Path) -> None:
     text = "import socket\na, b = socket.socketpair()\na.send(b'x')\nprint(b.recv(1))\n"
     assert execute(tmp_path, text).output == "b'x'\n"
@@ -155,6 +206,25 @@ def test_file_size_is_limited(tmp_path: Path) -> None:
     record = execute(tmp_path, text)
     assert record.error is not None
     assert record.error.type == "OSError"
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "fresh"])
+def test_processes_without_end_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: bool) -> None:
+    monkeypatch.setattr("autofix.launch.MOST_TASKS", 60)
+    text = "import os, time\nfor _ in range(120):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)\n"
+    before = tasks()
+    record = execute(tmp_path, text, warm=warm)
+    assert (record.outcome, record.seconds < 30) == (Outcome.DIED, True)
+    assert record.output.endswith("[ended: it has started more than 60 processes]\n")
+    deadline = time.monotonic() + 10
+    while tasks() > before + 40 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert tasks() <= before + 40
+
+
+def test_the_number_of_processes_is_limited(tmp_path: Path) -> None:
+    record = execute(tmp_path, "import resource\nprint(resource.getrlimit(resource.RLIMIT_NPROC)[1])\n")
+    assert 1024 < int(record.output) < 1024 + 20_000
 
 
 def test_sandbox_holds_in_fresh_processes_too(precious: Path, tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ Writing is held back by Landlock (Linux 5.13 and later), the network by a seccom
 sockets; changes of mode, owner and times, which Landlock lets through, are skipped with an answer of success.  Both
 work without privileges, hold for all processes that the script starts, and cannot be taken back.  Where the kernel has
 them not, the run goes on without, and ``close`` says so.
+
+Two doors stay open, because data loader workers hand their tensors over through them: shared memory, and sockets within
+the machine (Unix sockets; those without a path are closed towards processes outside from Landlock's version 6 on).
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ SHARED_MEMORY = "/dev/shm"
 """Data loader workers hand their tensors over in shared memory."""
 
 LARGEST_FILE = 4 * 2**30
-MOST_PROCESSES = 4096
+MOST_TASKS = 1024
+"""Processes and threads that a run may add to those of the machine."""
 
 # include/uapi/linux/{filter,seccomp,audit}.h
 LD, JEQ, JGE, RET = 0x20, 0x15, 0x35, 0x06
@@ -101,9 +105,18 @@ def limit(memory: int) -> None:
     """Limits of memory, file size and processes, never above those that hold already."""
     lower(resource.RLIMIT_CORE, 0)
     lower(resource.RLIMIT_FSIZE, LARGEST_FILE)
-    lower(resource.RLIMIT_NPROC, MOST_PROCESSES)
+    lower(resource.RLIMIT_NPROC, tasks() + MOST_TASKS)  # the kernel exempts root, for which the caller watches
     if memory:
         lower(resource.RLIMIT_DATA, memory)
+
+
+def tasks() -> int:
+    """How many processes and threads there are on this machine, at least."""
+    try:
+        with open("/proc/loadavg", encoding="ascii") as file:
+            return int(file.read().split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return MOST_TASKS
 
 
 def lower(kind: int, value: int) -> None:
