@@ -46,11 +46,11 @@ class Result:
         changed = self.analysis.program.changed(self.analysis.repaired)
         return [Edit(*self.project.find(before.path), after.text) for before, after in changed]
 
-    def over(self, texts: Mapping[str, str], *, select: Collection[str] | None = None) -> Result:
+    def over(self, texts: Mapping[str, str], *, select: Collection[str] | None = None, unsafe: bool = False) -> Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
         own = texts.get(self.file.name, self.file.text)
         others = {name: texts.get(name, text) for name, text in self.project.others.items()}
-        return replace(self, analysis=engine.analyse(own, self.file.name, others=others, select=select))
+        return replace(self, analysis=engine.analyse(own, self.file.name, others=others, select=select, unsafe=unsafe))
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,13 @@ class Problem:
 
 
 def check(
-    paths: Sequence[Path], *, select: Collection[str] | None = None, from_root: bool = False
+    paths: Sequence[Path], *, select: Collection[str] | None = None, from_root: bool = False, unsafe: bool = False
 ) -> Iterator[Result | Problem]:
-    """Analyse the files at *paths* and yield an outcome for each, in the order given."""
-    examine = partial(check_path, select=select, from_root=from_root)
+    """Analyse the files at *paths* and yield an outcome for each, in the order given.
+
+    ``unsafe`` also patches what rests on a call whose source was not read.
+    """
+    examine = partial(check_path, select=select, from_root=from_root, unsafe=unsafe)
     workers = min(cpu_count(), len(paths))
     if len(paths) <= FEW or workers == 1:
         yield from map(examine, paths)
@@ -92,12 +95,14 @@ def check(
             raise
 
 
-def check_path(path: Path, *, select: Collection[str] | None, from_root: bool) -> Result | Problem:
+def check_path(
+    path: Path, *, select: Collection[str] | None, from_root: bool, unsafe: bool = False
+) -> Result | Problem:
     try:
         file = files.read(path, files.display_name(path, from_root=from_root))
     except files.FileError as error:
         return Problem.of(error)
-    return check_file(path, file, select=select, from_root=from_root)
+    return check_file(path, file, select=select, from_root=from_root, unsafe=unsafe)
 
 
 def check_file(
@@ -107,12 +112,14 @@ def check_file(
     select: Collection[str] | None = None,
     from_root: bool = False,
     alone: bool = False,
+    unsafe: bool = False,
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
     try:
         engine.parse(file.text, file.name)
         project = Project(path, file) if alone else gather(path, file, from_root=from_root)
-        return Result(project, engine.analyse(file.text, file.name, others=project.others, select=select))
+        analysis = engine.analyse(file.text, file.name, others=project.others, select=select, unsafe=unsafe)
+        return Result(project, analysis)
     except engine.SourceError as error:
         return Problem.of(error)
     except Exception as error:  # a bug in autofix: report it with this file's name, and go on with the other files

@@ -138,6 +138,12 @@ def cli() -> None:
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--fix", is_flag=True, help="Repair the files in place; with -, write the result to standard output.")
 @click.option("--diff", is_flag=True, help="Print one patch for all files, and write nothing.")
+@click.option(
+    "--unsafe-fixes",
+    "unsafe",
+    is_flag=True,
+    help="Repair what is only likely too: it rests on a call that is not read.",
+)
 @click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
 @click.option("--stdin-filename", metavar="PATH", help="What to call standard input in reports.")
 @click.option("--absolute", is_flag=True, help="Print absolute paths, for programs that cannot take relative ones.")

@@ -35,6 +35,7 @@ def check(
     fix: bool,
     diff: bool,
     as_json: bool,
+    unsafe: bool,
     select: Sequence[str],
     stdin_filename: str | None,
     absolute: bool,
@@ -46,13 +47,16 @@ def check(
     standard_input = paths[0] == Path(files.STANDARD_INPUT)
     outcomes: Iterable[Result | Problem]
     if standard_input:
-        outcomes, asked = [examine_standard_input(stdin_filename, codes, fix=fix)], 1
+        outcomes, asked = [examine_standard_input(stdin_filename, codes, fix=fix, unsafe=unsafe)], 1
     else:
         found = files.discover(paths)
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
-        outcomes, asked = watched(checker.check(found, select=codes, from_root=absolute), len(found)), len(found)
-    report = Outcomes(select=codes, verbose=verbose, tell=tell)
+        outcomes, asked = (
+            watched(checker.check(found, select=codes, from_root=absolute, unsafe=unsafe), len(found)),
+            len(found),
+        )
+    report = Outcomes(select=codes, unsafe=unsafe, verbose=verbose, tell=tell)
     for outcome in outcomes:
         report.add(outcome)
         if verbose and isinstance(outcome, Result):
@@ -86,7 +90,9 @@ def check(
     return report.exit(Exit.LEFT if left else Exit.CLEAN)
 
 
-def examine_standard_input(name: str | None, select: Sequence[str] | None, *, fix: bool) -> Result | Problem:
+def examine_standard_input(
+    name: str | None, select: Sequence[str] | None, *, fix: bool, unsafe: bool
+) -> Result | Problem:
     name = files.STDIN_NAME if name is None else files.display_name(Path(name))
     data = sys.stdin.buffer.read()
     try:
@@ -94,7 +100,7 @@ def examine_standard_input(name: str | None, select: Sequence[str] | None, *, fi
     except files.FileError as error:
         outcome: Result | Problem = Problem.of(error)
     else:
-        outcome = checker.check_file(Path(name), file, select=select, alone=fix)
+        outcome = checker.check_file(Path(name), file, select=select, alone=fix, unsafe=unsafe)
     if fix and isinstance(outcome, Problem):
         sys.stdout.buffer.write(data)
     return outcome

@@ -51,6 +51,8 @@ class Finding:
     """What the patch does, in one sentence; empty where there is none."""
     cause: Span
     """The place to look at first: the one that the patch changes, where it changes one of the story's places."""
+    needs_review: bool = False
+    """Whether a patch is known that was left out because the fact rests on a call whose source was not read."""
 
     @property
     def message(self) -> str:
@@ -59,6 +61,11 @@ class Finding:
     @property
     def certainty(self) -> Certainty:
         return self.fact.certainty
+
+    @property
+    def safe(self) -> bool:
+        """Whether its patch loses nothing, for certain: proved on the symbolic tape, with no call left unread."""
+        return self.certainty is Certainty.CERTAIN
 
     def roles(self) -> Iterator[Role]:
         return self.fact.roles()
@@ -104,13 +111,14 @@ def analyse(
     others: Mapping[str, str] | None = None,
     select: Collection[str] | None = None,
     rejected: Collection[Program] = (),
+    unsafe: bool = True,
 ) -> Analysis:
     """Find the mistakes in the script *source* and patch those that a symbolically proved rewrite repairs.
 
     ``others`` are the files that belong to the script (path to text; see :mod:`autofix.project`): what it imports from
     them is read, and repaired, as if it stood in the script.  ``select`` keeps only the codes that it names (a code or
-    a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to.  Raises :class:`SourceError` where
-    a text does not parse.
+    a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to; ``unsafe`` also repairs what is
+    only likely.  Raises :class:`SourceError` where a text does not parse.
     """
     parse(source, path)
     program = Program.of(source, path, others)
@@ -124,7 +132,15 @@ def analyse(
     from codemods.mend import mend
 
     mended = mend(program, _selected(select), rejected, seen)
-    return Analysis(program, mended.patched, tuple(_findings(program, mended, select)), mended.steps)
+    findings = tuple(_findings(program, mended, select))
+    doubtful = {finding.cause for finding in findings if finding.fixed and not finding.safe}
+    if doubtful and not unsafe:
+        mended = mend(program, _selected(select), rejected, seen, certain=True)
+        findings = tuple(
+            replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
+            for finding in _findings(program, mended, select)
+        )
+    return Analysis(program, mended.patched, findings, mended.steps)
 
 
 def parse(text: str, path: str) -> ast.Module:

@@ -18,9 +18,15 @@ class Outcomes:
     """
 
     def __init__(
-        self, *, select: Sequence[str] | None = None, verbose: bool = False, tell: Callable[[str], None]
+        self,
+        *,
+        select: Sequence[str] | None = None,
+        unsafe: bool = False,
+        verbose: bool = False,
+        tell: Callable[[str], None],
     ) -> None:
         self.select = select
+        self.unsafe = unsafe
         self.verbose = verbose
         self.tell = tell
         self.results: list[Result] = []
@@ -54,7 +60,9 @@ class Outcomes:
 
     def _after_others(self, result: Result) -> Result:
         texts = self._texts(result)
-        return result.over(texts, select=self.select) if texts and result.analysis.findings else result
+        return (
+            result.over(texts, select=self.select, unsafe=self.unsafe) if texts and result.analysis.findings else result
+        )
 
     def _texts(self, result: Result) -> dict[str, str]:
         """What has become of the files of a result."""
@@ -68,12 +76,12 @@ class Outcomes:
 
     def left(self) -> list[Finding]:
         """Return what is left to find in the files as they are now: positions move when lines above them change."""
-        after = Outcomes(select=self.select, tell=self.tell)
+        after = Outcomes(select=self.select, unsafe=self.unsafe, tell=self.tell)
         for result in self.results:
             open_ones = [one for one in result.analysis.findings if not (one.fixed and one.cause.path in self.written)]
             if open_ones:
                 texts = {name: text for name, text in self._texts(result).items() if name in self.written}
-                after.add(result.over(texts, select=self.select) if texts else result)
+                after.add(result.over(texts, select=self.select, unsafe=self.unsafe) if texts else result)
         return after.findings
 
     def patch(self) -> bytes:

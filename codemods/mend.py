@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from libcst.codemod import CodemodContext
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, LegacyApi, Overwritten, StaleGraph
+from codemods.facts import Certainty, Fact, LegacyApi, Overwritten, StaleGraph
 from codemods.program import Program
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewrite import Tree
@@ -54,6 +54,8 @@ _Repaired = tuple[Program, Observation, list[Repair]]
 class _Search:
     codemods: list[type[Codemod]]
     rejected: frozenset[Program] = frozenset()
+    certain: bool = False
+    """Whether facts that are only likely are left alone."""
     steps: int = 0
     trees: dict[Program, Tree] = field(default_factory=dict)
     known: dict[tuple[Program, Path | None], Observation] = field(default_factory=dict)
@@ -158,14 +160,16 @@ def mend(
     codemods: Iterable[type[Codemod]],
     rejected: Collection[Program] = (),
     seen: Observation | None = None,
+    *,
+    certain: bool = False,
 ) -> Mended:
-    """Repair what can be repaired in *program*, by no step that leads to one of *rejected*.
+    """Repair what can be repaired in *program*, by no step that leads to one of *rejected*; only what is *certain*.
 
     *seen* is an earlier observation of the same program.  Raises :class:`SyntaxError` where a file does not parse.
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
     start = seen if seen is not None else observe(program)
-    search = _Search(ordered, frozenset(rejected))
+    search = _Search(ordered, frozenset(rejected), certain)
     mended = _mend(search, program, start, frozenset())
     hopeless = _still_failing(program, mended)
     if hopeless:
@@ -191,6 +195,8 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
     repairs: list[Repair] = []
     steps: list[Program] = []
     given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless}
+    if search.certain:
+        given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
     for _ in range(_ROUNDS):
         open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
         if not open_facts:

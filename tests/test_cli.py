@@ -347,6 +347,8 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
         "message": "`store` carries a graph that an earlier backward has freed into a later one",
         "certainty": "certain",
         "fixed": True,
+        "safe": True,
+        "needs_review": False,
         "remedy": fake_engine.REMEDY,
     }
     assert [role["name"] for role in roles if role["cause"]] == ["kept"]

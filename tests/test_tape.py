@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import threading
 
 import pytest
 
@@ -34,6 +35,60 @@ def line_of(program: str, piece: str) -> int:
 
 
 RIGHT = {
+    "a generator makes each output when it is asked for": """
+        def outputs(batches):
+            for batch in batches:
+                yield net(batch)
+        for out in outputs([x, x, x]):
+            opt.zero_grad(); out.mean().backward(); opt.step()
+        """,
+    "a generator expression, and map, do so too": """
+        for number, out in enumerate(net(batch) for batch in [x, x, x]):
+            opt.zero_grad(); out.mean().backward(); opt.step()
+        for out in map(net, [x, x, x]):
+            opt.zero_grad(); out.mean().backward(); opt.step()
+        """,
+    "a coroutine detaches what it carries between windows": """
+        def stream():
+            h = torch.zeros(2, 3)
+            window = yield
+            while True:
+                h = h.detach()
+                for part in window:
+                    h = cell(part, h)
+                window = yield h
+        running = stream()
+        next(running)
+        for _ in range(9):
+            loss = running.send([x, x]).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a hook stores what it sees without its graph": """
+        seen = []
+        net.register_forward_hook(lambda module, args, output: seen.append(output.detach()))
+        for _ in range(9):
+            loss = net(x).mean() + sum(one.mean() for one in seen)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a hook that was removed stores nothing": """
+        seen = []
+        handle = net.register_forward_hook(lambda module, args, output: seen.append(output))
+        handle.remove()
+        for _ in range(9):
+            loss = net(x).mean() + sum(one.mean() for one in seen)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a class derived from Sequential computes with its parts": """
+        class Block(nn.Sequential):
+            def __init__(self):
+                super().__init__(nn.Linear(3, 3), nn.Tanh())
+            def forward(self, value):
+                return super().forward(value) + value
+        block = Block()
+        optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+        for _ in range(9):
+            optimizer.zero_grad(); block(x).mean().backward(); optimizer.step()
+        """,
     "outputs are stacked within a step": """
         for _ in range(9):
             outs = []
@@ -325,6 +380,60 @@ def test_a_function_that_nobody_calls_is_read_as_if_somebody_did() -> None:
     stale = [fact for fact in see(program).facts if isinstance(fact, StaleGraph)]
     assert {fact.cause.line for fact in stale} == {line_of(program, "# kept")}
     assert all(fact.certainty is Certainty.LIKELY for fact in stale)  # the model may detach inside
+
+
+def test_a_hook_carries_a_graph_between_modules() -> None:
+    program = """
+    class Carrier:
+        def __init__(self, source, sink):
+            self.memory = None
+            source.register_forward_hook(self.save)
+            sink.register_forward_pre_hook(self.inject)
+        def save(self, module, args, output):
+            self.pending = output.mean(0)
+        def inject(self, module, args):
+            h = args[0] if self.memory is None else args[0] + self.memory
+            self.memory = self.pending  # kept
+            return (h,)
+    head = nn.Linear(3, 1)
+    Carrier(net, head)
+    for _ in range(9):
+        loss = head(net(x)).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+    """
+    stale = [fact for fact in see(program).facts if isinstance(fact, StaleGraph)]
+    assert {fact.cause.line for fact in stale} == {line_of(program, "# kept")}
+
+
+def test_a_coroutine_carries_a_graph_between_windows() -> None:
+    program = """
+    def stream():
+        h = torch.zeros(2, 3)
+        window = yield
+        while True:
+            for part in window:
+                h = cell(part, h)  # kept
+            window = yield h
+    running = stream()
+    next(running)
+    for _ in range(9):
+        loss = running.send([x, x]).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+    """
+    stale = [fact for fact in see(program).facts if isinstance(fact, StaleGraph)]
+    assert {fact.cause.line for fact in stale} == {line_of(program, "# kept")}
+
+
+def test_no_thread_of_a_generator_is_left_behind() -> None:
+    before = threading.active_count()
+    see("""
+    def forever():
+        while True:
+            yield net(x)
+    endless = forever()
+    next(endless).mean().backward()
+    """)
+    assert threading.active_count() == before
 
 
 def test_a_program_without_torch_is_not_read() -> None:

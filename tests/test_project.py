@@ -1,0 +1,139 @@
+"""Scripts of several files: what is imported from the project is read with the script, and repaired where it stands."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autofix import files
+from autofix.check import Result, check
+from autofix.cli import main
+from autofix.project import MOST_FILES, gather
+
+MODEL = """
+    import torch
+    import torch.nn as nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.GRUCell(3, 4)
+            self.state = torch.zeros(2, 4)
+
+        def forward(self, x):
+            self.state = self.cell(x, self.state)
+            return self.state
+"""
+TRAIN = """
+    import torch
+    from {module} import Net
+
+    def main():
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = net(torch.randn(2, 3)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(name: str, text: str, **names: str) -> Path:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(text).lstrip().replace("{module}", names.get("module", "")))
+    return path
+
+
+def places(outcome: object) -> list[tuple[str, int]]:
+    assert isinstance(outcome, Result)
+    return [(finding.cause.path, finding.cause.line) for finding in outcome.analysis.findings]
+
+
+@pytest.mark.parametrize(
+    ("script", "model", "module"),
+    [
+        ("train.py", "model.py", "model"),
+        ("train.py", "nets/model.py", "nets.model"),
+        ("pkg/train.py", "pkg/model.py", ".model"),
+        ("pkg/bin/train.py", "pkg/nets/model.py", "..nets.model"),
+        ("pkg/bin/train.py", "pkg/nets/model.py", "pkg.nets.model"),
+    ],
+)
+def test_a_mistake_in_an_imported_file_is_found_and_repaired_there(script: str, model: str, module: str) -> None:
+    for package in ("pkg", "pkg/bin", "pkg/nets"):
+        if script.startswith("pkg"):
+            put(f"{package}/__init__.py", "")
+    put(model, MODEL)
+    train = put(script, TRAIN, module=module)
+    (outcome,) = check([train])
+    assert places(outcome) == [(model, 11)]
+    assert isinstance(outcome, Result)
+    (edit,) = outcome.edits
+    assert edit.path == Path(model).absolute()
+    assert "self.state = self.cell(x, self.state)" in edit.text  # the state is used in the iteration that makes it
+    assert ".detach()" in edit.text
+
+
+@pytest.mark.parametrize("imported", ["import model\n", "import model as m\n", "from model import *\n"])
+def test_every_way_to_import_is_followed(imported: str) -> None:
+    name = {"import model\n": "model.Net", "import model as m\n": "m.Net"}.get(imported, "Net")
+    put("model.py", MODEL)
+    train = put("train.py", TRAIN, module="model")
+    train.write_text(train.read_text().replace("from model import Net\n", imported).replace("Net()", f"{name}()"))
+    (outcome,) = check([train])
+    assert places(outcome) == [("model.py", 11)]
+
+
+def test_two_scripts_that_share_a_mistake_tell_and_repair_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    put("model.py", MODEL)
+    put("train.py", TRAIN, module="model")
+    put("finetune.py", TRAIN, module="model")
+    assert main(["check", "-q"]) == 1
+    assert capsys.readouterr().out.count("AF102") == 1
+    assert main(["check", "--fix"]) == 0
+    assert Path("model.py").read_text().count(".detach()") == 1
+    assert main(["check"]) == 0
+
+
+def test_a_script_that_cannot_be_parsed_elsewhere_is_read_alone() -> None:
+    put("model.py", "class Net(:\n")
+    train = put("train.py", TRAIN, module="model")
+    assert gather(train, files.read(train)).companions == {}
+
+
+def test_files_that_import_each_other_end() -> None:
+    put("model.py", "import train\n" + textwrap.dedent(MODEL))
+    train = put("train.py", TRAIN, module="model")
+    assert list(gather(train, files.read(train)).companions) == ["model.py"]
+    (outcome,) = check([train])
+    assert [path for path, _ in places(outcome)] == ["model.py"]
+
+
+def test_what_a_project_brings_with_it_is_bounded() -> None:
+    for number in range(MOST_FILES + 5):
+        put(f"part{number}.py", "import torch\n")
+    imports = "".join(f"import part{number}\n" for number in range(MOST_FILES + 5))
+    script = put("train.py", f"import torch\n{imports}loss = torch.ones(1)\nloss.backward()\n")
+    assert len(gather(script, files.read(script)).companions) == MOST_FILES
+
+
+def test_nothing_outside_of_the_folder_is_read_where_it_must_not() -> None:
+    put("pkg/__init__.py", "")
+    put("pkg/bin/__init__.py", "")
+    put("pkg/model.py", MODEL)
+    train = put("pkg/bin/train.py", TRAIN, module="..model")
+    assert "pkg/model.py" in gather(train, files.read(train)).companions
+    assert gather(train, files.read(train), within=train.parent.absolute()).companions == {}
