@@ -259,14 +259,16 @@ def call_instance(
 
 
 def call_generator(machine: Machine, generator: Generator, name: str, args: list[Value]) -> Value:
+    """A method of a generator."""
     if name == "close":
         generator.abandon()
+        return None
     if name in ("send", "__next__"):
         try:
             return machine.read(generator.resume(args[0] if args else None))
         except Exhausted:
             return machine.fresh("exhausted")
-    return None
+    return machine.fresh(name)
 
 
 def call_method(

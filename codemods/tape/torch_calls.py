@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, extents, python_calls, tensor_calls
+from codemods.tape.generators import Generator
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.loops import LazyStream, Stream, counter
 from codemods.tape.saves import is_operation
@@ -100,6 +101,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         if last == "shuffle":
             return None
     if path == "itertools.chain" or path == "itertools.chain.from_iterable":
+        if len(args) == 1 and isinstance(args[0], Generator):
+            return args[0]
         return Sequence("list", [Slot(arg) for arg in args])
     if last == "tqdm" or last == "trange":
         if last == "trange":
