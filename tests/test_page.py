@@ -23,9 +23,9 @@ pytest.importorskip("jinja2", reason="the libraries for pages are not installed"
 
 from autofix.evidence import Evidence, Holder, Site
 from autofix.prove import Certificate, Outcome, Point, RunRecord, Verdict
-from autofix.record import Pass, RunError
+from autofix.record import Live, Pass, RunError, Step
 from autofix.report import page
-from autofix.report.chart import decades
+from autofix.report.chart import decades, thinned
 from autofix.report.drawing import drawing
 from autofix.report.view import Place, Story, View, stories_of
 from codemods.facts import Span
@@ -308,6 +308,23 @@ def test_any_losses_can_be_drawn(losses: tuple[float, ...]) -> None:
 def test_long_runs_are_thinned_out() -> None:
     run = RunRecord(Outcome.FINISHED, passes=tuple(backward(n, 1 / n) for n in range(1, 5001)))
     assert len(page.render(view(certificate=Certificate(certificate().points, run, run)))) < 120_000
+
+
+def test_of_a_long_run_the_failure_is_not_thinned_out() -> None:
+    assert thinned((None, None, None, None, 4.5), 3) == [None, 4.5]
+    assert thinned((1.0, 2.0, 3.0, 4.0), 3) == [1.0, 4.0]
+
+
+def steps(*nodes: int) -> RunRecord:
+    others: dict[str, Any] = {field.name: None for field in fields(Step)}
+    return RunRecord(Outcome.FINISHED, updates=tuple(Step(**(others | {"live": Live(n, n, n)})) for n in nodes))
+
+
+def test_graphs_that_are_kept_have_a_chart_and_others_none() -> None:
+    flat, grown = steps(3, 9, 9, 9, 9, 9), steps(3, 9, 9, 18, 27, 36)
+    assert "graphs that are kept" not in shown(certificate=Certificate(certificate().points, flat, flat)).text
+    told = shown(certificate=Certificate(certificate().points, grown, flat))
+    assert "before: from 3 to 36 in 6 steps; after: from 3 to 9 in 6 steps" in told.text
 
 
 def test_a_logarithmic_axis_has_marks_around_its_curve() -> None:

@@ -1,4 +1,4 @@
-"""The losses of the runs as curves, drawn by pygal; the page's own style gives the colours."""
+"""Curves of the runs, drawn by pygal: losses, and graphs that are kept.  The page's style gives the colours."""
 
 from __future__ import annotations
 
@@ -21,14 +21,29 @@ WIDE = 50.0
 """From this ratio of the largest to the smallest loss on, the axis is logarithmic."""
 MARKS = 10
 """Marks that an axis has room for."""
+SETTLED, GROWN = 2, 1.5
+"""Steps after which a script that trains has all the graph that it needs; growth from there on is worth a chart."""
 CURVES = ("after", "reference", "before", "fails")
 """The curves in the order in which they are drawn, one over the other."""
 SVG = "http://www.w3.org/2000/svg"
 
 
 @dataclass(frozen=True)
+class Quantity:
+    """What a chart shows, and over what."""
+
+    name: str
+    over: str
+    noun: str
+
+
+LOSS = Quantity("loss", "backward pass", "pass")
+NODES = Quantity("graph nodes alive", "optimizer step", "step")
+
+
+@dataclass(frozen=True)
 class Chart:
-    """The losses of one ``backward`` call's passes, in all the runs."""
+    """One quantity in all the runs."""
 
     title: str
     curves: dict[str, tuple[Loss, ...]]
@@ -71,19 +86,30 @@ def by_call(run: RunRecord) -> list[list[Pass]]:
 
 
 def draw(title: str, passes: Mapping[str, Sequence[Pass]]) -> Chart | None:
-    """The chart of these passes; None where there is not one loss."""
+    """The chart of these passes; None where there is no curve to be seen."""
     curves = {name: tuple(loss_of(one) for one in some if one.error is None) for name, some in passes.items()}
     failed = [(index, loss_of(one)) for index, one in enumerate(passes.get("before", ())) if one.error is not None]
     if failed:
         index, loss = failed[0]
         curves["fails"] = (None,) * index + (loss if loss is not None else last(curves["before"]),)
+    return chart_of(title, curves, LOSS)
+
+
+def memory(certificate: Certificate) -> Chart | None:
+    """The graph nodes that are alive after each step; None where they do not grow."""
+    runs = {"after": certificate.after, "before": certificate.before}
+    curves = {name: tuple(float(step.live.nodes) for step in run.updates) for name, run in runs.items()}
+    grows = any(len(curve) > SETTLED + 1 and curve[-1] > GROWN * curve[SETTLED] for curve in curves.values())
+    return chart_of("Graph nodes alive", {**curves}, NODES) if grows else None
+
+
+def chart_of(title: str, curves: dict[str, tuple[Loss, ...]], quantity: Quantity) -> Chart | None:
     values = [value for curve in curves.values() for value in curve if value is not None]
-    if not values:
+    if not values or max(map(len, curves.values())) < 2:
         return None
     logarithmic = min(values) > 0 and max(values) / min(values) >= WIDE
-    every = math.ceil(max(map(len, curves.values())) / MOST)
-    said = summary(curves)
-    return Chart(title, curves, svg_of(curves, every, said, logarithmic=logarithmic), logarithmic, said)
+    said = summary(curves, quantity)
+    return Chart(title, curves, svg_of(curves, quantity, said, logarithmic=logarithmic), logarithmic, said)
 
 
 def loss_of(one: Pass) -> Loss:
@@ -95,19 +121,31 @@ def last(curve: Sequence[Loss]) -> Loss:
     return next((value for value in reversed(curve) if value is not None), None)
 
 
-def summary(curves: dict[str, tuple[Loss, ...]]) -> str:
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def thinned(curve: Sequence[Loss], every: int) -> list[Loss]:
+    """Every so manieth point of *curve*; of one with a single point, as where a run fails, that point."""
+    if every > 1 and curve and all(value is None for value in curve[:-1]):
+        return [None] * ((len(curve) - 1) // every) + [curve[-1]]
+    return list(curve[::every])
+
+
+def summary(curves: dict[str, tuple[Loss, ...]], quantity: Quantity) -> str:
     parts = []
     for name in ("before", "after", "reference"):
         known = [value for value in curves.get(name, ()) if value is not None]
         if known:
             until = f"from {known[0]:.4g} to {known[-1]:.4g}" if len(known) > 1 else f"{known[0]:.4g}"
             ends = ", then it fails" if name == "before" and "fails" in curves else ""
-            parts.append(f"{name}: {until} in {len(curves[name])} pass{'' if len(curves[name]) == 1 else 'es'}{ends}")
+            parts.append(f"{name}: {until} in {counted(len(curves[name]), quantity.noun)}{ends}")
     return "; ".join(parts)
 
 
-def svg_of(curves: dict[str, tuple[Loss, ...]], every: int, said: str, *, logarithmic: bool) -> str:
+def svg_of(curves: dict[str, tuple[Loss, ...]], quantity: Quantity, said: str, *, logarithmic: bool) -> str:
     length = max(map(len, curves.values()))
+    every = math.ceil(length / MOST)
     numbers = range(1, length + 1, every)
     labelled = math.ceil(len(numbers) / 10)
     chart = pygal.Line(
@@ -117,12 +155,13 @@ def svg_of(curves: dict[str, tuple[Loss, ...]], every: int, said: str, *, logari
         height=300,
         margin=4,
         show_legend=False,
+        max_scale=8,
         show_minor_x_labels=False,
         y_labels=decades(curves) if logarithmic else None,
         logarithmic=logarithmic,
         disable_xml_declaration=True,
-        x_title="backward pass",
-        y_title="loss, logarithmic" if logarithmic else "loss",
+        x_title=quantity.over,
+        y_title=f"{quantity.name}, logarithmic" if logarithmic else quantity.name,
         x_labels=[str(number) for number in numbers],
         x_labels_major_every=labelled,
         truncate_label=-1,
@@ -131,8 +170,8 @@ def svg_of(curves: dict[str, tuple[Loss, ...]], every: int, said: str, *, logari
     )
     for name in CURVES:
         few = name == "fails" or len(curves.get(name, ())) <= 1
-        chart.add(name, list(curves.get(name, ()))[::every], show_dots=few, stroke=name != "fails")
-    return cleaned(chart.render_tree(), said)
+        chart.add(name, thinned(curves.get(name, ()), every), show_dots=few, stroke=name != "fails")
+    return cleaned(chart.render_tree(), f"{quantity.name}: {said}")
 
 
 def decades(curves: dict[str, tuple[Loss, ...]]) -> list[float]:
@@ -157,5 +196,5 @@ def cleaned(tree: ElementTree.Element, said: str) -> str:
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] in ("defs", "title", "desc"):
                 parent.remove(child)
-    tree.attrib = {"viewBox": tree.attrib["viewBox"], "class": "chart", "role": "img", "aria-label": f"Losses. {said}"}
+    tree.attrib = {"viewBox": tree.attrib["viewBox"], "class": "chart", "role": "img", "aria-label": said}
     return ElementTree.tostring(tree, encoding="unicode")

@@ -13,7 +13,7 @@ from unidiff.patch import PatchSet
 
 from autofix import __version__
 from autofix.report import story
-from autofix.report.chart import charts
+from autofix.report.chart import charts, memory
 from autofix.report.drawing import drawing, words
 from autofix.report.excerpts import excerpts
 from autofix.report.lines import location
@@ -57,6 +57,7 @@ def render(view: View) -> str:
     told = view.stories[0] if view.stories else None
     paths = {*view.sources, *(place.span.path for one in view.stories for place in one.places)}
     drawn = charts(view.certificate) if view.certificate else ()
+    grown = memory(view.certificate) if view.certificate else None
     return environment.get_template("page.html").render(
         view=view,
         version=__version__,
@@ -70,6 +71,7 @@ def render(view: View) -> str:
         verdict=verdict(view),
         diff=tuple(diff_files(view.patch)),
         charts=tuple((chart, Markup(chart.svg)) for chart in drawn),
+        kept=((grown, Markup(grown.svg)),) if grown else (),
         curves={name for chart in drawn for name, curve in chart.curves.items() if curve},
         drawing=drawing(view),
         described=words,
@@ -96,7 +98,8 @@ def verdict(view: View) -> tuple[str, str]:
     """What came of it all, in a sentence; and its look."""
     if view.certificate is None and not view.patch:
         return ("No repair is known.", "open") if view.fails else ("Nothing was changed.", "calm")
-    return plain(story.closing(view.certificate)), "passed" if view.proved else "open"
+    open_only = view.certificate is not None and str(view.certificate.verdict) != "failed"
+    return plain(story.closing(view.certificate)), "passed" if view.proved else "unsure" if open_only else "open"
 
 
 def plain(line: story.Line) -> str:
