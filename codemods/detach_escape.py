@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, GraphEscapes
-from codemods.rewrite import Edit, Tree, detach
+from codemods.rewrite import Edit, Tree, detach, detached
 
 _KEEPS_DATA = frozenset(("cpu", "float", "double", "contiguous", "squeeze", "flatten"))
 
@@ -20,10 +20,12 @@ class DetachEscape(Codemod):
         RuntimeError: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.
 
     Cause:
-        NumPy cannot record gradients, so PyTorch refuses to lend it the memory of a tensor that has a graph.
+        NumPy cannot record gradients, so PyTorch refuses to lend it the memory of a tensor that has a graph. NumPy's
+        functions, and matplotlib's, ask for that memory, too: ``np.asarray(x)``, ``plt.plot(losses)``.
 
     Fix:
-        ``x.cpu().numpy()`` becomes ``x.detach().cpu().numpy()``.
+        ``x.cpu().numpy()`` becomes ``x.detach().cpu().numpy()``, and ``plt.plot(losses)`` plots
+        ``[loss.detach() for loss in losses]``.
 
     When it is not what you want:
         Where the result goes back into the loss, the gradient ends there: do the computation with torch.
@@ -38,6 +40,10 @@ class DetachEscape(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, GraphEscapes)
+        given = tree.expression(fact.value) if fact.value is not None else None
+        if given is not None:
+            yield Candidate(detached(tree, given, fact.form), f"detach `{tree.code(given)}` before NumPy takes it")
+            return
         call = tree.expression(fact.call)
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             return

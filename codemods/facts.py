@@ -345,6 +345,9 @@ class GraphEscapes(Fact):
     phrases: ClassVar[dict[str, str]] = {"call": "leaves torch here"}
 
     call: Span
+    value: Span | None = field(default=None, metadata={"role": False})
+    """The argument that has the graph, where it is one; else it is what the method is called on."""
+    form: Form = Form.TENSOR
     name: str = ""
 
     @property
@@ -354,6 +357,61 @@ class GraphEscapes(Fact):
     @property
     def message(self) -> str:
         return f"`{self.name}` hands a tensor with a graph to NumPy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphCopied(Fact):
+    """A deep copy is made of something that holds a tensor with a graph."""
+
+    code = "AF510"
+    kind = "graph copied"
+    error = "Only Tensors created explicitly by the user"
+    phrases: ClassVar[dict[str, str]] = {"kept": "a tensor with its graph is kept here", "call": "copied here"}
+
+    kept: Span | None = None
+    """The statement that put the tensor into the object that is copied."""
+    call: Span
+    carriers: tuple[Carrier, ...] = ()
+    """The statements that put tensors with graphs into what is copied."""
+    value: Span | None = field(default=None, metadata={"role": False})
+    """What is copied, where that is the tensor itself or a container of tensors."""
+    form: Form = Form.TENSOR
+    path: str = ""
+    """Where in the copied object the tensor is: ``.encoder.features``."""
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.kept or self.call
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` has a graph, which a deep copy cannot copy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSent(Fact):
+    """A tensor with a graph is sent to another process."""
+
+    code = "AF520"
+    kind = "graph sent"
+    error = "Cowardly refusing to serialize non-leaf tensor which requires_grad"
+    phrases: ClassVar[dict[str, str]] = {"call": "sent here"}
+
+    call: Span
+    value: Span | None = field(default=None, metadata={"role": False})
+    carriers: tuple[Carrier, ...] = ()
+    """What put tensors with graphs into the container that is sent."""
+    form: Form = Form.TENSOR
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.call
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` sends a tensor with a graph to another process"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -332,6 +332,20 @@ def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form,
         edit.change(node, lambda _: cst.parse_expression(code))
 
 
+def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Program:
+    """The program with *node*, a value of this form, detached where it stands; displays are detached item by item."""
+    edit = Edit(tree)
+    if isinstance(node, cst.ListComp) and not isinstance(node.elt, (cst.List, cst.Tuple, cst.Dict)):
+        return edit.change(node.elt, detach).text()
+    if isinstance(node, cst.Dict) and form is not Form.NESTED:
+        for item in node.elements:
+            if isinstance(item, cst.DictElement) and isinstance(item.value, (cst.Name, cst.Attribute, cst.Call)):
+                edit.change(item.value, detach)
+        return edit.text()
+    detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
+    return edit.text()
+
+
 def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
     """A call without one of its keyword arguments."""
     assert isinstance(call, cst.Call)

@@ -244,7 +244,7 @@ def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) 
     if slot is not None:
         return machine.read(slot)
     if value.leaf is not None and _is_parameter(name):
-        cell = Cell(node=value.leaf.node, storage=value.leaf.storage, leaf=value.leaf)
+        cell = Cell(node=value.leaf.node, storage=value.leaf.storage, leaf=value.leaf, part=True)
         tensor = Tensor(cell)
         value.children[name] = Slot(tensor)
         return tensor
@@ -305,6 +305,8 @@ def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr
             made = machine.parameter("tensor", node, cell=cell)
             if made.cell.leaf is not None and not cell.vague:
                 made.cell.leaf.copied = cuts.dropped(machine, [Tensor(Cell(lost=cell.lost))], node, "flag")
+    elif cell.part:
+        cell.frozen = wanted is False
     elif cell.node.leaf is not None:
         cell.node.leaf.frozen = wanted is False
 

@@ -53,7 +53,9 @@ def lost_by(value: Value) -> Lost | None:
 
 def _graph_of(value: Value) -> Node | None:
     node = value.cell.node if isinstance(value, Tensor) else None
-    return None if node is None or (node.leaf is not None and node.leaf.frozen) else node
+    if node is None or (node.leaf is not None and node.leaf.frozen):
+        return None
+    return None if isinstance(value, Tensor) and value.cell.frozen else node
 
 
 def dropped(machine: Machine, values: Iterable[Value], node: ast.expr, how: str) -> Lost | None:

@@ -212,6 +212,20 @@ class Clobbered(NamedTuple):
     failed: Pass
 
 
+class Escape(NamedTuple):
+    """A tensor with a graph goes where none can."""
+
+    where: str
+    """``numpy``, ``copy`` or ``process``."""
+    value: Site | None = None
+    """The argument that has the graph."""
+    form: Form = Form.TENSOR
+    kept: tuple[Kept, ...] = ()
+    """What put it into the object or the container that is copied."""
+    path: str = ""
+    """Where in the object it is: ``.encoder.features``."""
+
+
 class Holding(NamedTuple):
     """A statement that keeps a graph in every iteration of a loop."""
 
@@ -239,8 +253,8 @@ class Tape:
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, None] = field(default_factory=dict)
     """In-place changes of parameters under grad mode."""
-    escapes: dict[Site, None] = field(default_factory=dict)
-    """Tensors with a graph that were handed to NumPy."""
+    escapes: dict[Site, Escape] = field(default_factory=dict)
+    """Tensors with a graph that were handed to what can take none, by the call."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
     holdings: list[Holding] = field(default_factory=list)

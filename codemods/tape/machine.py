@@ -237,7 +237,7 @@ class Machine:
         found = []
         for tensor in self.tensors(*values):
             node = tensor.cell.node
-            if node is not None and not (node.leaf is not None and node.leaf.frozen):
+            if node is not None and not tensor.cell.frozen and not (node.leaf is not None and node.leaf.frozen):
                 found.append(Operand(node, tensor.via))
         return found
 
@@ -363,7 +363,7 @@ class Machine:
         self.activity += 1
         self.tape.change(tensor.cell.storage, self.site(node), origin)
         for cell in (tensor.cell, tensor.cell.base):
-            leaf = cell.leaf if cell is not None and cell.node is not None else None
+            leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:
                 self.tape.leaf_changes[self.site(node)] = None
         self.change_by_hand(tensor)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, cuts, extents
-from codemods.tape.graph import Operand, Pass
+from codemods.tape import attributes, cuts, escapes, extents
+from codemods.tape.graph import Escape, Operand, Pass
 from codemods.tape.saves import is_operation
 from codemods.tape.values import GradMode, Sequence, Slot, Tensor, Unknown, Value
 
@@ -129,30 +129,14 @@ def call_tensor_method(
     if name in _SAME:
         return tensor
     if name in _PLAIN:
-        if name == "numpy" and _certainly_has_graph(tensor):
-            machine.tape.escapes[machine.site(node)] = None
+        if name == "numpy" and escapes.certainly_has_graph(tensor):
+            machine.tape.escapes[machine.site(node)] = Escape("numpy")
         if name in ("item", "tolist", "numpy"):
             return cuts.carry(machine, machine.fresh(name), [tensor], node, name)
         return machine.fresh(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
     return operate(machine, name, [tensor, *args], keywords, node)
-
-
-def _certainly_has_graph(tensor: Tensor) -> bool:
-    """Whether no doubt lies on the way from the tensor to its leaves."""
-    pending, seen = [tensor.cell.node], set()
-    if tensor.cell.node is None:
-        return False
-    while pending:
-        node = pending.pop()
-        if node is None or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node.opaque or (node.leaf is not None and node.leaf.frozen):
-            return False
-        pending.extend(operand.node for operand in node.operands)
-    return True
 
 
 def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr) -> Value:

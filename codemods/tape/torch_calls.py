@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, extents, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, escapes, extents, python_calls, tensor_calls
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.loops import LazyStream, Stream, counter
@@ -91,6 +91,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return LazyStream(Stream(None, lambda at, exact: at + start if exact else counter(machine, at + start)))
     if path == "itertools.islice" and args:
         return args[0]
+    if path == "copy.deepcopy" and args:
+        escapes.copied(machine, args[0], node)
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(machine, args[0], node)
     if head == "random" and args and isinstance(args[0], Sequence):
@@ -113,6 +115,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     if last in _PASSED_THROUGH and args:
         return args[0]
     values = [*args, *keywords.values()]
+    if head in ("numpy", "matplotlib"):
+        escapes.handed(machine, head, last, args, node)
     found = machine.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
 
@@ -165,7 +169,16 @@ def _call_torch(
         return machine.call(args[0], args[1:], {}, node)
     if last in _PASSED_THROUGH and args:
         return args[0]
-    if path.startswith(("torch.utils.data", "torch.cuda", "torch.backends", "torch.distributed", "torch.device")):
+    if path.startswith(
+        (
+            "torch.utils.data",
+            "torch.multiprocessing",
+            "torch.cuda",
+            "torch.backends",
+            "torch.distributed",
+            "torch.device",
+        )
+    ):
         if last == "DataLoader":
             return machine.fresh("torch.utils.data.DataLoader", extents.makes_batches(args, keywords))
         return machine.fresh(path)
@@ -608,6 +621,8 @@ def call_unknown(
         return None
     if name in _PASSED_THROUGH and args:
         return args[0] if len(args) == 1 else Sequence("tuple", [Slot(arg) for arg in args])
+    if args and name in escapes.METHODS:
+        escapes.called_on(machine, receiver, name, args, node)
     if receiver.lost is not None:
         if name == "backward":
             cuts.sent_back(machine, [receiver], node)

@@ -31,6 +31,10 @@ class Cell:
     base: Cell | None = None
     leaf: Leaf | None = None
     """The parameter whose data this is, also through ``detach()`` and ``.data``."""
+    part: bool = False
+    """Whether it is one of the parameters of a module whose leaf stands for all of them."""
+    frozen: bool = False
+    """Whether ``requires_grad`` was taken from it, and not from the module's other parameters."""
     written: tuple[Kept, ...] = ()
     """The last statement that wrote a value with a graph into it: ``bank[i] = z``."""
     unsure: bool = False

@@ -15,8 +15,10 @@ from codemods.facts import (
     Drop,
     Fact,
     Form,
+    GraphCopied,
     GraphEscapes,
     GraphHeld,
+    GraphSent,
     LeafChanged,
     LegacyApi,
     NotScalar,
@@ -31,6 +33,7 @@ from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import (
     Change,
     Clobbered,
+    Escape,
     Holding,
     Kept,
     Leaf,
@@ -237,8 +240,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
         held = _held_fact(kept)
         found.holdings[held] = kept
         found.facts.setdefault(held, path)
-    for site in tape.escapes:
-        found.facts.setdefault(GraphEscapes(call=site.span, name=site.source.text_of(site.node)), path)
+    for site, escape in tape.escapes.items():
+        found.facts.setdefault(_escape_fact(site, escape), path)
     found.used |= tape.reached
     found.executed |= machine.executed
     for root, site, name in tape.unreduced:
@@ -427,6 +430,27 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+    )
+
+
+def _escape_fact(site: Site, escape: Escape) -> Fact:
+    value = escape.value.span if escape.value is not None else None
+    text = site.source.text_of(site.node)
+    if escape.where == "process":
+        carriers = _carriers(escape.kept)
+        return GraphSent(call=site.span, value=value, carriers=carriers, form=escape.form, name=text)
+    if escape.where == "numpy":
+        return GraphEscapes(call=site.span, value=value, form=escape.form, name=text)
+    kept = escape.kept[0] if escape.kept and escape.value is None else None
+    name = kept.name if kept is not None else site.source.text_of(escape.value.node) if escape.value else text
+    return GraphCopied(
+        kept=kept.statement.span if kept is not None else None,
+        call=site.span,
+        carriers=_carriers(escape.kept),
+        value=value,
+        form=escape.form,
+        path=escape.path,
+        name=name,
     )
 
 

@@ -1,0 +1,150 @@
+"""Tensors with a graph that go where none can: into NumPy and what draws with it, a deep copy, another process.
+
+Only a graph that is certain counts, and only functions that are known to ask for the array behind a tensor: NumPy hands
+``np.mean(t)`` back to the tensor's own method.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codemods.tape import attributes
+from codemods.tape.graph import Escape, Kept
+from codemods.tape.values import Instance, Mapping, Sequence, Tensor, TorchModule, Unknown, Value, form_of
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+# Tried out with NumPy 2 and torch 2.13.
+_OF_TENSORS = frozenset(
+    """array asarray ascontiguousarray asanyarray float32 float64 exp log log10 sqrt abs tanh sign clip argmax argsort
+    stack vstack hstack save round transpose dot allclose isclose isnan isfinite unique median percentile histogram
+    corrcoef linspace where plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar
+    step stem""".split()
+)
+_OF_LISTS = frozenset("mean sum std var max min amax amin concatenate argmin cumsum prod average".split())
+METHODS = frozenset(
+    """put send put_nowait plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar step
+    stem""".split()
+)
+_PIPES = tuple(
+    f"multiprocessing.{context}{kind}"
+    for context in ("", "get_context.")
+    for kind in ("SimpleQueue", "Pipe", "Queue", "JoinableQueue")
+)
+
+
+def certainly_has_graph(tensor: Tensor, *, leaves: bool = True) -> bool:
+    """Whether no doubt lies on the way from the tensor to its leaves; *leaves*: whether a leaf itself counts."""
+    node = tensor.cell.node
+    if node is None or (node.leaf is not None and not leaves):
+        return False
+    pending, seen = [node], set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if (node.opaque and node.walked is None) or (node.leaf is not None and node.leaf.frozen):
+            return False
+        pending.extend(operand.node for operand in node.operands)
+    return True
+
+
+def handed(machine: Machine, head: str, name: str, args: list[Value], node: ast.expr) -> None:
+    """A function of NumPy or of matplotlib is called."""
+    for at, value in enumerate(args):
+        if isinstance(value, Tensor):
+            escapes = name in _OF_TENSORS and certainly_has_graph(value)
+        else:
+            escapes = (name in _OF_TENSORS or name in _OF_LISTS) and _holds_graph(machine, value)
+        if escapes:
+            _note(machine, "numpy", value, at, node)
+            return
+
+
+def called_on(machine: Machine, receiver: Unknown, name: str, args: list[Value], node: ast.expr) -> None:
+    """A method of an unknown object is called: of a queue or pipe between processes, or of a drawing."""
+    origin = _origin(receiver)
+    if name in ("put", "send", "put_nowait"):
+        if not origin.endswith(_PIPES) or not _holds_graph(machine, args[0], leaves=False):
+            return
+        _note(machine, "process", args[0], 0, node)
+    elif origin.startswith("matplotlib."):
+        handed(machine, "matplotlib", name, args, node)
+
+
+def _origin(value: Unknown) -> str:
+    """The imported function whose result a value is, or is part of."""
+    key, methods = value.key, ""
+    for _ in range(6):
+        if not isinstance(key, tuple) or len(key) < 3:
+            return ""
+        if key[0] in ("new", "~"):
+            origin = key[2] if key[1] == "call" else key[1]
+            if not isinstance(origin, tuple):
+                return f"{origin}{methods}"
+            key, methods = origin, f".{origin[-1]}{methods}"
+        else:
+            key = key[1]
+    return ""
+
+
+def _holds_graph(machine: Machine, value: Value, *, leaves: bool = True) -> bool:
+    found = list(machine.tensors(value))
+    return any(certainly_has_graph(tensor, leaves=leaves) for tensor in found)
+
+
+def _note(machine: Machine, where: str, value: Value, at: int, node: ast.expr) -> None:
+    written = node.args[at] if isinstance(node, ast.Call) and at < len(node.args) else None
+    if isinstance(written, ast.Starred):
+        written = None
+    site = machine.site(written) if written is not None else None
+    machine.tape.escapes[machine.site(node)] = Escape(where, site, form_of(value), _stored(value))
+
+
+def copied(machine: Machine, value: Value, node: ast.expr) -> None:
+    """``copy.deepcopy(value)``."""
+    if isinstance(value, (Tensor, Sequence, Mapping)):
+        if _holds_graph(machine, value, leaves=False):
+            _note(machine, "copy", value, 0, node)
+        return
+    for kept, path in _kept_in(value, "", set()):
+        machine.tape.escapes[machine.site(node)] = Escape("copy", None, kept.form, (kept,), path)
+        return
+
+
+def _stored(value: Value) -> tuple[Kept, ...]:
+    """The statements and expressions that put tensors with graphs into a container."""
+    if not isinstance(value, (Sequence, Mapping)):
+        return ()
+    slots = value.items if isinstance(value, Sequence) else value.items.values()
+    tensors = [slot for slot in slots if isinstance(slot.value, Tensor) and certainly_has_graph(slot.value)]
+    found = [slot.kept for slot in tensors if slot.kept is not None and slot.kept.expression is not None]
+    return tuple(found) if len(found) == len(tensors) else ()
+
+
+def _kept_in(value: Value, path: str, seen: set[int]) -> Iterator[tuple[Kept, str]]:
+    """The statements that put tensors with graphs into attributes of an object, or of its parts, and their paths."""
+    if not isinstance(value, (Instance, TorchModule)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Instance):
+        if any(attributes.find(value, name) is not None for name in ("__deepcopy__", "__getstate__", "__reduce__")):
+            return
+    slots = value.names if isinstance(value, Instance) else value.children
+    for name, slot in list(slots.items()):
+        place = f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}"
+        if isinstance(slot.value, Tensor):
+            if slot.kept is not None and certainly_has_graph(slot.value, leaves=False):
+                yield slot.kept, place
+        elif isinstance(slot.value, (Sequence, Mapping)):
+            items = slot.value.items if isinstance(slot.value, Sequence) else slot.value.items.values()
+            for item in items:
+                if isinstance(item.value, Tensor) and item.kept is not None:
+                    if certainly_has_graph(item.value, leaves=False):
+                        yield item.kept, ""
+        else:
+            yield from _kept_in(slot.value, place, seen)
