@@ -76,6 +76,16 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Drop:
+    """A call that took a tensor with a graph and gave back something without."""
+
+    by: str
+    recorded: bool
+    """Whether autograd was recording then."""
+    site: Site
+
+
+@dataclass(frozen=True)
 class Put:
     """A line of the source after which a followed value was held by something that did not hold it before."""
 
@@ -109,6 +119,8 @@ class Evidence:
     """The calls through which the failing pass came, from the guilty node up to the root."""
     between: tuple[tuple[int, Site], ...] = ()
     """The passes after the guilty node was made and before the one that failed, with their numbers."""
+    drops: tuple[Drop, ...] = ()
+    """Of a cut graph: where graphs were dropped, the latest first."""
     carried: tuple[Put, ...] = ()
     """Where the value was put on its way from the call that made it to the one that read it, in order."""
 
@@ -122,6 +134,7 @@ class Evidence:
         yield from self.sites.values()
         yield from (step.site for step in self.way)
         yield from (put.site for put in self.carried)
+        yield from (drop.site for drop in self.drops)
 
     def story(self) -> Iterator[tuple[str, Span]]:
         """What happened where, in order.  The role that fails comes last."""
@@ -238,13 +251,14 @@ class Lines:
 
 
 def _evidence(fact: Mapping[str, Any], lines: Lines) -> Evidence:
-    known = {"event", "at", "kind", "roles", "holders", "way", "between"}
+    known = {"event", "at", "kind", "roles", "holders", "way", "between", "cuts"}
     return Evidence(
         kind=fact["kind"],
         sites={role: _site(frames, lines) for role, frames in fact["roles"].items()},
         holders=tuple(_holder(told) for told in fact.get("holders", ())),
         details={name: value for name, value in fact.items() if name not in known},
         way=tuple(_step(told, lines) for told in fact.get("way", ())),
+        drops=tuple(Drop(told["by"], told["recorded"], _site(told["frames"], lines)) for told in fact.get("cuts", ())),
         between=tuple((told["pass"], _site(told["frames"], lines)) for told in fact.get("between", ())),
     )
 

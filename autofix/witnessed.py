@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autofix.evidence import Evidence, Site, Step, entry
+from autofix.evidence import Drop, Evidence, Site, Step, entry
 from autofix.witnessed_carriers import Carry, carries_of, stores_in
+from autofix.witnessed_cuts import cut_graphs
 from autofix.witnessed_places import Chain, crossed, outer_place
 from autofix.witnessed_source import Texts, names_in
-from codemods.facts import Fact, GraphEscapes, LeafChanged, LegacyApi, Outer, Overwritten, Span, StaleGraph
+from codemods.facts import Fact, GraphEscapes, LeafChanged, LegacyApi, NotScalar, Outer, Overwritten, Span, StaleGraph
 from codemods.program import Program
 
 STORIES = 4
@@ -55,8 +56,17 @@ class _Witnessed:
                 yield LeafChanged(changed=failed[-1], name=name)
             case "graph escapes":
                 yield GraphEscapes(call=failed[-1], name=name)
+            case "cut graph":
+                yield from cut_graphs(self.texts, failed, [(one, self._chain(one.site)) for one in self._drops()])
+            case "not a scalar":
+                yield NotScalar(made=self.sites["made"][-1], failed=failed[-1])
             case "legacy API":
                 yield LegacyApi(call=failed[-1], name=name)
+
+    def _drops(self) -> list[Drop]:
+        """The drops in files of the program."""
+        known = set(self.paths)
+        return [one for one in self.evidence.drops if one.site.spans and {s.path for s in one.site.spans} <= known]
 
     def _stale(self) -> Iterator[Fact]:
         made, reader = entry(self.evidence)

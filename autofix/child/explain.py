@@ -27,6 +27,7 @@ from .sites import Chain, Sites
 STALE = "backward through the graph a second time"
 CHANGED = "modified by an inplace operation"
 CUT = "does not require grad and does not have a grad_fn"
+NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 ERRORS = {
     "a leaf Variable that requires grad": "leaf changed",
     "a view of a leaf Variable that requires grad": "leaf changed",
@@ -64,6 +65,9 @@ class Explainer:
             self._tell_overwritten(roots, failed)
         elif CUT in message:
             self._tell_cut(failed)
+        elif NOT_SCALAR in message:
+            made = next((call for root in roots if root is not None and (call := made_by(root)) is not None), None)
+            self._tell("not a scalar", {"made": made.chain if made else failed, "failed": failed})
 
     def _tell(self, kind: str, roles: dict[str, Chain | None], **details: Any) -> None:
         if self._told >= MOST_FACTS:
@@ -206,14 +210,16 @@ class Explainer:
         yield from found
 
     def _tell_cut(self, failed: Chain) -> None:
-        """The last calls that dropped a graph, the latest first: one of them is on the way to the loss."""
-        seen: set[Chain] = set()
-        for name, chain, passes in reversed(self._tape.cuts):
-            if passes == self._tape.passes - 1 and chain and chain not in seen:
-                seen.add(chain)
-                self._tell("cut graph", {"cut": chain, "failed": failed}, by=name)
-        if not seen:
-            self._tell("cut graph", {"failed": failed})
+        """The calls that dropped a graph: one of them is on the way to the loss, most likely a late one."""
+        cuts = [(chain, cut) for chain, cut in reversed(self._tape.cuts.items()) if chain]
+        recent = [one for one in cuts if one[1].passes == self._tape.passes - 1]
+        told = [*recent, *(one for one in cuts if one not in recent)][:MOST_OF_WAY]
+        self._tell(
+            "cut graph",
+            {"cut": told[0][0] if recent else None, "failed": failed},
+            by=told[0][1].name if recent else "",
+            cuts=[{"by": c.name, "recorded": c.recorded, "frames": self._sites.told(chain)} for chain, c in told],
+        )
 
     def tell_error(self, error: BaseException, func: Callable[..., Any], here: Chain) -> None:
         """Tell of an error that a call itself raises."""

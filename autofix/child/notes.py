@@ -61,6 +61,15 @@ class Change:
         self.made = made
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A call that dropped a graph: its name, passes before, and whether autograd was recording."""
+
+    name: str
+    passes: int
+    recorded: bool
+
+
 @dataclass
 class Tape:
     """What the witness has seen so far."""
@@ -71,8 +80,8 @@ class Tape:
     changes: deque[Change] = field(default_factory=lambda: deque(maxlen=4096))
     step_sites: deque[tuple[int, Optimizer, Chain]] = field(default_factory=lambda: deque(maxlen=256))
     pass_sites: dict[int, Chain] = field(default_factory=dict)
-    cuts: deque[tuple[str, Chain, int]] = field(default_factory=lambda: deque(maxlen=64))
-    """Calls that took tensors with a graph and gave back something without: name, place, passes before."""
+    cuts: dict[Chain, Cut] = field(default_factory=dict)
+    """Calls that took tensors with a graph and gave back something without, the latest last."""
 
 
 def mark(roots: Iterable[Any], number: int, *, frees: bool) -> None:

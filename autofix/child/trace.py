@@ -25,7 +25,7 @@ from .follow import Followed, Follower
 from .graph import roots_of
 from .job import Job
 from .modules import InplaceModules
-from .notes import MADE, Call, Change, Tape, mark
+from .notes import MADE, Call, Change, Cut, Tape, mark
 from .probe import leave, prepare
 from .sites import Sites
 
@@ -35,6 +35,8 @@ GETTER = type(DATA.__get__)
 
 SAYS_NOTHING = frozenset({"size", "dim", "numel", "__len__", "is_floating_point", "stride", "__repr__", "type"})
 """Calls that give back something without a graph and yet cut nothing."""
+MOST_CUTS = 256
+"""Places where graphs were dropped that are remembered."""
 LOOK_AT = 8
 """The optimizer step after which graphs that are held for nothing are looked for."""
 
@@ -166,7 +168,11 @@ class Witness(TorchFunctionMode):
         if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors) and not (
             result is None and name in SAYS_NOTHING
         ):
-            self._tape.cuts.append((name, self._sites.here(2), self._tape.passes))
+            chain, cuts = self._sites.here(2), self._tape.cuts
+            cuts.pop(chain, None)  # the latest comes last
+            if len(cuts) >= MOST_CUTS:
+                del cuts[next(iter(cuts))]
+            cuts[chain] = Cut(name, self._tape.passes, torch.is_grad_enabled())
 
     # -- optimizers
 
