@@ -1,0 +1,189 @@
+"""Repair from what a run shows alone: every fixture, and values that travel in other ways than a reader follows."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autofix.prove import Limits
+from autofix.repair import Repair, repair
+
+FIXTURES = sorted(path for path in (Path(__file__).parent.parent / "fixtures").iterdir() if path.is_dir())
+LIMITS = Limits(timeout=60, steps=8)
+
+START = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, head = nn.Linear(3, 3), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+batches = torch.randn(6, 4, 3)
+"""
+STEP = """\
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def by_run(folder: Path, text: str, **others: str) -> Repair:
+    for name, content in others.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(content))
+    script = folder / "train.py"
+    script.write_text(text)
+    return repair(script, (), LIMITS, static=False)
+
+
+def assert_proved(outcome: Repair) -> None:
+    assert outcome.certificate is not None, (outcome.note, outcome.refused)
+    assert outcome.certificate.proved, [(p.name, p.verdict, p.detail) for p in outcome.certificate.points]
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=[path.name for path in FIXTURES])
+def test_every_fixture_is_repaired_from_its_run(fixture: Path) -> None:
+    outcome = repair(fixture / "broken.py", (), LIMITS, static=False)
+    assert_proved(outcome)
+    assert outcome.evidence
+    assert all(finding.fixed for finding in outcome.analysis.findings)
+
+
+WAYS = {
+    "list": ("kept = []", "out + torch.stack(kept).mean()", "if kept else out", "kept.append(out)"),
+    "item of a dictionary": ("kept = {}", "out + kept['last'].exp()", "if kept else out", "kept['last'] = out"),
+    "attribute": ("net.last = None", "out + net.last.exp()", "if net.last is not None else out", "net.last = out"),
+    "setattr": (
+        "net.last = None",
+        "out + net.last.exp()",
+        "if net.last is not None else out",
+        "setattr(net, 'last', out)",
+    ),
+    "tuple": ("pair = None", "out + pair[0].exp()", "if pair else out", "pair = (out, step)"),
+    "closure": (
+        "kept = []\nkeep = lambda value: kept.append(value)",
+        "out + kept[-1].exp()",
+        "if kept else out",
+        "keep(out)",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_value_that_is_carried_from_one_iteration_to_the_next(way: str, tmp_path: Path) -> None:
+    before, use, condition, keep = WAYS[way]
+    text = f"{START}{before}\nfor step, x in enumerate(batches):\n    out = net(x)\n    mixed = {use} {condition}\n"
+    text += f"    loss = head(mixed).pow(2).mean()\n{STEP}    {keep}\n"
+    assert_proved(by_run(tmp_path, text))
+
+
+def test_value_that_a_hook_keeps(tmp_path: Path) -> None:
+    text = f"""{START}
+class Taps:
+    def __init__(self):
+        self.seen = []
+    def __call__(self, module, args, output):
+        self.seen.append(output)
+taps = Taps()
+net.register_forward_hook(taps)
+for x in batches:
+    out = net(x)
+    loss = head(out).pow(2).mean() + sum(old.exp().mean() for old in taps.seen[:-1])
+{STEP}"""
+    outcome = by_run(tmp_path, text)
+    assert_proved(outcome)
+    (finding,) = outcome.analysis.findings
+    assert outcome.analysis.source.split("\n")[finding.cause.line - 1].strip() == "self.seen.append(output)"
+
+
+def test_value_that_waits_in_a_generator(tmp_path: Path) -> None:
+    text = f"""{START}
+def running():
+    mean = torch.zeros(())
+    while True:
+        value = yield mean
+        mean = 0.5 * mean + 0.5 * value
+means = running()
+next(means)
+for x in batches:
+    out = net(x)
+    loss = head(out).pow(2).mean() + means.send(out.mean()).exp()
+{STEP}"""
+    assert_proved(by_run(tmp_path, text))
+
+
+def test_edit_lies_in_the_file_that_keeps_the_value(tmp_path: Path) -> None:
+    memory = """
+    class Memory:
+        def __init__(self):
+            self.items = []
+        def push(self, item):
+            self.items.append(item)
+    """
+    text = f"""{START}
+from memory import Memory
+bank = Memory()
+for x in batches:
+    out = net(x)
+    loss = head(out).pow(2).mean() + sum(item.exp().mean() for item in bank.items)
+{STEP}    bank.push(out)
+"""
+    outcome = by_run(tmp_path, text, memory=memory)
+    assert_proved(outcome)
+    assert outcome.analysis.patched == outcome.analysis.source
+    ((before, after),) = outcome.analysis.program.changed(outcome.analysis.repaired)
+    assert before.path.endswith("memory.py")
+    assert "self.items.append(item.detach())" in after.text
+
+
+def test_two_mistakes_give_one_patch(tmp_path: Path) -> None:
+    text = f"""{START}
+kept = []
+for x in batches:
+    hidden = net(x)
+    gate = hidden.exp()
+    gate += 1
+    out = hidden * gate
+    loss = head(out).pow(2).mean() + sum(old.exp().mean() for old in kept)
+{STEP}    kept.append(out)
+"""
+    outcome = by_run(tmp_path, text)
+    assert_proved(outcome)
+    assert len(outcome.analysis.findings) == 2
+    assert "gate = gate + 1" in outcome.analysis.patched
+    assert "kept.append(out.detach())" in outcome.analysis.patched
+
+
+def test_inner_loop_in_a_method(tmp_path: Path) -> None:
+    text = f"""{START}
+class Trainer:
+    def __init__(self):
+        self.state = torch.zeros(4, 3)
+    def fit(self):
+        for epoch in range(2):
+            for x in batches:
+                self.state = torch.tanh(net(x) + self.state)
+                loss = head(self.state).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+Trainer().fit()
+"""
+    assert_proved(by_run(tmp_path, text))
+
+
+def test_what_no_candidate_repairs_is_explained(tmp_path: Path) -> None:
+    text = f"{START}loss = net(batches[0]).exp().sum()\nloss.backward()\nloss.backward()\n"
+    outcome = by_run(tmp_path, text)
+    assert outcome.fails
+    assert outcome.certificate is None
+    assert outcome.analysis.patched == text
+    assert [told.kind for told in outcome.evidence] == ["stale graph"]
+    assert "this backward freed the graph" in outcome.note
+
+
+def test_sound_script_is_left_alone(tmp_path: Path) -> None:
+    text = f"{START}for x in batches:\n    loss = head(net(x)).pow(2).mean()\n{STEP}"
+    outcome = by_run(tmp_path, text)
+    assert not outcome.fails
+    assert outcome.analysis.patched == text
