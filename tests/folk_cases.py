@@ -89,6 +89,49 @@ LONG, SHORT = STATE.replace("STEPS", "1000"), STATE.replace("STEPS", "3")
 CUT = ("    h = cell(x, h)", "    h = cell(x, h.detach())")
 STEP = "    optimizer.step()\n"
 
+STORED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(10)
+first, second = nn.Linear(3, 5), nn.Linear(5, 1)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.01)
+x, y = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0])
+store = []
+for step in range(STEPS):
+    h = first(x)
+    out = second(h) + sum(store, torch.zeros(5)).mean()
+    store.append(h)
+    loss = nn.functional.mse_loss(out, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+FOUR, ENDLESS = STORED.replace("STEPS", "4"), STORED.replace("STEPS", "100000")
+RETAINED = ("loss.backward()", "loss.backward(retain_graph=True)")
+WAITING = "graph nodes more at every step keep what they saved for a backward pass"
+
+IN_BACKWARD = """\
+import torch
+from torch import nn
+
+torch.manual_seed(11)
+net = nn.Linear(3, 2)
+optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in net.parameters()}
+
+def step_now(p):
+    optimizers[p].step()
+    optimizers[p].zero_grad()
+
+for p in net.parameters():
+    p.register_post_accumulate_grad_hook(step_now)
+centre = torch.zeros(2)
+for step in range(60):
+    out = net(torch.randn(8, 3))
+    centre = 0.9 * centre + 0.1 * out.mean(0)
+    ((out - 1).pow(2).mean() + (out - centre).pow(2).mean()).backward()
+"""
+
 TWICE = """\
 import torch
 from torch import nn
@@ -235,6 +278,32 @@ CASES = (
         (
             Patch("the state is detached", True, (CUT,), (6, "too few steps to tell")),
             Patch("retain_graph=True, as the message says", False, (("backward()", "backward(retain_graph=True)"),)),
+        ),
+    ),
+    Case(
+        "outputs that are stored",
+        ENDLESS,
+        (
+            Patch("they are detached", True, (("append(h)", "append(h.detach())"),), (6, "do not grow")),
+            Patch("retain_graph=True, as the message says", False, (RETAINED,), (6, WAITING)),
+            Patch("the network is frozen", False, (("h = first(x)", "h = first(x).detach()"),), (4, "first.weight, first.bias: gets no gradient any more")),
+            Patch("their .data", False, (("h = first(x)", "h = first(x).data"),), (4, "first.weight, first.bias: gets no gradient any more")),
+        ),
+    ),
+    Case(
+        "outputs that are stored for four steps",
+        FOUR,
+        (
+            Patch("they are detached", True, (("append(h)", "append(h.detach())"),), (6, "too few steps to tell")),
+            Patch("retain_graph=True, as the message says", False, (RETAINED,), (6, WAITING)),
+        ),
+    ),
+    Case(
+        "optimizers that step within the pass",
+        IN_BACKWARD,
+        (
+            Patch("the average is detached", True, (CENTRE,), (4, "gradients and movement as before")),
+            Patch("the network is cut off", False, (CENTRE, ("out = net(torch.randn(8, 3))", "out = net(torch.randn(8, 3))\n    if step > 3: net.requires_grad_(False); out = out.requires_grad_()"))),
         ),
     ),
     Case(

@@ -125,15 +125,12 @@ class Probe:
     ) -> Any:
         assert self._reference is not None
         bound = self._reference.keeping(kind, args, kwargs)
-        measured = None
         if kind == "backward":
             site = user_chain(self._job.root)
-            measured = self._quietly(self._reference.before_pass)(bound, walked, moment, site, not self._made)
+            self._quietly(self._reference.before_pass)(bound, walked, moment, site, not self._made)
             if self._quietly(self._reference.is_repetition)(bound, walked, moment):
                 return None
-        result = original(*bound.args, **bound.kwargs)
-        self._quietly(self._reference.after_pass)(measured or [])
-        return result
+        return original(*bound.args, **bound.kwargs)
 
     def _before_pass(self, tensors: Any, walked: Walk, kind: str, keeps: bool) -> dict[str, Any]:
         for optimizer in list(self._optimizers):

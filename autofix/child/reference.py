@@ -64,19 +64,6 @@ class Part:
 
 
 @dataclass
-class Measured:
-    """A leaf before a pass, and what the pass would add to its gradient without faulty nodes, and without old ones."""
-
-    leaf: torch.Tensor
-    earlier: torch.Tensor | None
-    """The gradient that it has."""
-    sound: Part | None = None
-    """None where no node is faulty."""
-    present: Part | None = None
-    """None where no node is old."""
-
-
-@dataclass
 class Share:
     """What of a gradient came through certain nodes: all of it, and by which entry."""
 
@@ -84,10 +71,8 @@ class Share:
     ways: list[torch.Tensor] = field(default_factory=list)
     known: bool = True
 
-    def add(self, added: torch.Tensor, part: Part | None) -> None:
-        """Take in that a pass *added* so much, and what of it came through the nodes."""
-        if part is None:
-            return
+    def add(self, added: torch.Tensor, part: Part) -> None:
+        """Take in that a pass adds so much to the gradient, and what of it comes through the nodes."""
         self.total = added - part.closed if self.total is None else self.total + added - part.closed
         self.ways += [opened - part.closed for opened in part.opened] or [added - part.closed]
         self.known = self.known and part.known and len(self.ways) <= MOST_PARTS
@@ -132,37 +117,35 @@ class Reference:
 
     def before_pass(
         self, bound: inspect.BoundArguments, walked: Walk, moment: Moment, site: Site, by_hand: bool
-    ) -> list[Measured]:
-        """Measure the parts of a pass that is about to run at *site*."""
+    ) -> None:
+        """Measure what a pass that is about to run at *site* will add to each gradient, and by which ways.
+
+        Before it, because an optimizer may take its step within the pass.
+        """
         leaves = walked.leaves if bound.arguments.get("inputs") is None else []
         bad = {node for node in walked.nodes if self._is_faulty(node, moment, by_hand)}
-        measured = [Measured(leaf, clone(leaf.grad)) for leaf in leaves]
         now, last = next_number(), self._ran.get(site, 0)
         self._ran[site] = now
+        for leaf in leaves:
+            tracked = self._parameters.find(leaf)
+            if tracked is not None and (leaf.grad is None or not bool((leaf.grad != 0).any())):
+                self._faulty.pop(tracked.index, None)  # it begins anew
         if not bad:
-            return measured
-        whole = self._parts(bound, walked, leaves, bad)
-        for age in {self._age(leaf, last, now if by_hand else 0) for leaf in leaves}:
+            return
+        added = self._closed(bound, leaves, [])
+        sound = self._parts(bound, walked, leaves, bad)
+        ages = {leaf: now if by_hand else max(last, self._age(leaf)) for leaf in leaves}
+        for age in set(ages.values()):
             old = {node for node in bad if node._sequence_nr() < age}
-            parts = whole if old == bad else self._parts(bound, walked, leaves, old) if old else {}
-            for one in measured:
-                if self._age(one.leaf, last, now if by_hand else 0) == age:
-                    one.sound, one.present = whole[one.leaf], parts.get(one.leaf)
-        return measured
-
-    def after_pass(self, before: list[Measured]) -> None:
-        """Remember how much of each gradient came through faulty nodes, as long as it is not set to zero."""
-        for one in before:
-            tracked = self._parameters.find(one.leaf)
-            if tracked is None or one.leaf.grad is None:
-                continue
-            known = self._faulty.pop(tracked.index, None)
-            faulty = Faulty() if known is None or one.earlier is None or not bool((one.earlier != 0).any()) else known
-            added = one.leaf.grad.detach() - (one.earlier if one.earlier is not None else 0)
-            faulty.all.add(added, one.sound)
-            faulty.old.add(added, one.present)
-            if faulty.all.total is not None:
-                self._faulty[tracked.index] = faulty
+            present = sound if old == bad else self._parts(bound, walked, leaves, old) if old else {}
+            for leaf in leaves:
+                tracked = self._parameters.find(leaf)
+                if tracked is None or ages[leaf] != age:
+                    continue
+                faulty = self._faulty.setdefault(tracked.index, Faulty())
+                faulty.all.add(added[leaf], sound[leaf])
+                if leaf in present:
+                    faulty.old.add(added[leaf], present[leaf])
 
     def after_step(self, tensors: list[torch.Tensor]) -> None:
         """Note that these parameters were stepped."""
@@ -200,10 +183,10 @@ class Reference:
             getattr(node, name, None)  # unpacking tells whether it was changed
         return any(storage in self._parameters.storages() for storage in self._changed)
 
-    def _age(self, leaf: torch.Tensor, last: int, by_hand: int) -> int:
-        """The sequence number below which a faulty node is old for *leaf*: by hand, every pass ends an iteration."""
+    def _age(self, leaf: torch.Tensor) -> int:
+        """The sequence number that the next node had when *leaf* was last stepped."""
         tracked = self._parameters.find(leaf)
-        return max(last, by_hand, self._stepped.get(tracked.index, 0) if tracked is not None else 0)
+        return self._stepped.get(tracked.index, 0) if tracked is not None else 0
 
     def _parts(
         self, bound: inspect.BoundArguments, walked: Walk, leaves: list[torch.Tensor], nodes: set[Any]
@@ -222,7 +205,7 @@ class Reference:
     def _closed(
         self, bound: inspect.BoundArguments, leaves: list[torch.Tensor], edges: list[Edge]
     ) -> dict[torch.Tensor, torch.Tensor]:
-        """The gradients of the pass when nothing goes through *edges*."""
+        """What the pass adds to each gradient when nothing goes through *edges*."""
         positions: dict[Any, set[int]] = {}
         for node, position in edges:
             positions.setdefault(node, set()).add(position)
@@ -276,10 +259,6 @@ def closing(positions: set[int]) -> Callable[..., tuple[torch.Tensor | None, ...
         )
 
     return close
-
-
-def clone(gradient: torch.Tensor | None) -> torch.Tensor | None:
-    return gradient.detach().clone() if gradient is not None else None
 
 
 _names: dict[type, tuple[str, ...]] = {}
