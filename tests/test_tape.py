@@ -35,6 +35,20 @@ def line_of(program: str, piece: str) -> int:
 
 
 RIGHT = {
+    "another item of a list is changed than the one that became a leaf": """
+        space = [torch.rand(3) for _ in range(9)]
+        for k in range(9):
+            space[k][0] = 1.0
+            space[k].requires_grad_()
+        opt.zero_grad(); net(x).mean().backward(); opt.step()
+        """,
+    "a gradient with respect to a result leaves the graph behind that result alone": """
+        image = torch.rand(2, 3, requires_grad=True)
+        for _ in range(5):
+            for _ in range(2):
+                gradient, = torch.autograd.grad(net(image * 2.0).sum(), image)
+            image = (image - 0.1 * gradient.sign()).clamp(0, 1)
+        """,
     "a generator makes each output when it is asked for": """
         def outputs(batches):
             for batch in batches:

@@ -381,8 +381,15 @@ def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr
     # Which one is not known: the oldest tensor with a graph stands for it, as the one most likely to be stale.
     for slot in value.items:
         if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
-            return machine.read(slot, value)
-    return machine.read(value.items[0], value) if value.items else machine.fresh("item")
+            return _guessed(machine.read(slot, value), value)
+    return _guessed(machine.read(value.items[0], value), value) if value.items else machine.fresh("item")
+
+
+def _guessed(found: Value, among: Sequence) -> Value:
+    """An item picked out of several."""
+    if isinstance(found, Tensor) and (among.more or len(among.items) > 1):
+        return Tensor(found.cell, found.via, guessed=True)
+    return found
 
 
 def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) -> Value:

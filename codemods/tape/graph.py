@@ -388,10 +388,13 @@ def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:
         stack.append((node, True))
         stack.extend((operand.node, False) for operand in node.operands)
     leading = set(targets)
+    # An input that is no leaf gets its gradient before its own node would be executed.
+    executed = {id(node) for node in inputs if node.leaf is not None}
     for node in order:
         if any(id(operand.node) in leading for operand in node.operands):
             leading.add(id(node))
-    return leading
+            executed.add(id(node))
+    return executed
 
 
 def _entry(

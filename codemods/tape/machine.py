@@ -361,12 +361,14 @@ class Machine:
     def change(self, tensor: Tensor, node: ast.expr | ast.stmt, origin: Site | None = None) -> None:
         """An in-place change of a tensor's data, by a module that was made at *origin*."""
         self.activity += 1
+        self.change_by_hand(tensor)
+        if tensor.guessed:
+            return
         self.tape.change(tensor.cell.storage, self.site(node), origin)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:
                 self.tape.leaf_changes[self.site(node)] = None
-        self.change_by_hand(tensor)
 
     def change_by_hand(self, tensor: Tensor) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""

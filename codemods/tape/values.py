@@ -51,6 +51,8 @@ class Tensor:
 
     cell: Cell
     via: tuple[Kept, ...] = ()
+    guessed: bool = False
+    """Whether it stands for an item of which only the container is known: it is not known to be changed."""
 
     @property
     def node(self) -> Node | None:
@@ -60,7 +62,7 @@ class Tensor:
         """The same tensor, carried on by one more statement."""
         if kept is None or self.cell.node is None or (self.via and self.via[-1] is kept):
             return self
-        return Tensor(self.cell, (*self.via[-NAMES_PER_VALUE:], kept))
+        return Tensor(self.cell, (*self.via[-NAMES_PER_VALUE:], kept), self.guessed)
 
 
 @dataclass(eq=False, slots=True)
