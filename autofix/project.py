@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from autofix.files import SourceFile
 from codemods.tape import source as sources
 from codemods.tape.entries import may_go_wrong
 
-MOST_FILES = 40
-MOST_TEXT = 600_000
+MOST_FILES = 32
+MOST_TEXT = 400_000
 """Files, and characters in all, of one program: beyond them the reading would take longer than anybody waits."""
 
 
@@ -47,55 +48,75 @@ def gather(path: Path, file: SourceFile, *, from_root: bool = False, within: Pat
     if not _matters(file.text):
         return Project(path, file)
     start = files.absolute(path)
-    roots = [start.parent]
-    found: dict[str, tuple[Path, SourceFile]] = {}
-    seen = {str(start)}
-    size = len(file.text)
+    found: dict[Path, SourceFile] = {}
+    seen = {start}
+    left = MOST_TEXT - len(file.text)
     pending = deque([(start, file.text)])
     while pending and len(found) < MOST_FILES:
         importer, text = pending.popleft()
-        for place in _imports(text, importer, roots):
-            if str(place) in seen or (within is not None and not place.is_relative_to(within)):
+        for place in _imports(text, importer, start.parent):
+            if place in seen or len(found) >= MOST_FILES or (within is not None and not place.is_relative_to(within)):
                 continue
-            seen.add(str(place))
-            companion = _readable(place, from_root=from_root)
-            if companion is None or size + len(companion.text) > MOST_TEXT or len(found) >= MOST_FILES:
-                continue
-            size += len(companion.text)
-            found[companion.name] = (place, companion)
-            pending.append((place, companion.text))
-    if not may_go_wrong([file.text, *(other.text for _, other in found.values())]):
+            seen.add(place)
+            companion = _readable(place, left, from_root=from_root)
+            if companion is not None:
+                left -= len(companion.text)
+                found[place] = companion
+                pending.append((place, companion.text))
+    if not may_go_wrong([file.text, *(other.text for other in found.values())]):
         return Project(path, file)
-    return Project(path, file, found)
+    return Project(path, file, {other.name: (place, other) for place, other in found.items() if _parses(other.text)})
 
 
 def _matters(text: str) -> bool:
-    """Whether there is reason to follow the imports of a file: it has a pass in it, or code that may lead to one."""
+    """Whether there is reason to follow a file's imports: it has a pass in it, or is a script that may lead to one."""
     if may_go_wrong([text]):
         return True
+    if "__main__" not in text and not _TOP_LEVEL_CALL.search(text):
+        return False
+    return _parses(text) and any(map(_runs, sources.parse(text).tree.body))
+
+
+_TOP_LEVEL_CALL = re.compile(r"^(for|while|with|[A-Za-z_][\w.]*\()", re.MULTILINE)
+
+
+def _runs(statement: ast.stmt) -> bool:
+    """Whether a module's own statement does something when it is run: not what only sets up names or warnings."""
+    match statement:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))) | ast.For() | ast.While() | ast.With():
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name())):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return name not in _SET_UP
+    return False
+
+
+_SET_UP = frozenset("warnings logging logger sys os torch np numpy random plt matplotlib parser".split())
+"""Modules and objects whose calls at the top of a file train nothing."""
+
+
+def _readable(place: Path, most: int, *, from_root: bool) -> SourceFile | None:
+    """The file at *place*, if it has at most so many characters."""
     try:
-        tree = sources.parse(text).tree
+        if place.stat().st_size > most:
+            return None
+        return files.read(place, files.display_name(place, from_root=from_root))
+    except (files.FileError, OSError):
+        return None
+
+
+def _parses(text: str) -> bool:
+    try:
+        sources.parse(text)
     except (SyntaxError, ValueError):
         return False
-    return any(isinstance(part, (ast.If, ast.For, ast.While, ast.With)) or _calls(part) for part in tree.body)
+    return True
 
 
-def _calls(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-
-
-def _readable(place: Path, *, from_root: bool) -> SourceFile | None:
-    try:
-        file = files.read(place, files.display_name(place, from_root=from_root))
-        sources.parse(file.text)
-    except (files.FileError, SyntaxError, ValueError):
-        return None
-    return file
-
-
-def _imports(text: str, importer: Path, roots: list[Path]) -> Iterator[Path]:
-    """The project's files that a text imports."""
-    folders = [*dict.fromkeys([importer.parent, _above_package(importer.parent), *roots])]
+def _imports(text: str, importer: Path, root: Path) -> Iterator[Path]:
+    """The project's files that a text imports; *root* is the script's folder, which is on its path."""
+    folders = [*dict.fromkeys([importer.parent, _above_package(importer.parent), root])]
     for name, level, parts in _names(text):
         if level:
             folder = importer.parent
@@ -112,15 +133,24 @@ def _imports(text: str, importer: Path, roots: list[Path]) -> Iterator[Path]:
                 break
 
 
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w., \t]+)", re.MULTILINE)
+_IMPORT_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]+)", re.MULTILINE)
+_NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
+
+
 @lru_cache(maxsize=256)
 def _names(text: str) -> tuple[tuple[str, int, tuple[str, ...]], ...]:
-    """What a text imports: module, dots before it, and the names taken from it, which may be modules too."""
+    """What a text imports: module, dots before it, and the names taken from it, which may be modules too.
+
+    Read by pattern, since most files are not needed in the end; what looks like an import and is none leads to no
+    file, or to one that is read for nothing.
+    """
     found: dict[tuple[str, int, tuple[str, ...]], None] = {}
-    for node in ast.walk(sources.parse(text).tree):
-        if isinstance(node, ast.Import):
-            found.update(((alias.name, 0, ()), None) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found[node.module or "", node.level, tuple(alias.name for alias in node.names)] = None
+    for match in _IMPORT.finditer(text):
+        found.update(((part.split()[0], 0, ()), None) for part in match[1].split(",") if part.strip())
+    for match in _IMPORT_FROM.finditer(text):
+        names = tuple(name for name in _NAME.findall(re.sub(r"#[^\n]*", "", match[3])))
+        found[match[2], len(match[1]), names] = None
     return tuple(found)
 
 

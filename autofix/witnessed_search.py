@@ -159,7 +159,7 @@ class Search:
         def answers(fact: Fact) -> Iterator[tuple[Fact, type[Codemod], Candidate]]:
             for kind in kinds:
                 if isinstance(fact, kind.answers):
-                    yield from ((fact, kind, candidate) for candidate in kind(context).candidates(fact, tree))
+                    yield from ((fact, kind, candidate) for candidate in kind(context).offers(fact, tree))
 
         left = CANDIDATES
         for told in evidence:
@@ -179,8 +179,8 @@ class Search:
 
     def _gets_on(self, before: Evidence, after: Sequence[Evidence], program: Program, patched: Program) -> bool:
         """Whether a program that still fails does so for another reason, or with less behind it."""
-        if not after:
-            return False
+        if not after or any(one.kind == "cut graph" and one.kind != before.kind for one in after):
+            return False  # what leaves a loss without a graph is no step on the way
         lines = LineMap(program, patched)
         same = [one for one in after if self._key(one, patched, lines) == self._key(before, program)]
         return all(

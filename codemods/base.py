@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -50,6 +51,11 @@ class Codemod(CodemodCommand, ABC):
     @abstractmethod
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         """Patches for *fact*, the preferred one first; lazily, since the first that stands is taken."""
+
+    def offers(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        """The candidates, up to the first that cannot even be written down."""
+        with suppress(cst.ParserSyntaxError):
+            yield from self.candidates(fact, tree)
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """Repair every fact that this codemod answers (the interface of LibCST's command line)."""

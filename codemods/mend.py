@@ -80,7 +80,7 @@ class _Search:
             if not isinstance(fact, kind.answers):
                 continue
             best: _Repaired | None = None
-            for candidate in _distinct(kind(context).candidates(fact, tree), {program, *self.rejected}):
+            for candidate in _distinct(kind(context).offers(fact, tree), {program, *self.rejected}):
                 if self.steps >= _STEPS:
                     return None
                 # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
