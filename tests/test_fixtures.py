@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,21 @@ from codemods.registry import all_codemods
 FIXTURES = sorted(path for path in (Path(__file__).parent.parent / "fixtures").iterdir() if path.is_dir())
 NAMES = [path.name for path in FIXTURES]
 CLEAN = [path for path in FIXTURES if (path / "clean.py").exists()]
+KINDS = (
+    "stale graph",
+    "overwritten",
+    "leaf changed",
+    "cut graph",
+    "graph escapes",
+    "scalar",
+    "graph held",
+    "legacy API",
+    "two kinds",
+)
+SOURCES = ("https://", "article ", "no single report; ")
+"""How the source of a pattern begins: a thread, one of the articles that started it all, or the truth."""
+ENOUGH = 80
+"""Broken scripts, and clean ones, that the benchmark has at the least."""
 CODEMODS = [kind.__module__.rpartition(".")[2] for kind in all_codemods()]
 
 
@@ -23,6 +41,29 @@ def read(path: Path) -> str:
 def expected_message(broken: str) -> str:
     """What the first line of a broken script says that PyTorch will say."""
     return broken.partition("\n")[0].removeprefix("# fails: ")
+
+
+def about(fixture: Path) -> dict[str, Any]:
+    """What ``about.json`` says: see fixtures/README.md."""
+    known: dict[str, Any] = json.loads((fixture / "about.json").read_text(encoding="utf-8"))
+    return known
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=NAMES)
+def test_every_fixture_says_what_it_is_and_where_its_pattern_comes_from(fixture: Path) -> None:
+    known = about(fixture)
+    assert known["kind"] in KINDS
+    assert known["pattern"]
+    assert known["source"].startswith(SOURCES) or "https://" in known["source"]
+    assert known["why"][0].strip() and not known["why"].endswith(".") and len(known["why"].split()) > 4
+
+
+def test_the_benchmark_is_large_enough_and_has_every_kind() -> None:
+    kinds = Counter(about(fixture)["kind"] for fixture in FIXTURES)
+    assert len(FIXTURES) >= ENOUGH and len(CLEAN) >= ENOUGH
+    assert set(kinds) == set(KINDS)
+    look_alikes = Counter(about(fixture)["kind"] for fixture in CLEAN)
+    assert [kind for kind in KINDS if look_alikes[kind] < 2] == []
 
 
 def test_every_fixture_belongs_to_a_codemod() -> None:
