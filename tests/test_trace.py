@@ -337,3 +337,10 @@ def test_training_that_holds_nothing_gives_no_fact(tmp_path: Path) -> None:
         kept.append(loss.detach())
     """
     assert trace(tmp_path, loop).facts == ()
+
+
+def test_changes_that_autograd_does_not_record_are_let_be(tmp_path: Path) -> None:
+    text = "nn.Embedding(5, 3, padding_idx=0)\nnn.init.orthogonal_(nn.Linear(3, 3).weight)\n"
+    record = trace(tmp_path, text)
+    assert record.outcome is Outcome.FINISHED, record.output
+    assert record.facts == ()

@@ -18,7 +18,7 @@ import torch
 from .events import Events
 from .graph import walk
 from .holders import forms_in_frames, holders, tensors_made_by
-from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape
+from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape, node_of
 from .parameters import parameter_names
 from .picture import Notes, picture
 from .reference import saved_names
@@ -177,7 +177,7 @@ class Explainer:
             "way": [self._step(call, nodes) for call, nodes in shown],
             "between": [{"pass": n, "frames": self._sites.told(self._tape.pass_sites[n])} for n in between],
             "holders": holders(
-                {id(tensor): indices[tensor.grad_fn] for tensor in tensors_made_by(set(indices))}, self._root
+                {id(tensor): indices[node_of(tensor)] for tensor in tensors_made_by(set(indices))}, self._root
             ),
             "forms": forms_in_frames(self._root),
         }
@@ -233,12 +233,12 @@ class Explainer:
         """Tell which values keep graphs of earlier steps: many values of one place, or one whose graph goes back."""
         groups: dict[Chain, list[torch.Tensor]] = {}
         for thing in gc.get_objects():
-            if issubclass(type(thing), torch.Tensor) and thing.grad_fn is not None:
-                call = made_by(thing.grad_fn)
+            if issubclass(type(thing), torch.Tensor) and node_of(thing) is not None:
+                call = made_by(node_of(thing))
                 if call is not None:
                     groups.setdefault(call.chain, []).append(thing)
         for chain, tensors in groups.items():
-            steps = {one.steps for tensor in tensors for one in calls_under(tensor.grad_fn)}
+            steps = {one.steps for tensor in tensors for one in calls_under(node_of(tensor))}
             if len(steps) >= HELD:
                 held = holders({id(tensor): 0 for tensor in tensors}, self._root)
                 self._tell("graph held", {"made": chain}, steps=len(steps), values=len(tensors), holders=held)

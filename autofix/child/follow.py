@@ -16,7 +16,7 @@ import torch
 
 from .events import Events
 from .holders import CONTAINERS, first_of, form_of, paths_to
-from .notes import MADE, Tape
+from .notes import MADE, Tape, node_of
 from .sites import Sites
 from .stage import is_user_file
 
@@ -150,10 +150,11 @@ class Follower:
 
 def made_in(tensor: torch.Tensor, number: int) -> bool:
     """Whether a tensor's node was made in the call of this number."""
-    node: Any = tensor.grad_fn
+    node = node_of(tensor)
     call = node.metadata.get(MADE) if node is not None else None
     return call is not None and call.number == number
 
 
 def operation_of(tensor: torch.Tensor) -> str:
-    return tensor.grad_fn.name() if tensor.grad_fn is not None else ""
+    node = node_of(tensor)
+    return str(node.name()) if node is not None else ""

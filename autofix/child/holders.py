@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 
+from .notes import node_of
 from .stage import is_user_file
 
 MOST = 50_000
@@ -29,7 +31,7 @@ OF_MODULE = ("_parameters", "_buffers", "_modules")
 def tensors_made_by(nodes: set[Any]) -> list[torch.Tensor]:
     """The live tensors whose graph begins at one of *nodes*."""
     tensors = (thing for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor))
-    return [tensor for tensor in tensors if tensor.grad_fn in nodes]
+    return [tensor for tensor in tensors if node_of(tensor) in nodes]
 
 
 def holders(wanted: Mapping[int, int], root: str) -> list[dict[str, Any]]:
@@ -105,6 +107,10 @@ def attributes_of(value: Any, budget: list[int]) -> Iterator[tuple[str, Any]]:
         for index, inner in enumerate(value):
             if getattr(inner, "__dict__", None):
                 yield str(index), inner
+        return
+    if isinstance(value, functools.partial):
+        yield from value.keywords.items()
+        yield from ((str(index), one) for index, one in enumerate(value.args))
         return
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict):

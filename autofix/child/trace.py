@@ -25,7 +25,7 @@ from .follow import Followed, Follower
 from .graph import roots_of
 from .job import Job
 from .modules import InplaceModules
-from .notes import MADE, Call, Change, Cut, Tape, mark
+from .notes import MADE, Call, Change, Cut, Tape, mark, node_of
 from .probe import leave, prepare
 from .sites import Sites
 
@@ -111,16 +111,17 @@ class Witness(TorchFunctionMode):
                 name = getattr(func, "__name__", str(func))
                 kind, made = self._modules.kind_of(name, kwargs, chain)
                 self._tape.changes.append(Change(tensor, chain, self._tape.calls, name, kind, made))
-                call = self._note(tensor.grad_fn, tensors, call)  # it lies on the changed tensor's memory, too
+                call = self._note(node_of(tensor), tensors, call)  # it lies on the changed tensor's memory, too
         if isinstance(result, Tensor):
-            if result.grad_fn is not None:
-                self._note(result.grad_fn, [*tensors, result], call)
+            node = node_of(result)
+            if node is not None:
+                self._note(node, [*tensors, result], call)
             elif not result.requires_grad:
                 self._note_cut(getattr(func, "__name__", ""), tensors, result)
         elif isinstance(result, (tuple, list)):
             for one in result:
-                if isinstance(one, Tensor) and one.grad_fn is not None:
-                    call = self._note(one.grad_fn, [*tensors, one], call)
+                if isinstance(one, Tensor):
+                    call = self._note(node_of(one), [*tensors, one], call)
         elif result is not None:
             self._note_cut(getattr(func, "__name__", ""), tensors, None)
         if number in self._wanted:
@@ -156,7 +157,7 @@ class Witness(TorchFunctionMode):
             call = None
             self._tape.calls += 1
             for one in results:
-                call = self._note(one.grad_fn, [*tensors, *results], call)
+                call = self._note(node_of(one), [*tensors, *results], call)
             if call is not None and call.number in self._wanted:
                 self._follower.at_call(call.number, results)
             return result
