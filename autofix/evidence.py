@@ -126,6 +126,8 @@ class Evidence:
 
     def is_past(self, place: tuple[Span, ...], passes: int) -> bool:
         """Whether a moment, after this number of passes, belongs to an earlier iteration than the failing pass."""
+        if "failed" not in self.sites:
+            return False
         later = [site.spans for number, site in self.between if number > passes]
         return not passed_by([place, *later, self.sites["failed"].spans])
 
@@ -174,9 +176,8 @@ def entry(told: Evidence) -> tuple[Step | None, Step | None]:
 
     The first is None where the evidence has no way, the second where the root itself is of the past.
     """
-    failed = told.sites.get("failed")
-    if not told.way or failed is None:
-        return None, None
+    if not told.way or "failed" not in told.sites:
+        return (told.way[0] if told.way else None), None
     changed = told.details.get("changed_number") or 0
     at = 1
     while at < len(told.way) and (
@@ -186,12 +187,13 @@ def entry(told: Evidence) -> tuple[Step | None, Step | None]:
     return told.way[at - 1], told.way[at] if at < len(told.way) else None
 
 
-def witness(script: Script, limits: Limits) -> tuple[Evidence, ...]:
+def witness(script: Script, limits: Limits, steps: int | None = None) -> tuple[Evidence, ...]:
     """Run *script* once under the witness and return what it tells, the most likely cause first.
 
+    *steps* is how many optimizer steps to watch of a script that does not fail; all of them where it is not given.
     Empty where the run shows no mistake, or did not happen.
     """
-    return evidence_of(run(script, limits, Bounds(trace=True)), script)
+    return evidence_of(run(script, limits, Bounds(failed_steps=steps, trace=True)), script)
 
 
 def follow(script: Script, limits: Limits, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -203,7 +205,8 @@ def follow(script: Script, limits: Limits, evidence: Sequence[Evidence]) -> tupl
             values[made.number, read.number if read else NEVER, made.operation] = None
     if not values:
         return tuple(evidence)
-    record = run(script, limits, Bounds(trace=True, follow=tuple(values)))
+    fails = any("failed" in told.sites for told in evidence)
+    record = run(script, limits, Bounds(failed_steps=None if fails else 0, trace=True, follow=tuple(values)))
     lines = Lines(script)
     puts: dict[tuple[int, int, str], list[Put]] = {value: [] for value in values}
     for one in record.carried:

@@ -10,6 +10,7 @@ from pathlib import Path
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
 from autofix.evidence import Evidence, witness
+from autofix.points.held import held
 from autofix.project import Project, gather
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
 from autofix.record import Failure
@@ -100,9 +101,10 @@ class _Attempt:
 
     def by_run(self, analysis: Analysis, failed: Repair | None) -> Repair:
         """The patch that what the run shows leads to; where none stands, what there is to say, with *failed* before."""
-        if self.before.failure is None:
+        holds = self.before.failure is None and held(self.before) > 0
+        if self.before.failure is None and not holds:
             return failed or self._sound(analysis)
-        evidence = witness(self.original, self.limits)
+        evidence = witness(self.original, self.limits, 0 if holds else None)
         self._bring(evidence)
         program = Program.of(analysis.source, analysis.path, self.project.others)
         from autofix.witnessed_search import Search  # LibCST takes long to import: only where there is a need
@@ -122,6 +124,8 @@ class _Attempt:
             return Repair(self.project, found.analysis(program), found.certificate, refused, evidence=evidence)
         if failed is not None:
             return replace(failed, refused=(*failed.refused, *search.refused), evidence=evidence)
+        if self.before.failure is None:
+            return replace(self._sound(analysis), evidence=evidence)
         note = _told(self.before.failure, evidence)
         return Repair(self.project, analysis, refused=tuple(search.refused), note=note, fails=True, evidence=evidence)
 

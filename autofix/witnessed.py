@@ -7,14 +7,26 @@ first: the proof decides.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from autofix.evidence import Drop, Evidence, Site, Step, entry
 from autofix.witnessed_carriers import Carry, carries_of, stores_in
 from autofix.witnessed_cuts import cut_graphs
 from autofix.witnessed_places import Chain, crossed, outer_place
-from autofix.witnessed_source import Texts, names_in
-from codemods.facts import Fact, GraphEscapes, LeafChanged, LegacyApi, NotScalar, Outer, Overwritten, Span, StaleGraph
+from autofix.witnessed_source import Loop, Texts, names_in
+from codemods.facts import (
+    Fact,
+    GraphEscapes,
+    GraphHeld,
+    LeafChanged,
+    LegacyApi,
+    NotScalar,
+    Outer,
+    Overwritten,
+    Span,
+    StaleGraph,
+)
 from codemods.program import Program
 
 STORIES = 4
@@ -44,6 +56,8 @@ class _Witnessed:
 
     def facts(self) -> Iterator[Fact]:
         failed = self.sites.get("failed", ())
+        if self.evidence.kind == "graph held":
+            yield from self._held()
         if not failed:
             return
         name = self._code(failed[-1])
@@ -62,6 +76,30 @@ class _Witnessed:
                 yield NotScalar(made=self.sites["made"][-1], failed=failed[-1])
             case "legacy API":
                 yield LegacyApi(call=failed[-1], name=name)
+
+    def _held(self) -> Iterator[Fact]:
+        """The statements that came to hold the value, each with the loop around it; the last one holds it longest."""
+        for carry in reversed(self.carries):
+            store = carry.store
+            around = store.text.loops_of(store.statement) or self._loops_around(carry)
+            if not around or carry.only_names:
+                continue
+            loop = around[0]
+            text = store.text if loop in store.text.parents else self.texts.of(self._chain(carry.put.site)[0])
+            passes = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(loop))
+            expression = store.text.span(store.value) if store.whole else None
+            yield GraphHeld(
+                kept=store.span, loop=text.span(loop), expression=expression, evaluates=not passes, name=store.name
+            )
+
+    def _loops_around(self, carry: Carry) -> list[Loop]:
+        """The loops in the functions that called the one in which the statement stands, the innermost first."""
+        found: list[Loop] = []
+        for span in reversed(self._chain(carry.put.site)[:-1]):
+            text = self.texts.of(span)
+            statement = text.statement(span)
+            found += text.loops_of(statement) if statement is not None else []
+        return found
 
     def _drops(self) -> list[Drop]:
         """The drops in files of the program."""

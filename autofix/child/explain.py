@@ -241,7 +241,9 @@ class Explainer:
             steps = {one.steps for tensor in tensors for one in calls_under(node_of(tensor))}
             if len(steps) >= HELD:
                 held = holders({id(tensor): 0 for tensor in tensors}, self._root)
-                self._tell("graph held", {"made": chain}, steps=len(steps), values=len(tensors), holders=held)
+                first = min((node_of(tensor) for tensor in tensors), key=number_of)
+                way = [self._step(call, [first]) for call in [made_by(first)] if call is not None]
+                self._tell("graph held", {"made": chain}, steps=len(steps), values=len(tensors), holders=held, way=way)
 
 
 def is_freed(node: Any) -> bool:
@@ -308,6 +310,12 @@ def made_by(node: Any) -> Call | None:
         if isinstance(call, Call):
             return call
     return None
+
+
+def number_of(node: Any) -> int:
+    """The number of the call that made *node*, or what lies under it."""
+    call = made_by(node)
+    return call.number if call is not None else 0
 
 
 def calls_under(node: Any) -> Iterator[Call]:
