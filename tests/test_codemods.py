@@ -282,8 +282,8 @@ def test_no_folk_fix(program: str) -> None:
     assert "cycle.detach()" not in mended.patched.files[0].text
 
 
-def test_where_no_rewrite_fits_nothing_is_written() -> None:
-    """Log-probabilities that nobody clears want clearing: to detach them would train nothing."""
+def test_a_list_that_nobody_clears_is_cleared_and_not_detached() -> None:
+    """Log-probabilities without their graphs would train nothing."""
     program = f"""
     log_probs, rewards = [], []
     for episode in range(20):
@@ -293,6 +293,17 @@ def test_where_no_rewrite_fits_nothing_is_written() -> None:
         loss = -(torch.stack(log_probs) * torch.ones(len(log_probs))).sum()
         {STEP}
         rewards = []
+    """
+    assert changes(program) == ["log_probs.clear()"]
+
+
+def test_where_no_rewrite_fits_nothing_is_written() -> None:
+    """What the loss is computed from by argmax has no gradient, whatever is rewritten."""
+    program = f"""
+    for batch in loader():
+        picked = net(x).argmax(1).float()
+        loss = (picked - torch.ones(2)).pow(2).mean()
+        {STEP}
     """
     text = HEADER + textwrap.dedent(program)
     mended = mend(Program.of(text, "program.py"), all_codemods())

@@ -1,0 +1,221 @@
+"""Uncleared store: a buffer that one iteration fills and uses up is still full in the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.rewrite import Edit, Statement, Tree
+
+_ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
+_EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()"))
+
+
+class ClearStore(Codemod):
+    """A buffer of log-probabilities, losses or outputs is never cleared.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, in the second episode.
+
+    Cause:
+        Each episode appends to a list, a loss is made of the whole list, and its backward frees the graphs of all that
+        is in it. The list is not emptied, or another one is, so that the next episode's loss reaches them again.
+
+    Fix:
+        The list is emptied once its graphs are used up: ``log_probs.clear()`` after the optimizer's step. Lists that
+        are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match.
+
+    When it is not what you want:
+        Where later episodes are to see the values of earlier ones, as numbers, store them detached. Where this is
+        possible without a loss of gradient, it is what is done.
+
+    Source:
+        reinforce.py in PyTorch's examples, ``finish_episode``.
+    """
+
+    code = "AF106"
+    name = "uncleared-store"
+    answers = (StaleGraph, Overwritten)
+    rank = 42
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        kept = tree.statement(fact.kept) if fact.kept is not None and fact.inside else None
+        failed = tree.statement_of(tree.expression(fact.failed))
+        store = _store(kept, tree)
+        if kept is None or store is None or failed is None or not tree.block_of(failed):
+            return
+        place = _place(store, kept, failed, fact, tree)
+        if not place:
+            return
+        owner = place.rpartition(".")[0]
+        names = [tree.code(store).rpartition(".")[2], *_companions(store, kept, tree)]
+        places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
+        deletes = any(_deleted(statement, tree) for statement in _statements(tree.module_of(failed)))
+        codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
+        after = _last_use(failed, {one.rpartition(".")[2] for one in places}, tree)
+        used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
+        if _leaves(after):
+            return
+        if any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
+            return
+        text = Edit(tree).insert_after(after, *codes).text()
+        yield Candidate(text, f"`{place}` is emptied once its graphs are used up")
+
+
+def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
+    """The list that a statement adds to."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    part = statement.body[0]
+    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and isinstance(part.value.func, cst.Attribute):
+        found = part.value.func.value if part.value.func.attr.value in _ADDS else None
+    elif isinstance(part, cst.AugAssign) and isinstance(part.value, cst.List):
+        found = part.target
+    else:
+        found = None
+    return found if isinstance(found, (cst.Name, cst.Attribute)) else None
+
+
+def _place(
+    store: cst.BaseExpression, kept: Statement, failed: Statement, fact: StaleGraph | Overwritten, tree: Tree
+) -> str:
+    """How the list is called where the pass is."""
+    code, home = tree.code(store), tree.function_of(failed)
+    name = code.rpartition(".")[2]
+    if isinstance(store, cst.Name):
+        return code if tree.function_of(kept) is home or code in tree.paths_in(home) else ""
+    mentioned = sorted(path for path in tree.paths_in(home) if path.rpartition(".")[2] == name and "." in path)
+    if mentioned:
+        return code if code in mentioned else mentioned[0]
+    if tree.class_of(kept) is not None and tree.class_of(kept) is tree.class_of(failed):
+        return code
+    for span in (fact.outer.used, fact.outer.made) if fact.outer is not None else ():
+        call = tree.expression(span)
+        if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and code.startswith("self."):
+            return f"{tree.code(call.func.value)}.{name}"
+    return ""
+
+
+def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:
+    """Lists that belong together with the store, are filled like it, and are emptied nowhere."""
+    statements = list(_statements(tree.module_of(kept)))
+    is_attribute = isinstance(store, cst.Attribute)
+    own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
+    made = next((one for one in statements if own in _emptied(one, tree)), None)
+    found = []
+    for statement in tree.block_of(made) if made is not None else []:
+        for other in _emptied(statement, tree):
+            name = other.rpartition(".")[2]
+            filled = any(
+                (one := _store(part, tree)) and _named(tree.code(one), name, is_attribute) for part in statements
+            )
+            again = any(_clears(part, name, is_attribute, tree) for part in statements if part is not statement)
+            if other != own and filled and not again:
+                found.append(name)
+    return found
+
+
+def _as_self(code: str) -> str:
+    return f"self.{code.rpartition('.')[2]}"
+
+
+def _named(code: str, name: str, is_attribute: bool) -> bool:
+    return code.endswith(f".{name}") if is_attribute else code == name
+
+
+def _emptied(statement: Statement, tree: Tree) -> list[str]:
+    """What a statement makes empty containers."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return []
+    part = statement.body[0]
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return []
+    target, value = part.targets[0].target, part.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        pairs = [(one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True)]
+    else:
+        pairs = [(target, value)]
+    return [tree.code(one) for one, other in pairs if tree.code(other) in _EMPTY]
+
+
+def _clears(statement: Statement, name: str, is_attribute: bool, tree: Tree) -> bool:
+    """Whether a statement empties the list, or makes a new one in its place."""
+    empty = [*_emptied(statement, tree), _deleted(statement, tree)]
+    if any(_named(one, name, is_attribute) for one in empty):
+        return True
+    if isinstance(statement, cst.SimpleStatementLine):
+        for part in statement.body:
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call):
+                called = tree.code(part.value.func)
+                if called.endswith(".clear") and _named(called.removesuffix(".clear"), name, is_attribute):
+                    return True
+            if isinstance(part, cst.Assign):
+                targets = [tree.code(target.target) for target in part.targets]
+                if any(_named(target.removesuffix("[:]"), name, is_attribute) for target in targets):
+                    return True
+    return False
+
+
+def _deleted(statement: Statement, tree: Tree) -> str:
+    """``x`` for ``del x[:]``."""
+    if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Del):
+        code = tree.code(statement.body[0].target)
+        return code.removesuffix("[:]") if code.endswith("[:]") else ""
+    return ""
+
+
+def _statements(node: cst.CSTNode) -> Iterator[Statement]:
+    """All statements of a module."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        for child in one.children:
+            if isinstance(child, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                yield child
+            pending.append(child)
+
+
+def _last_use(failed: Statement, names: set[str], tree: Tree) -> Statement:
+    """The last statement after the pass, in its block, that is an optimizer's step or mentions one of the lists."""
+    block = tree.block_of(failed)
+    found = failed
+    for statement in block[block.index(failed) :]:
+        steps = isinstance(statement, cst.SimpleStatementLine) and ".step(" in tree.code(statement)
+        if steps or any(path.rpartition(".")[2] in names for path in tree.paths_in(statement)):
+            found = statement
+    return found
+
+
+def _leaves(statement: Statement) -> bool:
+    """Whether a statement may return, so that nothing would come after it."""
+    pending: list[cst.CSTNode] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.Return):
+            return True
+        pending.extend(node.children)
+    return False
+
+
+def _home_of_use(fact: StaleGraph | Overwritten, tree: Tree) -> cst.CSTNode | None:
+    used = tree.expression(fact.used) if fact.used is not None else None
+    return tree.function_of(used) if used is not None else None
+
+
+def _reads_elsewhere(name: str, kept: Statement, known: tuple[cst.CSTNode | None, ...], tree: Tree) -> bool:
+    """Whether a companion is read in a function that has nothing to do with the pass: it may be needed there still."""
+    for statement in _statements(tree.module_of(kept)):
+        if not isinstance(statement, cst.SimpleStatementLine) or tree.function_of(statement) in known:
+            continue
+        mentions = any(path.rpartition(".")[2] == name for path in tree.paths_in(statement))
+        if (
+            mentions
+            and _store(statement, tree) is None
+            and not any(one.rpartition(".")[2] == name for one in _emptied(statement, tree))
+        ):
+            return True
+    return False
