@@ -111,6 +111,19 @@ FOUR, ENDLESS = STORED.replace("STEPS", "4"), STORED.replace("STEPS", "100000")
 RETAINED = ("loss.backward()", "loss.backward(retain_graph=True)")
 WAITING = "graph nodes more at every step keep what they saved for a backward pass"
 
+ONE_WAY = """\
+import torch
+
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+x, total = torch.tensor([1.0, 2.0, 3.0, 4.0]), 0
+for step in range(60):
+    total = 0.5 * total + (weight * x).sum()
+    optimizer.zero_grad()
+    total.backward()
+    optimizer.step()
+"""
+
 IN_BACKWARD = """\
 import torch
 from torch import nn
@@ -233,6 +246,7 @@ CASES = (
         PIX2PIX,
         (
             Patch("the score is asked anew", True, (("score = D(torch.cat([a, fake], 1))", "score = D(torch.cat([a, fake.detach()], 1))"), ANEW), (5, "recomputed")),
+            Patch("asked anew, and the loss counts twice", False, (("score = D(torch.cat([a, fake], 1))", "score = D(torch.cat([a, fake.detach()], 1))"), ANEW, ("lossG.backward()", "(2 * lossG).backward()")), (5, "scaled")),
             Patch("the adversarial term is detached", False, (KEPT, ("bce(score, one)", "bce(score.detach(), one)")), (5, "dropped")),
             Patch("the other term is detached, too", False, (KEPT, ("bce(score, one)", "bce(score.detach(), one)"), ("l1(fake, b)", "l1(fake.detach(), b)")), (2, "does not require grad")),
         ),
@@ -296,6 +310,14 @@ CASES = (
         (
             Patch("they are detached", True, (("append(h)", "append(h.detach())"),), (6, "too few steps to tell")),
             Patch("retain_graph=True, as the message says", False, (RETAINED,), (6, WAITING)),
+        ),
+    ),
+    Case(
+        "gradients that all point one way",
+        ONE_WAY,
+        (
+            Patch("the total is detached", True, (("0.5 * total", "0.5 * (total.detach() if step else total)"),), (5, "truncated")),
+            Patch("and counts by half", False, (("0.5 * total", "0.5 * (total.detach() if step else total)"), ("total.backward()", "(total / (2 if step else 1)).backward()")), (5, "0.5 times the reference")),
         ),
     ),
     Case(

@@ -37,6 +37,10 @@ IN_STEP = 1e-2
 """The same for the steps after, to which rounding has been carried on."""
 ONCE = 0.05
 """How far a factor may be from one without speaking of a loss that is counted more or less than once."""
+MULTIPLE = 1e-3
+"""Relative distance up to which one gradient counts as a multiple of another."""
+MUCH, ROUGHLY = 0.4, 0.05
+"""How far a factor must be from one, for so rough a multiple to count."""
 SPREAD = 3.0
 """How many times the faulty part a recomputed gradient may differ from the sound one."""
 
@@ -310,20 +314,23 @@ def common_factor(reference: RunRecord, found: Comparison) -> float | None:
             len(a) != len(b) for a, _, b in pairs
         ):
             continue
-        seen = [value for _, _, these in pairs for value in these]
-        for part in (0, 1):
-            factor = factor_of([value for pair in pairs for value in pair[part]], seen)
-            if factor is not None and abs(factor - 1) > ONCE:
-                return factor
+        whole, present, seen = ([value for pair in pairs for value in pair[part]] for part in range(3))
+        factors = [factor for ours in (present, whole) if (factor := factor_of(ours, seen)) is not None]
+        if factors and not any(abs(factor - 1) <= ONCE for factor in factors):
+            return factors[0]
     return None
 
 
 def factor_of(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """The number by which *theirs* is a multiple of *ours*; None if it is none."""
+    """The number by which *theirs* is a multiple of *ours*; None if it is none.
+
+    Gradients that were computed anew are no exact multiples, and yet one sees that they count twice or by half.
+    """
     if len(ours) < 2 or not size(ours) or not size(theirs):
         return None
     factor = sum(x * y for x, y in zip(ours, theirs, strict=True)) / size(ours) ** 2
-    return factor if math.dist([factor * x for x in ours], theirs) <= 1e-3 * size(theirs) else None
+    rest = math.dist([factor * x for x in ours], theirs) / size(theirs)
+    return factor if rest <= (ROUGHLY if abs(factor - 1) > MUCH else MULTIPLE) else None
 
 
 def why_no_reference(before: RunRecord, reference: RunRecord) -> str:
