@@ -230,7 +230,12 @@ class Explainer:
                 return
 
     def tell_held(self) -> None:
-        """Tell which values keep graphs of earlier steps: many values of one place, or one whose graph goes back."""
+        """Tell which values keep graphs of earlier steps: many values of one place, or one whose graph goes back.
+
+        What was told at an earlier look is not told again.
+        """
+        if self._told:
+            return
         groups: dict[Chain, list[torch.Tensor]] = {}
         for thing in gc.get_objects():
             if issubclass(type(thing), torch.Tensor) and node_of(thing) is not None:
@@ -240,8 +245,9 @@ class Explainer:
         for chain, tensors in groups.items():
             steps = {one.steps for tensor in tensors for one in calls_under(node_of(tensor))}
             if len(steps) >= HELD:
-                held = holders({id(tensor): 0 for tensor in tensors}, self._root)
-                first = min((node_of(tensor) for tensor in tensors), key=number_of)
+                tensors.sort(key=lambda tensor: number_of(node_of(tensor)))
+                held = holders({id(tensor): index for index, tensor in enumerate(tensors)}, self._root)
+                first = node_of(tensors[min((holder["at"] for holder in held), default=0)])
                 way = [self._step(call, [first]) for call in [made_by(first)] if call is not None]
                 self._tell("graph held", {"made": chain}, steps=len(steps), values=len(tensors), holders=held, way=way)
 

@@ -37,8 +37,8 @@ SAYS_NOTHING = frozenset({"size", "dim", "numel", "__len__", "is_floating_point"
 """Calls that give back something without a graph and yet cut nothing."""
 MOST_CUTS = 256
 """Places where graphs were dropped that are remembered."""
-LOOK_AT = 8
-"""The optimizer step after which graphs that are held for nothing are looked for."""
+LOOK_AT = (8, 16)
+"""The optimizer steps after which graphs that are held for nothing are looked for."""
 
 
 class Witness(TorchFunctionMode):
@@ -185,7 +185,7 @@ class Witness(TorchFunctionMode):
         self._asleep = False
         self._tape.steps += 1
         self._tape.step_sites.append((self._tape.calls, optimizer, self._sites.here()))
-        if self._tape.steps == LOOK_AT:
+        if self._tape.steps in LOOK_AT:
             self._asleep = True
             self._explainer.tell_held()
             self._asleep = False
