@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from autofix.engine import analyse
+from autofix.engine import Analysis, analyse
 from autofix.prove import Limits, Script, prove
 from codemods.registry import all_codemods
+from tests.benchmark.cases import program
 
 FIXTURES = sorted(path for path in (Path(__file__).parent.parent / "fixtures").iterdir() if path.is_dir())
 NAMES = [path.name for path in FIXTURES]
-CLEAN = [path for path in FIXTURES if (path / "clean.py").exists()]
+CLEAN = [path for path in FIXTURES if (path / "clean.py").exists() or (path / "clean").exists()]
 KINDS = (
     "stale graph",
     "overwritten",
@@ -34,8 +35,19 @@ ENOUGH = 80
 CODEMODS = [kind.__module__.rpartition(".")[2] for kind in all_codemods()]
 
 
-def read(path: Path) -> str:
-    return path.read_bytes().decode("utf-8")
+def texts_of(fixture: Path, name: str) -> dict[str, str]:
+    """The files of the script *name* of a fixture, by path from its folder, the one that is run first."""
+    found = program(fixture, name, about(fixture).get("entry", ""))
+    assert found is not None
+    files = {found.key(found.entry): found.entry} if found.folder else {found.entry.name: found.entry}
+    for key in found.texts if found.folder else ():
+        files.setdefault(key, found.root / key)
+    return {key: path.read_bytes().decode("utf-8") for key, path in files.items()}
+
+
+def analysis_of(texts: dict[str, str]) -> Analysis:
+    (entry, text), *others = texts.items()
+    return analyse(text, entry, others=dict(others))
 
 
 def expected_message(broken: str) -> str:
@@ -78,32 +90,35 @@ def test_every_codemod_has_a_fixture_with_look_alikes(codemod: str) -> None:
 
 @pytest.mark.parametrize("fixture", CLEAN, ids=[path.name for path in CLEAN])
 def test_look_alikes_are_left_alone(fixture: Path) -> None:
-    text = read(fixture / "clean.py")
-    analysis = analyse(text, "clean.py")
+    analysis = analysis_of(texts_of(fixture, "clean"))
     assert [(finding.cause.line, finding.message) for finding in analysis.findings] == []
-    assert analysis.patched == text
+    assert not analysis.changes
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=NAMES)
 def test_the_patch_is_the_expected_one_byte_for_byte(fixture: Path) -> None:
-    analysis = analyse(read(fixture / "broken.py"), "broken.py")
+    analysis = analysis_of(texts_of(fixture, "broken"))
     assert analysis.findings
     assert all(finding.fixed for finding in analysis.findings)
-    assert analysis.patched == read(fixture / "fixed.py")
+    expected = texts_of(fixture, "fixed")
+    assert list(analysis.repaired.texts.values()) == list(expected.values())
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=NAMES)
 def test_applied_again_autofix_changes_nothing(fixture: Path) -> None:
-    text = read(fixture / "fixed.py")
-    analysis = analyse(text, "fixed.py")
+    analysis = analysis_of(texts_of(fixture, "fixed"))
     assert analysis.findings == ()
-    assert analysis.patched == text
+    assert not analysis.changes
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=NAMES)
 def test_the_script_fails_as_it_says_and_its_patch_is_proved(fixture: Path) -> None:
-    broken = read(fixture / "broken.py")
-    original = Script(fixture / "broken.py")
-    patched = Script(fixture / "broken.py", read(fixture / "fixed.py"))
-    certificate = prove(original, patched, Limits(), expected_error=expected_message(broken))
+    broken, fixed = texts_of(fixture, "broken"), texts_of(fixture, "fixed")
+    found = program(fixture, "broken", about(fixture).get("entry", ""))
+    assert found is not None
+    patched, *others = fixed.values()
+    names = list(fixed)[1:]
+    original = Script(found.entry)
+    script = Script(found.entry, patched, others=tuple(zip(names, others, strict=True)))
+    certificate = prove(original, script, Limits(), expected_error=expected_message(next(iter(broken.values()))))
     assert certificate.proved, [(point.name, point.verdict, point.detail) for point in certificate.points]
