@@ -37,6 +37,8 @@ TURN = 3
 """Candidates for one meaning of the evidence before the next one is asked."""
 RUNS = 60
 """Runs of candidates for one script."""
+CLOSE = 0.05
+"""Relative difference from the gradients that are meant up to which one patch is as good as another."""
 DEPTH = 4
 """Mistakes that are repaired one behind the other."""
 SECONDS = 600.0
@@ -132,18 +134,18 @@ class Search:
             found = self._prove(candidate.program, so_far)
             if found is None:
                 continue
-            best = best or found
+            if best is None or merit(found.certificate) > merit(best.certificate):
+                best = found
             if is_exact(found.certificate):
                 return found
-            if trains(found.certificate) > trains(best.certificate):
-                best = found
             if crosses_iterations(fact):
-                break  # no gradient from an earlier iteration can be had: the first that stands is the preferred one
-        if best is None and depth < DEPTH:
+                return best  # no gradient from an earlier iteration can be had: the first that stands is preferred
+        if depth < DEPTH and (best is None or -merit(best.certificate)[1] > 0):
             for step in sorted(steps, key=lambda step: step.reveals):
                 if self._runs < RUNS and self._begins_alike(step):
-                    best = self._from(step.program, step.told, step.done, depth + 1)
-                    if best is not None:
+                    found = self._from(step.program, step.told, step.done, depth + 1)
+                    if found is not None and (best is None or merit(found.certificate) > merit(best.certificate)):
+                        best = found
                         break
         return best
 
@@ -262,12 +264,16 @@ def is_exact(certificate: Certificate) -> bool:
     return set(gradient.figures.get("counts", {})) <= {"exact"}
 
 
-def trains(certificate: Certificate) -> int:
-    """How many parameters get a gradient, where there is no reference to say which of them should; else 0."""
+def merit(certificate: Certificate) -> tuple[int, float]:
+    """What one patch has over another that stands as well: more parameters trained, or gradients nearer to the meant.
+
+    The former counts where there is no reference to say which gradients are meant; the latter in steps of ``CLOSE``.
+    """
     gradient = next((point for point in certificate.points if point.number == 5), None)
-    if gradient is None or gradient.verdict is not Verdict.NOT_PROVED:
-        return 0
-    return len({index for step in certificate.after.updates for index, norm in step.gradients.items() if norm})
+    if gradient is None or gradient.verdict is not Verdict.PASSED:
+        return len({index for step in certificate.after.updates for index, norm in step.gradients.items() if norm}), 0.0
+    differences = [float(one["difference"]) for one in gradient.figures.get("parameters", {}).values()]
+    return 0, -CLOSE * int(max(differences, default=0.0) / CLOSE)
 
 
 def crosses_iterations(fact: Fact) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property
 
 from codemods.facts import Span
 from codemods.program import Program
@@ -83,22 +82,6 @@ class Text:
             inner = outer
         return found
 
-    @cached_property
-    def functions(self) -> dict[str, list[Function]]:
-        """Functions and methods by their plain names; the module by ``<module>``."""
-        found: dict[str, list[Function]] = {"<module>": [self.source.tree]}
-        for node in self.parents:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found.setdefault(node.name, []).append(node)
-        return found
-
-    def named(self, qualified: str) -> Function | None:
-        """The function with this qualified name (``Net.forward``, ``fit.<locals>.step``)."""
-        for one in self.functions.get(qualified.rpartition(".")[2], ()):
-            if self.qualified(one) == qualified:
-                return one
-        return None
-
     def qualified(self, function: Function) -> str:
         if isinstance(function, ast.Module):
             return "<module>"
@@ -109,11 +92,6 @@ class Text:
             elif isinstance(outer, ast.ClassDef):
                 parts.append(outer.name)
         return ".".join(reversed(parts))
-
-    def own_statements(self, function: Function) -> list[ast.stmt]:
-        """The statements of a function's own code, in their order; those of functions within it are left out."""
-        found = [node for _, node in self._statements if self.function_of(node) is function]
-        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
 class Texts:
@@ -128,12 +106,6 @@ class Texts:
 
     def at(self, path: str) -> Text | None:
         return self._by_path.get(path)
-
-    def functions(self, name: str) -> Iterator[tuple[Text, Function]]:
-        """Every function and method of the program with this plain name."""
-        for text in self.all:
-            for one in text.functions.get(name, ()):
-                yield text, one
 
 
 def passed_on(node: ast.expr) -> Iterator[ast.expr]:

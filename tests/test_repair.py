@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
 
@@ -43,7 +44,8 @@ def assert_proved(outcome: Repair) -> None:
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=[path.name for path in FIXTURES])
 def test_every_fixture_is_repaired_from_its_run(fixture: Path) -> None:
-    outcome = repair(fixture / "broken.py", (), LIMITS, static=False)
+    about = json.loads((fixture / "about.json").read_text(encoding="utf-8"))
+    outcome = repair(fixture / about.get("entry", "broken.py"), (), LIMITS, static=False)
     assert_proved(outcome)
     assert outcome.evidence
     assert all(finding.fixed for finding in outcome.analysis.findings)
