@@ -16,6 +16,7 @@ from autofix.witnessed_cuts import cut_graphs
 from autofix.witnessed_places import Chain, crossed, outer_place
 from autofix.witnessed_source import Loop, Texts, names_in
 from codemods.facts import (
+    Carrier,
     Fact,
     GraphEscapes,
     GraphHeld,
@@ -126,7 +127,7 @@ class _Witnessed:
             (_enters(reader), bool(walked) and bool(self.evidence.details.get("walked_enters"))),
             reader is not None and reader.mixes,
         )
-        for kept in self._kept([carry for carry in self.carries if carry.put.passes < number]):
+        for kept, carriers in self._kept([carry for carry in self.carries if carry.put.passes < number]):
             yield StaleGraph(
                 made=self._made_at(place),
                 kept=kept.store.span if kept else None,
@@ -136,9 +137,9 @@ class _Witnessed:
                 failed=failed[-1],
                 loop=loop,
                 inside=inside,
-                carriers=tuple(carrier for carry in self.carries for carrier in carry.carriers),
+                carriers=carriers,
                 outer=outer,
-                name=kept.store.name if kept else "",
+                name=_name(kept),
             )
 
     def _overwritten(self) -> Iterator[Fact]:
@@ -158,7 +159,8 @@ class _Witnessed:
             None,
             mixed=reader is not None and reader.mixes,
         )
-        for kept in self._kept([carry for carry in self.carries if carry.put.number <= number]) if reader else (None,):
+        before = [carry for carry in self.carries if carry.put.number <= number]
+        for kept, carriers in self._kept(before) if reader is not None else [(None, self._carriers())]:
             yield Overwritten(
                 saved=self._made_at(place) if reader is not None else saved[-1],
                 kept=kept.store.span if kept else None,
@@ -169,24 +171,39 @@ class _Witnessed:
                 failed=failed[-1],
                 loop=loop,
                 inside=inside,
-                carriers=tuple(carrier for carry in self.carries for carrier in carry.carriers),
+                carriers=carriers,
                 outer=outer,
-                name=kept.store.name if kept else "",
+                name=_name(kept),
                 by_step=self.evidence.details.get("change") == "optimizer step",
             )
 
-    def _kept(self, before: Sequence[Carry]) -> Iterator[Carry | None]:
-        """The statement that kept the value: the last of an earlier iteration, or else of those *before* it was spoilt.
+    def _kept(self, before: Sequence[Carry]) -> Iterator[tuple[Carry | None, tuple[Carrier, ...]]]:
+        """The statement that kept the value, and all that carried it.
 
-        Then the ones before that; None alone where there are none.
+        That is the last one of an earlier iteration, or else of those *before* the value was spoilt; then the ones
+        before that; then those that keep it in attributes, under the names that the failing function has for them.
+        None alone where there are none.
         """
         past = [carry for carry in self.carries if carry.past]
         last_first = ([carry for carry in past if not carry.only_names] or past or list(before))[::-1]
-        distinct = {carry.store.span: carry for carry in reversed(last_first)}
-        chosen = [carry for carry in last_first if distinct[carry.store.span] is carry]
-        yield from chosen[:STORIES]
+        chosen = list({carry.store.span: carry for carry in reversed(last_first)}.values())[::-1][:STORIES]
+        for carry in chosen:
+            yield carry, self._carriers()
+        for carry in chosen:
+            for name in self._names_outside(carry):
+                yield carry, (Carrier(carry.store.span, None, name, carry.carriers[0].form),)
         if not chosen:
-            yield None
+            yield None, self._carriers()
+
+    def _carriers(self) -> tuple[Carrier, ...]:
+        return tuple(carrier for carry in self.carries for carrier in carry.carriers)
+
+    def _names_outside(self, carry: Carry) -> Iterator[str]:
+        """What an attribute of ``self`` is called where the failing pass stands: ``net.memory.state``."""
+        home = self.evidence.sites["failed"].functions[-1]
+        if carry.store.name.startswith("self.") and carry.put.function != home:
+            known = (one.name for one in self.evidence.holders if one.function == home)
+            yield from dict.fromkeys(name for name in known if name.endswith(carry.store.root))
 
     def _passes_after(self, number: int) -> list[tuple[float, Chain]]:
         """The passes after the one of this number and before the one that failed, with their numbers."""
@@ -220,6 +237,10 @@ class _Witnessed:
         text = self.texts.of(span)
         node = text.expression(span) or text.statement(span)
         return text.code(node) if node is not None else ""
+
+
+def _name(kept: Carry | None) -> str:
+    return kept.store.name if kept is not None else ""
 
 
 def _enters(step: Step | None) -> bool:

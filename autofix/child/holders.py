@@ -24,6 +24,8 @@ CLIMB = 8
 """References that are followed from a tensor to the variable at their end."""
 CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, torch.Tensor, str, int, float)
+LIBRARIES = frozenset({"builtins", "torch", "collections", "abc", "typing"})
+"""Packages whose classes hold nothing of the user's in attributes of their own."""
 OF_MODULE = ("_parameters", "_buffers", "_modules")
 """Where a module keeps what its source calls its attributes."""
 
@@ -123,6 +125,10 @@ def attributes_of(value: Any, budget: list[int]) -> Iterator[tuple[str, Any]]:
             yield from ((part, one) for part, one in list(inner.items()) if isinstance(part, str))
         elif isinstance(key, str) and not key.startswith("__"):
             yield key, inner
+    for kind in type(value).__mro__:
+        if kind.__module__.partition(".")[0] not in LIBRARIES:
+            shared = {key: one for key, one in vars(kind).items() if isinstance(one, (torch.Tensor, *CONTAINERS))}
+            yield from ((key, one) for key, one in shared.items() if not key.startswith("__"))
 
 
 def contains(wanted: Mapping[int, int], value: Any, budget: list[int], depth: int = 3) -> bool:
