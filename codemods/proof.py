@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 
-from codemods.facts import CutGraph, Fact
+from codemods.facts import CutGraph, Fact, StaleGraph
 from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
@@ -23,6 +23,8 @@ class Keeps(StrEnum):
 
     EDGES = "edges"
     """Every fresh edge: nothing of the gradient inside an iteration is lost."""
+    ONE_PASS = "one pass"
+    """Every parameter is still trained by one of two passes over the same loss."""
     PARAMETERS = "parameters"
     """Every parameter still gets its gradient from the same pass, along recomputed edges."""
 
@@ -109,7 +111,10 @@ def judge(
 
 def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps, fact: Fact) -> str:
     passes = {lines.original(line) for line in after.passes}
-    if before.passes - passes or passes - before.passes - before.rootless:
+    missed = before.passes - passes
+    if keeps is Keeps.ONE_PASS and isinstance(fact, StaleGraph):
+        return _without_one_pass(before, after, lines, fact, missed)
+    if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
     missing = {name for _, name in before.trained - trained}
@@ -125,6 +130,20 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     return ""
+
+
+def _without_one_pass(
+    before: Observation, after: Observation, lines: LineMap, fact: StaleGraph, gone: frozenset[int]
+) -> str:
+    """The same where one of two passes over one loss may go: what it trained, the other one trains."""
+    twice = {fact.freed.line, fact.failed.line}
+    if not gone < twice:
+        return "a backward pass is gone"
+    trained = {name for line, name in after.trained if lines.original(line) in twice - gone}
+    missing = {name for line, name in before.trained if line in twice} - trained
+    others = {(line, name) for line, name in before.trained if line not in twice}
+    missing |= {name for _, name in others - {(lines.original(line), name) for line, name in after.trained}}
+    return f"{_names(missing)} would no longer be trained" if missing else ""
 
 
 def _still_cut(fact: Fact, after: Observation, lines: LineMap) -> str:

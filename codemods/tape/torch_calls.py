@@ -152,7 +152,7 @@ def _call_torch(
             tensor.cell.leaf.frozen = True
         return tensor
     if path.startswith("torch.optim.") and "lr_scheduler" not in path and "swa_utils" not in path:
-        return _optimizer(machine, args, keywords)
+        return _optimizer(machine, last, args, keywords)
     if path.startswith(("torch.nn.utils.rnn.", "torch.nn.functional.", "torch.nn.init")):
         if last == "normalize":
             return tensor_calls.operate(machine, "normalize", args, keywords, node)
@@ -286,13 +286,13 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
     return Sequence("tuple", [Slot(result) for result in results], more=not isinstance(inputs, (Sequence, Tensor)))
 
 
-def _optimizer(machine: Machine, args: list[Value], keywords: dict[str, Value]) -> Optimizer:
+def _optimizer(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value]) -> Optimizer:
     params = args[0] if args else keywords.get("params")
     leaves = set(machine.leaves_of(params))
     if not leaves:
         machine.tape.unknown_owner = True
     machine.tape.owned |= leaves
-    return Optimizer(leaves)
+    return Optimizer(leaves, kind)
 
 
 def call_optimizer(
@@ -303,8 +303,14 @@ def call_optimizer(
         case "step":
             machine.activity += 1
             closure = args[0] if args else keywords.get("closure")
+            clock, passes = machine.tape.clock, len(machine.tape.passes)
             result = machine.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
             machine.tape.step(optimizer.leaves, machine.site(node))
+            nodes = (node for one in machine.tape.passes[passes:] for edge in one.edges for node in edge)
+            old = any(n.leaf is None and n.clock <= clock and n.loops == machine.loops for n in nodes)
+            if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
+                machine.call(closure, [], {}, node)
+                machine.tape.step(optimizer.leaves, machine.site(node))
             return result
         case "zero_grad":
             machine.activity += 1

@@ -234,6 +234,8 @@ class Hook:
 @dataclass(eq=False, slots=True)
 class Optimizer:
     leaves: set[Leaf]
+    kind: str = ""
+    """The name of its class."""
 
 
 @dataclass(eq=False, slots=True)

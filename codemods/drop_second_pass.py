@@ -1,0 +1,66 @@
+"""Second pass: one loss is sent backward twice, and nothing happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree
+
+
+class DropSecondPass(Codemod):
+    """The same loss is sent backward twice.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, at the second ``loss.backward()``.
+
+    Cause:
+        A line was copied, or a helper already does what its caller does again. No optimizer steps between the two
+        passes, so the second one could only add the same gradient once more.
+
+    Fix:
+        The second pass goes.
+
+    When it is not what you want:
+        Where twice the gradient is meant, multiply the loss by two.
+
+    Source:
+        torch.Tensor.backward in the PyTorch documentation: gradients are accumulated in the leaves.
+    """
+
+    code = "AF107"
+    name = "second-pass"
+    answers = (StaleGraph,)
+    rank = 4
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, StaleGraph)
+        if fact.used != fact.failed or fact.freed == fact.failed or fact.loop is not None:
+            return
+        first, second = (tree.statement_of(tree.expression(span)) for span in (fact.freed, fact.failed))
+        if first is None or second is None or first is second or not _between(first, second, tree):
+            return
+        for statement in (second, first):
+            if _is_pass_only(statement) and len(tree.block_of(statement)) > 1:
+                yield Candidate(Edit(tree).remove(statement).text(), "one pass over the loss is enough", Keeps.ONE_PASS)
+
+
+def _between(first: Statement, second: Statement, tree: Tree) -> bool:
+    """Whether both stand in one block, and no optimizer steps between them; or in different functions."""
+    block = tree.block_of(first)
+    if second not in block:
+        return tree.function_of(first) is not tree.function_of(second)
+    run = block[block.index(first) : block.index(second)]
+    return all(".step(" not in tree.code(statement) for statement in run)
+
+
+def _is_pass_only(statement: Statement) -> bool:
+    return (
+        isinstance(statement, cst.SimpleStatementLine)
+        and len(statement.body) == 1
+        and isinstance(statement.body[0], cst.Expr)
+    )

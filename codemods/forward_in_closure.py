@@ -1,0 +1,134 @@
+"""Forward outside of the closure: an optimizer evaluates its closure several times, over one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree
+
+_MOST = 6
+"""Statements that are moved at most."""
+
+
+class ForwardInClosure(Codemod):
+    """A closure sends a loss backward that was computed outside of it.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, inside ``optimizer.step(closure)``. With
+        ``retain_graph=True``: one of the variables needed for gradient computation has been modified by an inplace
+        operation.
+
+    Cause:
+        ``torch.optim.LBFGS`` calls its closure several times in one step, and moves the parameters in between. A loss
+        from outside is computed once: the second call finds its graph freed, and would find the old parameters.
+
+    Fix:
+        The forward pass moves into the closure, which then computes the loss anew each time it is called.
+
+    When it is not what you want:
+        An optimizer that evaluates its closure once does not need one: call ``backward()`` and then ``step()``.
+
+    Source:
+        "Taking an optimization step" in the documentation of torch.optim: ``optimizer.step(closure)``.
+    """
+
+    code = "AF108"
+    name = "forward-outside-closure"
+    answers = (StaleGraph, Overwritten)
+    rank = 3
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        failed = tree.expression(fact.failed)
+        closure = tree.function_of(failed) if failed is not None else None
+        if not isinstance(closure, cst.FunctionDef) or closure.params.params or not tree.body_of(closure):
+            return
+        made = tree.statement_of(tree.expression(fact.saved if isinstance(fact, Overwritten) else fact.made))
+        if made is None or tree.function_of(made) is closure:
+            return
+        moved: list[Statement] = []
+        for statement in _computing(closure, tree):
+            moved.insert(0, statement)
+            yield from _moved(moved, closure, tree.statement_of(failed), tree)
+
+
+def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:
+    """The assignments before the closure that it depends on, from the nearest to the farthest."""
+    block = tree.block_of(closure)
+    needed = {name.value for name in tree.names_in(closure.body)}
+    found = 0
+    for statement in reversed(block[: block.index(closure)] if closure in block else []):
+        targets = _targets(statement)
+        if targets & needed and found < _MOST:
+            found += 1
+            needed |= {name.value for name in tree.names_in(statement)}
+            yield statement
+
+
+def _targets(statement: Statement) -> set[str]:
+    """The names that a statement assigns to, if that is all it does."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return set()
+    part = statement.body[0]
+    if isinstance(part, cst.AugAssign):
+        return {part.target.value} if isinstance(part.target, cst.Name) else set()
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return set()
+    target = part.targets[0].target
+    parts = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else [target]
+    return (
+        {one.value for one in parts if isinstance(one, cst.Name)}
+        if all(isinstance(one, cst.Name) for one in parts)
+        else set()
+    )
+
+
+def _moved(
+    moved: list[Statement], closure: cst.FunctionDef, before: Statement | None, tree: Tree
+) -> Iterator[Candidate]:
+    """The patch that moves these statements into the closure, if nothing else needs what they compute."""
+    block, inside = tree.block_of(closure), tree.body_of(closure)
+    if before is None or before not in inside:
+        return
+    names = set().union(*map(_targets, moved))
+    later = block[block.index(closure) + 1 :]
+    wanted = {name.value for statement in later for name in tree.names_in(statement)} & names
+    edit = Edit(tree)
+    for statement in moved:
+        edit.remove(statement)
+    position = inside.index(before)
+    first = moved[0].with_changes(leading_lines=[]) if not position else moved[0]
+    body = [*inside[:position], first, *moved[1:], *inside[position:]]
+    edit.change(closure, lambda node: node.with_changes(body=node.body.with_changes(body=body)))  # type: ignore[attr-defined]
+    if wanted:
+        step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
+        if step is None or wanted != {_returned(closure, tree)}:
+            return
+        (name,) = wanted
+        edit.change(step, lambda node: _assigned(name, node))
+    yield Candidate(edit.text(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
+
+
+def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:
+    """``optimizer.step(closure)`` where a statement is just that."""
+    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return part if isinstance(part, cst.Expr) and tree.code(part.value).endswith(f".step({closure})") else None
+
+
+def _returned(closure: cst.FunctionDef, tree: Tree) -> str:
+    """The name that a function returns at its end."""
+    last = tree.body_of(closure)[-1]
+    if isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return):
+        value = last.body[-1].value
+        return value.value if isinstance(value, cst.Name) else ""
+    return ""
+
+
+def _assigned(name: str, node: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(node, cst.Expr)
+    return cst.Assign(targets=[cst.AssignTarget(cst.Name(name))], value=node.value, semicolon=node.semicolon)
