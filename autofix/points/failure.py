@@ -32,7 +32,7 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
         reason = {
             Outcome.FINISHED: f"the original raised no error in {count(before.steps, 'step')}",
             Outcome.STOPPED: f"the original raised no error in {count(before.steps, 'step')}",
-            Outcome.TIMED_OUT: f"the original raised no error within {before.seconds:.0f} s",
+            Outcome.TIMED_OUT: f"the original raised no error within {told(before.seconds)} s",
             Outcome.DIED: "the original's process died without a word",
             Outcome.NOT_STARTED: f"the original could not be run: {before.error.message if before.error else ''}",
         }.get(before.outcome, before.outcome.value)
@@ -90,7 +90,7 @@ def clean_after(before: RunRecord, after: RunRecord) -> Point:
             return point(2, Verdict.FAILED, f"the loss of backward pass {number} is {loss}", **figures)
     if not after.complete:
         reason = {
-            Outcome.TIMED_OUT: f"timed out after {after.seconds:.0f} s and {count(after.steps, 'step')}",
+            Outcome.TIMED_OUT: f"timed out after {told(after.seconds)} s and {count(after.steps, 'step')}",
             Outcome.DIED: f"the process died after {count(after.steps, 'step')}",
             Outcome.NOT_STARTED: f"could not be run: {after.error.message if after.error else ''}",
         }[after.outcome]
@@ -104,3 +104,7 @@ def clean_after(before: RunRecord, after: RunRecord) -> Point:
     return point(
         2, Verdict.PASSED, f"{ended}: {count(after.steps, 'step')}, {count(len(losses), 'backward pass')}", **figures
     )
+
+
+def told(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}"

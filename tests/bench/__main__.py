@@ -22,7 +22,7 @@ def main() -> int:
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", help="which of them; all by default")
-    parser.add_argument("--files", type=int, default=15, help="generated files for check (default: %(default)s)")
+    parser.add_argument("--files", type=int, default=10, help="generated files for check (default: %(default)s)")
     parser.add_argument("--lines", type=int, default=1000, help="lines in each of them (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
     options = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import time
@@ -28,14 +29,15 @@ def compare_run(rounds: int) -> Comparison:
 
 def compare_fixtures() -> Comparison:
     """Raises :class:`RuntimeError` where a fixture is not proved."""
-    fixtures = [path for path in FIXTURES if (path / "broken.py").is_file() and (path / "fixed.py").is_file()]
-    run_original(Script(fixtures[0] / "broken.py"), Limits())  # the server imports torch once, before the clock starts
+    fixtures = [path for path in FIXTURES if path.is_dir()]
+    run_original(scripts_of(fixtures[0])[0], Limits())  # the server imports torch once, before the clock starts
     began = time.perf_counter()
     runs = sum(runs_of_proof(path) for path in fixtures)
     warm = time.perf_counter() - began
     print(f"{len(fixtures)} fixtures proved from the warm server: {runs} runs in {warm:.1f} s", flush=True)
     sample = fixtures[:: -(-len(fixtures) // SAMPLE)]
-    plain = [plain_run(path / name) for path in sample for name in ("broken.py", "fixed.py")]
+    pairs = [(broken.path, fixed) for broken, _, fixed in map(scripts_of, sample)]
+    plain = [plain_run(script) for pair in pairs for script in pair]
     peer = runs * statistics.mean(plain)
     print(
         f"python SCRIPT takes {statistics.mean(plain):.2f} s on average, measured on {len(plain)} of them; "
@@ -44,12 +46,30 @@ def compare_fixtures() -> Comparison:
     return Comparison("python for each run / warm server", peer / warm, least=15.0)
 
 
+def scripts_of(fixture: Path) -> tuple[Script, Script, Path]:
+    """The broken script, the fixed one in its place, and where that lies; a fixture is two files or two folders."""
+    about = json.loads((fixture / "about.json").read_text()) if (fixture / "about.json").exists() else {}
+    broken = fixture / about.get("entry", "broken.py")
+    folder = fixture / "fixed" if broken.parent != fixture else None
+    if folder is None:
+        fixed, others = fixture / "fixed.py", []
+    else:
+        fixed = folder / broken.relative_to(fixture / "broken")
+        others = [path for path in folder.rglob("*.py") if path != fixed]
+    texts = tuple((path.relative_to(fixed.parent).as_posix(), text_of(path)) for path in others)
+    return Script(broken), Script(broken, text_of(fixed), others=texts), fixed
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode()
+
+
 def runs_of_proof(fixture: Path) -> int:
     """Prove one fixture, and return how many runs that took: the original, the reference, and the patched script."""
-    broken, fixed = fixture / "broken.py", (fixture / "fixed.py").read_bytes().decode()
-    certificate = prove(Script(broken), Script(broken, fixed), Limits())
+    broken, fixed, _ = scripts_of(fixture)
+    certificate = prove(broken, fixed, Limits())
     if not certificate.proved:
-        raise RuntimeError(f"{fixture.name} is not proved")
+        raise RuntimeError(f"{fixture.name} is not proved: {certificate.points}")
     return 2 + (certificate.reference is not None)
 
 
