@@ -98,7 +98,9 @@ def _carriers(store: Store, put: Put, forms: Mapping[tuple[str, str], Form]) -> 
     if isinstance(expression, ast.Name):
         form = forms.get((put.function, expression.id), form)
     known = {name for _, name in forms}
-    parts = [part for part in passed_on(store.value) if store.text.code(part) in known and part is not store.value]
+    parts: list[ast.expr] = []
+    if not isinstance(store.value, (ast.Subscript, ast.Attribute)):
+        parts = [part for part in passed_on(store.value) if store.text.code(part) in known and part is not store.value]
     if isinstance(store.value, (ast.List, ast.Tuple)) and len(store.value.elts) == 1:
         parts = [*store.value.elts]  # history += [h]
     if store.root != _root(put) and not into_container:

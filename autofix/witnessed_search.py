@@ -17,7 +17,19 @@ from libcst.codemod import CodemodContext
 from autofix.engine import Analysis, Finding
 from autofix.evidence import Evidence, evidence_of, follow
 from autofix.points.agreement import same_until_failure
-from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, bounds, prove, run_reference
+from autofix.points.gradient import gradient
+from autofix.prove import (
+    Certificate,
+    Limits,
+    Outcome,
+    RunRecord,
+    Script,
+    Verdict,
+    bounds,
+    first_difference,
+    prove,
+    run_reference,
+)
 from autofix.runner import run
 from autofix.witnessed import facts_of
 from codemods.facts import Fact, Span
@@ -150,12 +162,21 @@ class Search:
         return best
 
     def _begins_alike(self, step: Step) -> bool:
-        """Whether a program that still fails does what the original does, as far as that goes."""
-        after = run(self.script_of(step.program), self.limits, bounds(self.before))
-        same = same_until_failure(self.before, after)
+        """Whether a program that still fails does what the original does, and then means the same gradients."""
+        script = self.script_of(step.program)
+        same = same_until_failure(self.before, run(script, self.limits, bounds(self.before)))
+        if same.verdict is not Verdict.FAILED:
+            self._have_reference()
+            meant = run(script, self.limits, bounds(self.before, reference=True))
+            if self.reference is not None:
+                same = gradient(self.before, self.reference, meant, first_difference(self.before))
         if same.verdict is Verdict.FAILED:
             self._refuse(step.done, f"{same.name}: {same.detail}")
         return same.verdict is not Verdict.FAILED
+
+    def _have_reference(self) -> None:
+        if self.reference is None and self.before.failure is not None:
+            self.reference = run_reference(self.original, self.limits, self.before)
 
     def _candidates(
         self, program: Program, evidence: Sequence[Evidence]
@@ -211,8 +232,7 @@ class Search:
         return tuple(found)
 
     def _prove(self, program: Program, done: tuple[Done, ...]) -> Found | None:
-        if self.reference is None and self.before.failure is not None:
-            self.reference = run_reference(self.original, self.limits, self.before)
+        self._have_reference()
         certificate = prove(
             self.original, self.script_of(program), self.limits, before=self.before, reference=self.reference
         )
