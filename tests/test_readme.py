@@ -43,3 +43,14 @@ def test_every_command_that_the_readme_names_exists() -> None:
 
     named = set(re.findall(r"(?:^|`)autofix ([a-z]+)", README[README.index("## Use") :], re.MULTILINE))
     assert named == set(cli.commands)
+
+
+def test_every_option_that_the_readme_names_exists() -> None:
+    from autofix.cli import cli
+
+    known = {option for command in cli.commands.values() for one in command.params for option in one.opts}
+    known |= {option for command in cli.commands.values() for one in command.params for option in one.secondary_opts}
+    use = README[README.index("## Use") : README.index("## Editors")]
+    named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", use))
+    assert {"--allow-network", "--allow-write", "--memory", "--timeout", "--patch", "--no-static"} <= named
+    assert named - known <= {"--epochs", "--help"}
