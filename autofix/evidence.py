@@ -109,8 +109,8 @@ class Evidence:
     """One fact of a run.  Paths are relative to the script's folder; columns count code points."""
 
     kind: str
-    """One of ``stale graph``, ``overwritten``, ``cut graph``, ``leaf changed``, ``graph escapes``, ``legacy API``, and
-    ``graph held``."""
+    """One of ``stale graph``, ``overwritten``, ``cut graph``, ``not a scalar``, ``leaf changed``, ``graph escapes``,
+    ``graph copied``, ``graph sent``, ``legacy API``, and ``graph held``."""
     sites: Mapping[str, Site]
     holders: tuple[Holder, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from autofix.evidence import Drop, Evidence, Site, Step, entry
 from autofix.witnessed_carriers import Carry, carries_of, stores_in
 from autofix.witnessed_cuts import cut_graphs
+from autofix.witnessed_escapes import copied, escapes, sent
 from autofix.witnessed_places import Chain, crossed, outer_place
 from autofix.witnessed_source import Loop, Texts, names_in
 from codemods.facts import (
     Carrier,
     Fact,
-    GraphEscapes,
+    Form,
     GraphHeld,
     LeafChanged,
     LegacyApi,
@@ -70,13 +71,28 @@ class _Witnessed:
             case "leaf changed":
                 yield LeafChanged(changed=failed[-1], name=name)
             case "graph escapes":
-                yield GraphEscapes(call=failed[-1], name=name)
+                yield from escapes(self.texts, failed[-1], name, self._forms())
+            case "graph sent":
+                yield from sent(self.texts, failed[-1], name, self._forms())
+            case "graph copied":
+                yield copied(self.texts, failed[-1], name, self.carries, self._forms(), self._owned())
             case "cut graph":
                 yield from cut_graphs(self.texts, failed, [(one, self._chain(one.site)) for one in self._drops()])
             case "not a scalar":
                 yield NotScalar(made=self.sites["made"][-1], failed=failed[-1])
             case "legacy API":
                 yield LegacyApi(call=failed[-1], name=name)
+
+    def _forms(self) -> dict[str, Form]:
+        """What the variables are, by name, that hold tensors where the run failed."""
+        home = self.evidence.sites["failed"].functions[-1]
+        frames = [one for one in self.evidence.details.get("forms", ()) if one["function"] == home]
+        return {name: Form(form) for frame in frames for name, form in frame["names"].items()}
+
+    def _owned(self) -> list[str]:
+        """The names under which the function that failed knows the value."""
+        home = self.evidence.sites["failed"].functions[-1]
+        return [one.name for one in self.evidence.holders if one.function == home]
 
     def _held(self) -> Iterator[Fact]:
         """The statements that came to hold the value, each with the loop around it; the last one holds it longest."""

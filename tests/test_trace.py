@@ -142,7 +142,7 @@ FACTS = {
     ),
     "leaf": ("model.weight += 1", "leaf changed", "failed", "model.weight += 1"),
     "numpy": ("print(model(x).numpy())", "graph escapes", "failed", "model(x).numpy()"),
-    "deepcopy": ("import copy\ncopy.deepcopy(model(x))", "graph escapes", "failed", "copy.deepcopy(model(x))"),
+    "deepcopy": ("import copy\ncopy.deepcopy(model(x))", "graph copied", "failed", "copy.deepcopy(model(x))"),
     "detach": ("z = model(x).detach()\nz.sum().backward()", "cut graph", "cut", "model(x).detach()"),
     "data": ("z = model(x).data\nz.sum().backward()", "cut graph", "cut", "model(x).data"),
     "item": ("z = torch.tensor(model(x).sum().item())\nz.backward()", "cut graph", "cut", "model(x).sum().item()"),

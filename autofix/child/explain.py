@@ -32,7 +32,8 @@ ERRORS = {
     "a leaf Variable that requires grad": "leaf changed",
     "a view of a leaf Variable that requires grad": "leaf changed",
     "Can't call numpy() on Tensor that requires grad": "graph escapes",
-    "Only Tensors created explicitly by the user": "graph escapes",
+    "Only Tensors created explicitly by the user": "graph copied",
+    "Cowardly refusing to serialize non-leaf tensor": "graph sent",
     "invalid index of a 0-dim tensor": "legacy API",
 }
 """Pieces of messages that a call itself raises, and the kind of fact that they tell of."""
@@ -221,12 +222,18 @@ class Explainer:
             cuts=[{"by": c.name, "recorded": c.recorded, "frames": self._sites.told(chain)} for chain, c in told],
         )
 
-    def tell_error(self, error: BaseException, func: Callable[..., Any], here: Chain) -> None:
-        """Tell of an error that a call itself raises."""
+    def tell_error(
+        self, error: BaseException, func: Callable[..., Any], here: Chain, tensors: list[torch.Tensor]
+    ) -> None:
+        """Tell of an error that a call itself raises on *tensors*."""
         message = str(error)
         for piece, kind in ERRORS.items():
             if piece in message:
-                self._tell(kind, {"failed": here}, by=getattr(func, "__name__", str(func)))
+                node = next((node for tensor in tensors if (node := node_of(tensor)) is not None), None)
+                made = made_by(node) if node is not None else None
+                background = self._background(node, {node: None}, made) if made is not None else {}
+                roles = {"made": made.chain if made is not None else None, "failed": here}
+                self._tell(kind, roles, by=getattr(func, "__name__", str(func)), **background)
                 return
 
     def tell_held(self) -> None:

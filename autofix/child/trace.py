@@ -13,6 +13,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn
 
 import torch
@@ -67,6 +68,7 @@ class Witness(TorchFunctionMode):
         register_optimizer_step_post_hook(self._after_step)
         self._modules.install()
         self._watch_functions()
+        self._watch_sending()
         self.__enter__()  # type: ignore[no-untyped-call]
         self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
 
@@ -100,7 +102,7 @@ class Witness(TorchFunctionMode):
         try:
             result = func(*args, **kwargs)
         except (RuntimeError, TypeError, IndexError) as error:
-            self._explainer.tell_error(error, func, self._sites.here())
+            self._explainer.tell_error(error, func, self._sites.here(), tensors)
             raise
         self._tape.calls += 1
         number = self._tape.calls
@@ -163,6 +165,22 @@ class Witness(TorchFunctionMode):
             return result
 
         torch.autograd.Function.apply = classmethod(watched)  # type: ignore[assignment]
+
+    def _watch_sending(self) -> None:
+        """See what is sent to other processes: pickling a tensor is no call of torch."""
+        reducers = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
+        original = reducers.get(Tensor)
+        if original is None:
+            return
+
+        def watched(tensor: Tensor) -> Any:
+            try:
+                return original(tensor)
+            except RuntimeError as error:
+                self._explainer.tell_error(error, original, self._sites.here(), [tensor])
+                raise
+
+        reducers[Tensor] = watched
 
     def _note_cut(self, name: str, tensors: Iterable[Any], result: Tensor | None) -> None:
         """Remember a call that took tensors with a graph and gave back something without."""
