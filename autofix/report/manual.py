@@ -16,7 +16,7 @@ PREFACE = """\
 
 This page is made from the codemods' docstrings by `make docs`. `autofix rule AF101` prints one entry.
 
-Codes that end in 00 stand for a kind of mistake: `autofix check` reports a mistake under its kind's code where no
+Codes that end in 0 stand for a kind of mistake: `autofix check` reports a mistake under its kind's code where no
 rewrite is known to be right, and under a rewrite's code where one is.
 """
 NOTHING_SAID = "PyTorch raises nothing: memory grows with every step."
