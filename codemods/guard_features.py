@@ -109,7 +109,10 @@ class GuardFeatures(Codemod):
         ):
             return
         code = tree.code(kept.with_changes(leading_lines=[])).strip()
-        text = Edit(tree).insert_before(reader, code).text()
+        # Before the first statement of the method that reads it, so that all of them read the same.
+        body = tree.body_of(tree.function_of(reader))
+        first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
+        text = Edit(tree).insert_before(first, code).text()
         yield Candidate(text, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
 
 

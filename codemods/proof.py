@@ -55,10 +55,10 @@ class LineMap:
 
 def _aligned(original: str, patched: str) -> dict[int, int]:
     """Lines of a patched file to those of the original that they were; inserted ones are left out."""
-    before = [line.strip() for line in split(original)]
+    before = [_plain(line) for line in split(original)]
     if patched == original:
         return {number: number for number in range(1, len(before) + 1)}
-    after = [line.strip() for line in split(patched)]
+    after = [_plain(line) for line in split(patched)]
     found: dict[int, int] = {}
     taken: set[int] = set()
     for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -72,6 +72,11 @@ def _aligned(original: str, patched: str) -> dict[int, int]:
         if number not in found and line in free:
             found[number] = free[line]
     return found
+
+
+def _plain(line: str) -> str:
+    """A line as it is compared: whether a pass keeps its graph does not make it another pass."""
+    return line.strip().replace("retain_graph=True", "").replace("(, ", "(").replace(", )", ")")
 
 
 def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:
