@@ -100,7 +100,7 @@ class Step:
     gradients: Mapping[int, float]
     moved: Mapping[int, float]
     settings: tuple[Mapping[str, float], ...]
-    """The learning rate and the like, for each group of parameters."""
+    """The learning rate and the like with which it is made, for each group of parameters."""
     elsewhere: frozenset[int]
     """What was changed since the last step by other means; known for the first steps past the failure."""
     state: Mapping[int, str]
@@ -323,7 +323,7 @@ def _step(event: Mapping[str, Any]) -> Step:
         passes=event["passes"],
         gradients=_numbers(event["gradients"]),
         moved=_numbers(event["moved"]),
-        settings=tuple(event["settings"]),
+        settings=tuple(event.get("settings", ())),
         elsewhere=frozenset(event.get("elsewhere", ())),
         state=_numbers(event["state"]),
         live=Live(**event["live"]),

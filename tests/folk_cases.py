@@ -124,6 +124,24 @@ for step in range(60):
     optimizer.step()
 """
 
+SUMMED = "    sum(losses).backward()\n"
+EACH = "    for loss in losses:\n        loss.backward(retain_graph=loss is losses[0])\n"
+TWO_LOSSES = f"""\
+import torch
+from torch import nn
+
+torch.manual_seed(12)
+cell, head = nn.RNNCell(3, 6), nn.Linear(6, 1)
+optimizer = torch.optim.Adam([*cell.parameters(), *head.parameters()], lr=0.01)
+h = torch.zeros(4, 6)
+for step in range(60):
+    x = torch.randn(4, 3)
+    h = cell(x, h)
+    losses = [(head(h) - 1).pow(2).mean(), h.abs().mean()]
+    optimizer.zero_grad()
+{SUMMED}    optimizer.step()
+"""
+
 IN_BACKWARD = """\
 import torch
 from torch import nn
@@ -318,6 +336,14 @@ CASES = (
         (
             Patch("the total is detached", True, (("0.5 * total", "0.5 * (total.detach() if step else total)"),), (5, "truncated")),
             Patch("and counts by half", False, (("0.5 * total", "0.5 * (total.detach() if step else total)"), ("total.backward()", "(total / (2 if step else 1)).backward()")), (5, "0.5 times the reference")),
+        ),
+    ),
+    Case(
+        "losses of one iteration",
+        TWO_LOSSES,
+        (
+            Patch("one pass for each, and the state is detached", True, ((SUMMED, EACH), ("h = cell(x, h)", "h = cell(x, h.detach())")), (5, "truncated")),
+            Patch("each twice", False, ((SUMMED, EACH + EACH.replace("retain_graph=loss is losses[0]", "retain_graph=True")), ("h = cell(x, h)", "h = cell(x, h.detach())"), ("retain_graph=loss is losses[0]", "retain_graph=True"))),
         ),
     ),
     Case(

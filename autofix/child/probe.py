@@ -275,7 +275,15 @@ class Probe:
             own = {index for index, _ in members}
             sketches = {key: {i: v for i, v in part.items() if i in own} for key, part in self._unclipped.items()}
         elsewhere = [i for i, tensor in members if i in self._last and digest(tensor) != self._last[i]]
-        self._before[self._register(optimizer)] = values, gradient_norms(members), {**sketches, "elsewhere": elsewhere}
+        self._before[self._register(optimizer)] = (
+            values,
+            gradient_norms(members),
+            {
+                **sketches,
+                "elsewhere": elsewhere,
+                "settings": [settings_of(group) for group in optimizer.param_groups],
+            },
+        )
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
@@ -294,7 +302,6 @@ class Probe:
             # A closure (LBFGS) computes them only within the step.
             gradients=gradients or gradient_norms(members),
             moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
-            settings=[settings_of(group) for group in optimizer.param_groups],
             state=state,
             live=vars(self._meter.measure()),
             **sketches,

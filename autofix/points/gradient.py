@@ -73,7 +73,7 @@ class Moment:
     random: str
     """Fingerprint of the random generator before the last pass."""
     losses: tuple[float, ...] = ()
-    """What the last pass was sent back from."""
+    """What the passes of the step were sent back from, in all."""
     states: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
     """Fingerprints of the parameters before the first pass of the step, and before the last."""
 
@@ -202,9 +202,11 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
         passes = [p for p in record.passes if p.number > start and p.error is None and p.sketches is not None]
         return [Moment(None, p.sketches or {}, p.sound, p.ways, p.present, p.parts, p.random, p.losses) for p in passes]
     first: dict[int, Mapping[int, str]] = {}
+    total: dict[int, float] = {}
     for one in record.passes:
         first.setdefault(one.step, one.state)
-    last = {p.number: (p.random, p.losses, (first[p.step], p.state)) for p in record.passes}
+        total[one.step] = total.get(one.step, 0.0) + sum(one.losses)
+    last = {p.number: (p.random, (total[p.step],), (first[p.step], p.state)) for p in record.passes}
     return [
         Moment(
             step.optimizer,

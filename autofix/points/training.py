@@ -12,10 +12,13 @@ from autofix.points.agreement import ROUNDING, close
 from autofix.points.base import Point, Verdict, count, listed, matching, point
 from autofix.record import Failure, RunRecord, Step
 
-ENOUGH = 4
-"""Steps from which on a parameter that rests in the second half of them has stopped training."""
+ENOUGH, COMPARABLE = 6, 4
+"""Steps from which on a parameter that rests in the second half of them has stopped training: by what the patched run
+shows alone, and where the reference trains it in these steps."""
 SELDOM = 1.9
 """How many times as many backward passes there may be from one step to the next."""
+TOTAL = 1e-4
+"""Relative difference of two sums of losses, added in another order."""
 STRENGTH = 1e-2
 """Relative difference of two movements by the same gradient, after some steps of rounding."""
 
@@ -30,6 +33,7 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
     if not trained:
         return begins_to_train(after)
     indices, there = matching(before, after), matching(before, reference)
+    places = passes_at(reference, after, failure) / passes_at(after, reference, failure)
     problems: dict[str, list[str]] = {}
     for index in sorted(trained):
         parameter = before.parameters[index]
@@ -39,9 +43,8 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
             problem = why_leaf_not_training(before, after, index, indices[index])
         else:
             mine = steps_of(after, indices[index])
-            problem = why_not_training(before, after, mine) or why_trained_otherwise(
-                steps_of(reference, there.get(index, -1)), mine, failure, passes_at(reference) / passes_at(after)
-            )
+            theirs = steps_of(reference, there.get(index, -1))
+            problem = why_not_training(before, after, mine) or why_trained_otherwise(theirs, mine, failure, places)
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
@@ -119,8 +122,16 @@ def steps_of(record: RunRecord, index: int) -> Own:
     return Own(index, tuple(s for s in record.updates if index in s.moved))
 
 
-def passes_at(record: RunRecord) -> int:
-    """In how many places the script calls backward."""
+def passes_at(record: RunRecord, other: RunRecord, failure: Failure) -> int:
+    """How many backward passes the script makes of one loss, to compare it with another version of it.
+
+    Where the losses that are sent back for the step that failed add up to the same in both, it is the number of passes
+    for that step, because a patch may send a sum of losses back in several passes; else the number of places where the
+    script calls backward.
+    """
+    mine, theirs = ([p for p in one.passes if p.step == failure.steps] for one in (record, other))
+    if mine and theirs and close(sum(sum(p.losses) for p in mine), sum(sum(p.losses) for p in theirs), TOTAL):
+        return len(mine)
     return len({(p.file, p.line) for p in record.passes}) or 1
 
 
@@ -151,7 +162,7 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own) -> str:
 def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: float) -> str:
     """How the patched run trains a parameter otherwise than the reference does, apart from its gradients; or empty.
 
-    ``places`` is the number of places where the reference calls backward, relative to the patched script.
+    ``places`` is the number of passes that the reference makes of one loss, relative to the patched script.
     """
     pairs = list(zip(theirs.later(failure), mine.later(failure), strict=False))
     if not pairs:
@@ -167,6 +178,10 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
     if not any(theirs.index in step.elsewhere for step in theirs.steps):
         if moved := [step.number for _, step in pairs if mine.index in step.elsewhere]:
             return f"is changed by other means than its optimizer before step {moved[0]}"
+    half = pairs[len(pairs) // 2 :]
+    if len(pairs) >= COMPARABLE and any(theirs.gradient(step) for step, _ in half):
+        if not any(mine.gradient(step) for _, step in half):
+            return f"gets no gradient after step {max(s.number for s in mine.steps if mine.gradient(s))}"
     for step, other in pairs:
         if not same_gradient(step, theirs.index, other, mine.index):
             break
