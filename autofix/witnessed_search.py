@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,6 +65,8 @@ class Done:
     fact: Fact
     codemod: type[Codemod]
     remedy: str
+    inserted: frozenset[str] = frozenset()
+    """The lines that the repair put in."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,17 @@ class Search:
     def find(self, evidence: Sequence[Evidence]) -> Found | None:
         """The best program that can be reached from what *evidence* tells of the original."""
         self._tried = {self.program}
-        return self._from(self.program, evidence, (), 1)
+        found = self._from(self.program, evidence, (), 1)
+        return self._leaner(found) if found is not None and len(found.done) > 1 else found
+
+    def _leaner(self, found: Found) -> Found:
+        """The same without statements that steps on the way put in and that the last one made superfluous."""
+        for program, lines in without_insertions(self.program, found.program):
+            done = tuple(one for one in found.done if not one.inserted & lines)
+            leaner = self._prove(program, done) if done and program not in self._tried else None
+            if leaner is not None and merit(leaner.certificate) >= merit(found.certificate):
+                return leaner
+        return found
 
     def _from(self, program: Program, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
         evidence = follow(self.script_of(program), self.limits, evidence)
@@ -127,7 +140,8 @@ class Search:
             if self._runs >= RUNS or time.monotonic() > self._until:
                 break
             self._runs += 1
-            so_far = (*done, Done(in_lines(fact, lines), kind, candidate.remedy))
+            added = frozenset(line for _, part in without_insertions(program, candidate.program) for line in part)
+            so_far = (*done, Done(in_lines(fact, lines), kind, candidate.remedy, added))
             if self.before.failure is None:  # nothing fails: the proof alone can tell whether graphs are let go
                 found = self._prove(candidate.program, so_far)
                 if found is not None:
@@ -162,14 +176,17 @@ class Search:
         return best
 
     def _begins_alike(self, step: Step) -> bool:
-        """Whether a program that still fails does what the original does, and then means the same gradients."""
+        """Whether a program that still fails does what the original does, and means to train what that trains."""
         script = self.script_of(step.program)
         same = same_until_failure(self.before, run(script, self.limits, bounds(self.before)))
         if same.verdict is not Verdict.FAILED:
             self._have_reference()
             meant = run(script, self.limits, bounds(self.before, reference=True))
             if self.reference is not None:
-                same = gradient(self.before, self.reference, meant, first_difference(self.before))
+                trained = gradient(self.before, self.reference, meant, first_difference(self.before))
+                if "lost" in trained.figures.get("counts", {}):  # less may be cut: only part of the way is gone yet
+                    self._refuse(step.done, f"{trained.name}: {trained.detail}")
+                    return False
         if same.verdict is Verdict.FAILED:
             self._refuse(step.done, f"{same.name}: {same.detail}")
         return same.verdict is not Verdict.FAILED
@@ -263,6 +280,17 @@ def _still_fails(after: Watched, gets_on: bool) -> str:
         return "the mistake is still there"
     error = after.record.error
     return f"it then fails otherwise: {error}" if error is not None else "another mistake comes to light"
+
+
+def without_insertions(original: Program, patched: Program) -> Iterator[tuple[Program, frozenset[str]]]:
+    """*patched* without one run of lines that it has more than *original*; and those lines."""
+    for before, after in original.changed(patched):
+        here, there = before.text.splitlines(keepends=True), after.text.splitlines(keepends=True)
+        for tag, _, _, start, end in SequenceMatcher(None, here, there, autojunk=False).get_opcodes():
+            if tag == "insert":
+                text = "".join([*there[:start], *there[end:]])
+                lines = frozenset(line.strip() for line in there[start:end])
+                yield patched.with_texts({after.path: text}), lines
 
 
 def in_turns(sources: Sequence[Iterator[T]]) -> Iterator[T]:
