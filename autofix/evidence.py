@@ -156,9 +156,9 @@ def passed_by(story: Sequence[tuple[Span, ...]]) -> bool:
         if index >= len(earlier) or index >= len(later):
             return False  # the very same place twice
         before, after = earlier[index], later[index]
-        if before.contains(after) or after.contains(before):
-            continue  # what calls the other comes before it, and goes on behind it
-        if before.start >= after.start:
+        if after.contains(before):
+            continue  # an argument comes before the call that it is handed to
+        if before.contains(after) or before.start >= after.start:
             return False
     return True
 
