@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codemods.tape import cuts, extents, holding
 from codemods.tape.generators import Generator
+from codemods.tape.saves import is_operation
 from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
@@ -182,8 +183,8 @@ def plain(machine: Machine, value: Value) -> Value:
         if isinstance(value.receiver, (Instance, TorchModule)):
             return machine.unknown(("attr", id(value.receiver), value.name))
         receiver = value.receiver
-        if isinstance(receiver, Tensor) and receiver.cell.node is not None and receiver.cell.node.opaque:
-            # An object made of tensors, such as a distribution: what it holds is on the same graph.
+        if isinstance(receiver, Tensor) and receiver.cell.node is not None and not is_operation(value.name):
+            # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
             return machine.operation("select", [receiver], value.node)
     return value
 

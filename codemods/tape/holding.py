@@ -159,6 +159,8 @@ def has_graph(node: Node) -> bool:
         one = pending.pop()
         if one.walked is not None:
             return True
+        if one.operation == "select" and any(operand.node.opaque for operand in one.operands):
+            continue  # one of several results of a call that was not read: a count, maybe
         if one.leaf is not None:
             if not one.leaf.frozen:
                 return True

@@ -179,11 +179,9 @@ class Machine:
             return ("tensor", id(value.cell), value.cell.storage.version)
         if isinstance(value, (Sequence, Mapping)):
             return ("container", id(value), len(value.items))
-        try:
-            hash(value)
-        except TypeError:
-            return ("object", id(value))
-        return (type(value).__name__, value)
+        if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
+            return (type(value).__name__, value)
+        return ("object", id(value))
 
     # Places
 

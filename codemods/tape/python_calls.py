@@ -217,7 +217,9 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if isinstance(value, Sequence) and value.items and not value.more:
         return machine.read(value.items[0], value)
     stream = loops.stream(machine, value, node)
-    return stream.at(0, False) if not isinstance(value, Sequence) else machine.fresh("next")
+    if isinstance(value, Sequence):
+        return machine.fresh("next")
+    return next(iter(loops.first_of(stream, 1)), machine.fresh("exhausted"))
 
 
 def _map(machine: Machine, args: list[Value], node: ast.expr) -> Value:
