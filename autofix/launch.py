@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -182,7 +183,8 @@ class WarmServer:
         with theirs:
             self._process = subprocess.Popen(
                 [python, str(CHILD), "--serve", str(theirs.fileno())],
-                env={**environment, MARK: self._mark},
+                # torch makes this folder when it is imported: here it is one that is there already.
+                env={"TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(), **environment, MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
