@@ -35,6 +35,22 @@ def line_of(program: str, piece: str) -> int:
 
 
 RIGHT = {
+    "a function that is not read may reset the state of what it is given": """
+        from snn import reset_net
+        class Neuron(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+                self.v = torch.zeros(3)
+            def forward(self, value):
+                self.v = self.v + self.layer(value)
+                return self.v
+        neuron = nn.Sequential(Neuron())
+        optimizer = torch.optim.SGD(neuron.parameters(), lr=0.1)
+        for _ in range(9):
+            optimizer.zero_grad(); neuron(x).mean().backward(); optimizer.step()
+            reset_net(neuron)
+        """,
     "another item of a list is changed than the one that became a leaf": """
         space = [torch.rand(3) for _ in range(9)]
         for k in range(9):

@@ -118,7 +118,22 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     if head in ("numpy", "matplotlib"):
         escapes.handed(machine, head, last, args, node)
     found = machine.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
+    for value in values:
+        _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _forget_state(machine: Machine, value: Value, seen: set[int]) -> None:
+    """What a function that was not read has done to an object it was given: its state may have been reset."""
+    if not isinstance(value, (Instance, TorchModule)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    names: dict[Any, Slot] = value.names if isinstance(value, Instance) else value.children
+    for name, slot in names.items():
+        if isinstance(slot.value, (Instance, TorchModule)):
+            _forget_state(machine, slot.value, seen)
+        elif any(tensor.cell.node is not None and tensor.cell.leaf is None for tensor in machine.tensors(slot.value)):
+            names[name] = Slot(machine.fresh("state", str(name)))
 
 
 def _call_torch(
