@@ -198,6 +198,8 @@ class Overwritten(Fact):
     name: str = ""
     by_step: bool = False
     """Whether an optimizer's step made the change."""
+    part: bool = False
+    """Whether it was made through a name for a part of the tensor: ``row = x[0]; row += 1``."""
 
     @property
     def cause(self) -> Span:

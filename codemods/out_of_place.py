@@ -52,6 +52,9 @@ class OutOfPlace(Codemod):
         assert isinstance(fact, Overwritten)
         if fact.by_step:
             return
+        if fact.part:
+            yield from _cloned_when_made(fact, tree)
+            return
         if fact.constructed is not None:
             yield from _without_inplace(tree.expression(fact.constructed), tree)
         node = tree.node(fact.changed, cst.AugAssign)
@@ -62,7 +65,7 @@ class OutOfPlace(Codemod):
             yield from _without_inplace(call, tree)
             yield from _without_underscore(call, tree)
         yield from _cloned_when_kept(fact, tree)
-        yield from _cloned_when_read(fact, call, tree)
+        yield from _cloned_when_read(fact, call or node, tree)
         target = call.value if isinstance(call, cst.Subscript) else None
         if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
             target = node.target.value
@@ -161,16 +164,36 @@ def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
             yield Candidate(text, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
 
 
-def _cloned_when_read(fact: Overwritten, change: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
-    """``x / self.scale`` becomes ``x / self.scale.clone()``: for a buffer that every call updates."""
-    root = change
+def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``e = h.exp()`` becomes ``e = h.exp().clone()``: a part of ``e`` is changed, and ``e`` is to show it."""
+    saved = tree.expression(fact.saved)
+    if isinstance(saved, cst.BaseExpression) and isinstance(tree.parent_of(saved), cst.Assign):
+        text = Edit(tree).change(saved, lambda node: method_call(node, "clone")).text()
+        yield Candidate(text, "write into a clone of what the backward pass needs")
+
+
+def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
+    """``x / self.scale`` becomes ``x / self.scale.clone()``: for a buffer that every call updates.
+
+    So do the parts of a tensor of which other parts are written: ``h[:, 0] = h[:, 1].clone() * h[:, 2].clone()``.
+    """
+    root = change.target if isinstance(change, cst.AugAssign) else change
     while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
         root = root.func.value
+    if isinstance(root, cst.Subscript):
+        root = root.value
     saved = tree.expression(fact.saved)
     if not isinstance(root, (cst.Name, cst.Attribute)):
         return
     name = tree.code(root)
-    for operand in operands_of(saved):
-        if tree.code(operand) == name:
-            text = Edit(tree).change(operand, lambda node: method_call(node, "clone")).text()
-            yield Candidate(text, f"compute with a clone of `{name}`, which changes later")
+    read = [operand for operand in operands_of(saved) if tree.code(_base_of(operand)) == name]
+    if read:
+        edit = Edit(tree)
+        for operand in read:
+            edit.change(operand, lambda node: method_call(node, "clone"))
+        yield Candidate(edit.text(), f"compute with a clone of `{name}`, which changes later")
+
+
+def _base_of(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``x`` for ``x[0]``."""
+    return node.value if isinstance(node, cst.Subscript) else node

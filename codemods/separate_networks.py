@@ -45,6 +45,8 @@ class SeparateNetworks(Codemod):
         assert isinstance(fact, (StaleGraph, Overwritten))
         if fact.loop is not None or fact.outer is None:
             return
+        if isinstance(fact, Overwritten) and not fact.by_step:
+            return  # what was changed by hand was meant to change: computed anew it would not be
         used = tree.expression(fact.outer.used)
         mixed = list(self._mixed(fact, tree, used)) if used is not None else []
         if mixed and self._only_weighs(fact, tree, used):

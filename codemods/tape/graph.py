@@ -84,6 +84,8 @@ class Change(NamedTuple):
     clock: int
     origin: Site | None = None
     """Where the module was made that changed it."""
+    part: bool = False
+    """Whether it was made through a part of the tensor, picked by index, that other names do not see."""
 
 
 @dataclass(eq=False, slots=True)
@@ -367,8 +369,8 @@ class Tape:
                 self.trained.add((backward.site.line, leaf.name))
             leaf.storage.changes.append(Change(site, True, self.tick()))
 
-    def change(self, storage: Storage, site: Site, origin: Site | None = None) -> None:
-        storage.changes.append(Change(site, False, self.tick(), origin))
+    def change(self, storage: Storage, site: Site, origin: Site | None = None, part: bool = False) -> None:
+        storage.changes.append(Change(site, False, self.tick(), origin, part))
 
 
 def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:

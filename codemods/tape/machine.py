@@ -362,7 +362,9 @@ class Machine:
         self.change_by_hand(tensor)
         if tensor.guessed:
             return
-        self.tape.change(tensor.cell.storage, self.site(node), origin)
+        made = tensor.cell.node
+        part = tensor.cell.base is not None and made is not None and made.operation == "select"
+        self.tape.change(tensor.cell.storage, self.site(node), origin, part)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:

@@ -138,6 +138,8 @@ def _is_instance(value: Value, option: Value) -> bool | None:
         return isinstance(value, Tensor)
     if last == "Parameter":
         return isinstance(value, Tensor) and value.cell.leaf is not None
+    if isinstance(value, TorchModule) and option.path.startswith("torch.nn."):
+        return None if last.startswith("_") else last in (value.kind, "Module")
     if isinstance(value, Sequence):
         return value.kind == last
     if isinstance(value, Mapping):

@@ -59,6 +59,8 @@ _SAVES_WEIGHT_FOR_INPUT = re.compile(
 _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
 # Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
+MODULES = 24
+"""Modules of one model that ``apply`` is followed for."""
 _RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
 _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 _PASSED_THROUGH = frozenset(
@@ -491,6 +493,9 @@ def call_module_method(
                 for leaf in machine.leaves_of(module):
                     leaf.frozen = wanted is False
             _set_mode(machine, module, name, args)
+            if name == "apply" and args and isinstance(args[0], (Function, Bound)):
+                for slot in reversed(_modules(module, [])[:MODULES]):
+                    machine.call(args[0], [slot.value], {}, node)
             return module
         case "zero_grad":
             for leaf in machine.leaves_of(module):

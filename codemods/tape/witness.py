@@ -429,6 +429,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         ),
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
+        part=clobbered.change.part,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
     )
 
