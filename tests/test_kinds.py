@@ -1,0 +1,493 @@
+"""Cut, unreduced, held and escaping graphs, and stores that nobody clears: the same mistakes in many shapes."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+
+import pytest
+
+from codemods.mend import mend
+from codemods.program import Program
+from codemods.registry import all_codemods
+
+HEADER = """\
+import copy
+import numpy as np
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, other = nn.Linear(3, 3), nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(4, 3)
+y = torch.randn(4, 3)
+crit = nn.MSELoss()
+"""
+
+SHAPES = {
+    "numbers are summed and made a tensor again": (
+        """
+        for _ in range(5):
+            total = 0
+            for t in range(3):
+                loss = crit(net(x), y)
+                total += loss.item()
+            opt.zero_grad()
+            torch.tensor(total).backward()
+            opt.step()
+        """,
+        ["total += loss", "total.backward()"],
+    ),
+    "a copy that requires grad hides the error": (
+        """
+        for _ in range(5):
+            out = net(x)
+            loss = torch.tensor(crit(out, y).item(), requires_grad=True)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["loss = crit(out, y)"],
+    ),
+    "requires_grad is set on a loss without a graph": (
+        """
+        for _ in range(5):
+            out = net(x).detach()
+            loss = crit(out, y)
+            loss.requires_grad = True
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["out = net(x)"],
+    ),
+    "a formula in NumPy": (
+        """
+        for _ in range(5):
+            out = net(x)
+            p = torch.from_numpy(np.exp(out.detach().numpy()))
+            loss = crit(p, y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["p = torch.exp(out)"],
+    ),
+    "the mean of numbers": (
+        """
+        for _ in range(5):
+            losses = []
+            for i in range(4):
+                losses.append(crit(net(x), y).item())
+            loss = torch.tensor(np.mean(losses))
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["losses.append(crit(net(x), y))", "loss = torch.stack(losses).mean()"],
+    ),
+    "the last layer under no_grad": (
+        """
+        for _ in range(5):
+            with torch.no_grad():
+                z = other(x)
+                out = net(z)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["out = net(z)"],
+    ),
+    "a decorator of the forward pass": (
+        """
+        @torch.no_grad()
+        def predict(model, x):
+            return model(x)
+        for _ in range(5):
+            loss = crit(predict(net, x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        [],
+    ),
+    "a switch that an evaluation leaves off": (
+        """
+        def evaluate(model):
+            model.eval()
+            torch.set_grad_enabled(False)
+            total = 0
+            for _ in range(3):
+                total += crit(model(x), y).item()
+            print(total)
+        for _ in range(5):
+            loss = crit(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            evaluate(net)
+        """,
+        [
+            "with torch.no_grad():",
+            "total = 0",
+            "for _ in range(3):",
+            "total += crit(model(x), y).item()",
+            "print(total)",
+        ],
+    ),
+    "a switch that is off from the beginning": (
+        """
+        torch.set_grad_enabled(False)
+        base = crit(net(x), y).item()
+        for _ in range(5):
+            loss = crit(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        [],
+    ),
+    "a loss function that returns a number": (
+        """
+        def loss_fn(a, b):
+            return float(((a - b) ** 2).mean())
+        for _ in range(5):
+            loss = torch.tensor(loss_fn(net(x), y))
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["return ((a - b) ** 2).mean()", "loss = loss_fn(net(x), y)"],
+    ),
+    "a gradient penalty without create_graph": (
+        """
+        D = nn.Linear(3, 1)
+        od = torch.optim.Adam(D.parameters())
+        for _ in range(5):
+            r = x.clone().requires_grad_(True)
+            g, = torch.autograd.grad(D(r).sum(), r)
+            gp = ((g.norm(2, dim=1) - 1) ** 2).mean()
+            od.zero_grad(); gp.backward(); od.step()
+        """,
+        ["g, = torch.autograd.grad(D(r).sum(), r, create_graph=True)"],
+    ),
+    "a criterion without reduction": (
+        """
+        crit = nn.MSELoss(reduction="none")
+        for _ in range(5):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(loss.item())
+        """,
+        ["loss = crit(net(x), y).mean()"],
+    ),
+    "losses with weights": (
+        """
+        w = torch.rand(4)
+        lab = torch.randint(0, 3, (4,))
+        for _ in range(5):
+            per = F.cross_entropy(net(x), lab, reduction="none")
+            loss = per * w
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            hard = per.topk(2)
+        """,
+        ["loss = (per * w).mean()"],
+    ),
+    "a formula for each element": (
+        """
+        for start in range(0, 4, 2):
+            out = net(x[start:start + 2])
+            loss = (out - y[start:start + 2]) ** 2
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["loss = ((out - y[start:start + 2]) ** 2).mean()"],
+    ),
+    "a loss for each row": (
+        """
+        class Loss(nn.Module):
+            def forward(self, a, b):
+                return (a - b).pow(2).sum(dim=1)
+        lf = Loss()
+        for _ in range(4):
+            opt.zero_grad()
+            loss = lf(net(x), y)
+            print(loss[0].item())
+            loss.backward()
+            opt.step()
+        """,
+        ["loss.mean().backward()"],
+    ),
+    "a sum for the log": (
+        """
+        total = 0
+        for i in range(100):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            total += loss
+        print(total / 100)
+        """,
+        ["total += loss.detach()"],
+    ),
+    "a list for the log": (
+        """
+        def train(model, opt, steps):
+            losses = []
+            for i in range(steps):
+                loss = crit(model(x), y)
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                losses.append(loss)
+            return torch.stack(losses).mean().item()
+        print(train(net, opt, 50))
+        """,
+        ["losses.append(loss.detach())"],
+    ),
+    "a sum with a product": (
+        """
+        from torch.utils.data import DataLoader, TensorDataset
+        loader = DataLoader(TensorDataset(x, y), batch_size=2)
+        history = {"train": []}
+        for epoch in range(10):
+            running = 0.0
+            for xb, yb in loader:
+                loss = crit(net(xb), yb)
+                running = running + loss * xb.size(0)
+                opt.zero_grad(); loss.backward(); opt.step()
+            history["train"].append(running / 4)
+        """,
+        ["running = running + (loss * xb.size(0)).detach()"],
+    ),
+    "an evaluation that collects outputs": (
+        """
+        def evaluate(model, batches):
+            model.eval()
+            outs = []
+            for b in batches:
+                outs.append(model(b))
+            return torch.cat(outs)
+        for i in range(20):
+            net.train()
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(evaluate(net, [x] * 30).mean().item())
+        """,
+        ["with torch.no_grad():", "for b in batches:", "outs.append(model(b))"],
+    ),
+    "a meter": (
+        """
+        class Meter:
+            def __init__(self): self.total, self.n = 0., 0
+            def update(self, v, n=1):
+                self.total += v * n
+                self.n += n
+            @property
+            def avg(self): return self.total / self.n
+        m = Meter()
+        for i in range(30):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            m.update(loss)
+            print(m.avg.item())
+        """,
+        ["self.total += (v * n).detach()"],
+    ),
+    "a training loop that nobody calls": (
+        """
+        def train(model, loader, criterion, optimizer):
+            model.train()
+            epoch_loss = 0
+            for a, b in loader:
+                optimizer.zero_grad()
+                loss = criterion(model(a), b)
+                loss.backward()
+                optimizer.step()
+                epoch_loss += loss
+            print(epoch_loss.item() / len(loader))
+        """,
+        ["epoch_loss += loss.detach()"],
+    ),
+    "an array of an output": (
+        """
+        for _ in range(3):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(np.asarray(out).mean())
+        """,
+        ["print(np.asarray(out.detach()).mean())"],
+    ),
+    "arrays are joined": (
+        """
+        outs = []
+        for _ in range(3):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            outs.append(out)
+        print(np.concatenate(outs).shape)
+        """,
+        ["print(np.concatenate([item.detach() for item in outs]).shape)"],
+    ),
+    "a model that keeps its features is copied": (
+        """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(3, 3); self.h = nn.Linear(3, 3)
+                self.features = None
+            def forward(self, x):
+                self.features = self.l(x).relu()
+                return self.h(self.features)
+        m = M()
+        mo = torch.optim.SGD(m.parameters(), lr=0.1)
+        best = None
+        for epoch in range(4):
+            loss = crit(m(x), y)
+            mo.zero_grad(); loss.backward(); mo.step()
+            if best is None or loss.item() < best[0]:
+                best = (loss.item(), copy.deepcopy(m))
+        """,
+        ["m.features = m.features.detach()"],
+    ),
+    "a snapshot is copied": (
+        """
+        for epoch in range(4):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            snap = {"out": out, "loss": loss, "epoch": epoch}
+            best = copy.deepcopy(snap)
+        """,
+        ['snap = {"out": out.detach(), "loss": loss.detach(), "epoch": epoch}'],
+    ),
+    "a loss goes through a pipe": (
+        """
+        import torch.multiprocessing as mp
+        a, b = mp.Pipe()
+        q = mp.SimpleQueue()
+        for epoch in range(4):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            a.send((epoch, loss))
+            b.recv()
+        """,
+        ["a.send((epoch, loss.detach()))"],
+    ),
+    "two lists that nobody clears": (
+        """
+        log_probs, rewards = [], []
+        for ep in range(6):
+            for t in range(4):
+                d = torch.distributions.Categorical(logits=net(x[0]))
+                a = d.sample()
+                log_probs.append(d.log_prob(a))
+                rewards.append(1.0)
+            loss = -(torch.stack(log_probs) * torch.tensor(rewards)).sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["log_probs.clear()", "rewards.clear()"],
+    ),
+    "a closure around a loss from outside": (
+        """
+        lb = torch.optim.LBFGS(net.parameters(), max_iter=4)
+        for i in range(4):
+            out = net(x)
+            loss = crit(out, y)
+            def closure():
+                lb.zero_grad()
+                loss.backward()
+                return loss
+            lb.step(closure)
+            print(i, loss.item())
+        """,
+        ["out = net(x)", "loss = crit(out, y)", "loss = lb.step(closure)"],
+    ),
+    "a helper that already went backward": (
+        """
+        class T:
+            def compute(self):
+                loss = crit(net(x), y)
+                loss.backward()
+                return loss
+            def fit(self):
+                for i in range(4):
+                    opt.zero_grad()
+                    loss = self.compute()
+                    loss.backward()
+                    opt.step()
+        T().fit()
+        """,
+        [],
+    ),
+    "a row of a result is changed": (
+        """
+        for _ in range(4):
+            h = net(x)
+            e = h.exp()
+            row = e[0]
+            row += 1
+            loss = e.sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["e = h.exp().clone()"],
+    ),
+    "columns are mixed in place": (
+        """
+        for _ in range(4):
+            h = net(x)
+            h[:, 0] = h[:, 1] * h[:, 2]
+            h[:, 1] = h[:, 0].tanh()
+            loss = crit(h, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["h[:, 0] = h[:, 1].clone() * h[:, 2].clone()"],
+    ),
+    "an initialisation by apply": (
+        """
+        def init(m):
+            if isinstance(m, nn.Linear):
+                m.weight.normal_(0, 0.1)
+                m.bias.fill_(0)
+        net.apply(init)
+        loss = crit(net(x), y); loss.backward()
+        """,
+        ["with torch.no_grad():", "m.weight.normal_(0, 0.1)", "m.bias.fill_(0)"],
+    ),
+}
+
+
+def program(text: str) -> str:
+    return HEADER + textwrap.dedent(text)
+
+
+@pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())
+def test_shape(text: str, expected: list[str]) -> None:
+    """What a patch adds, without indentation; the patched text must be repaired in full."""
+    before = program(text)
+    mended = mend(Program.of(before, "program.py"), all_codemods())
+    assert mended.left == (), mended.refused
+    compared = difflib.ndiff(before.splitlines(), mended.patched.files[0].text.splitlines())
+    assert [line[2:].strip() for line in compared if line.startswith("+ ")] == expected
+
+
+def test_what_is_computed_by_argmax_is_reported_and_left() -> None:
+    """Nothing rewrites a choice into something that has a gradient."""
+    text = program("""
+        loss = crit(net(x).argmax(1).float(), y[:, 0])
+        loss.backward()
+        """)
+    mended = mend(Program.of(text, "program.py"), all_codemods())
+    assert [fact.code for fact in mended.left] == ["AF400"]
+    assert mended.patched.files[0].text == text
+
+
+def test_where_two_values_lost_their_graphs_nobody_guesses() -> None:
+    text = program("""
+        loss = crit(net(x).detach(), other(x).detach())
+        loss.backward()
+        """)
+    mended = mend(Program.of(text, "program.py"), all_codemods())
+    assert [fact.code for fact in mended.left] == ["AF400"]
+    assert mended.patched.files[0].text == text

@@ -1,0 +1,391 @@
+"""Look-alikes: what is right and looks like a cut, unreduced, held or escaping graph"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.program import Program
+from codemods.tape.witness import observe
+
+HEADER = """\
+import copy
+import numpy as np
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, other = nn.Linear(3, 3), nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(4, 3)
+y = torch.randn(4, 3)
+crit = nn.MSELoss()
+"""
+
+RIGHT = {
+    "rewards are numbers and log-probabilities keep their graphs": """
+        policy = nn.Linear(3, 2)
+        po = torch.optim.Adam(policy.parameters())
+        for episode in range(5):
+            log_probs, rewards = [], []
+            for t in range(4):
+                dist = torch.distributions.Categorical(logits=policy(torch.randn(3)))
+                a = dist.sample()
+                log_probs.append(dist.log_prob(a))
+                rewards.append(a.item())
+            returns = torch.tensor(rewards).cumsum(0)
+            loss = -(torch.stack(log_probs) * returns).sum()
+            po.zero_grad(); loss.backward(); po.step()
+        """,
+    "a teacher is detached and losses are logged as numbers": """
+        teacher = nn.Linear(3, 3)
+        for _ in range(5):
+            with torch.no_grad():
+                t = teacher(x)
+            loss = crit(net(x), t.detach())
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(float(loss), loss.item(), torch.tensor(loss.item()))
+        """,
+    "a switch follows the phase": """
+        for phase in ["train", "val"]:
+            torch.set_grad_enabled(phase == "train")
+            loss = crit(net(x), y)
+            if phase == "train":
+                opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a block records in one phase only": """
+        for phase in ["train", "val"]:
+            with torch.set_grad_enabled(phase == "train"):
+                loss = crit(net(x), y)
+                if phase == "train":
+                    opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a graph is cut in two and sent backward in two parts": """
+        for _ in range(5):
+            h = net(x)
+            leaf = h.detach().requires_grad_()
+            loss = crit(leaf, y)
+            loss.backward()
+            h.backward(leaf.grad)
+            opt.step()
+        """,
+    "a target is computed without a graph and the input is trained": """
+        for _ in range(5):
+            with torch.no_grad():
+                target = net(x)
+            delta = torch.zeros_like(x, requires_grad=True)
+            l = F.mse_loss(net(x + delta), target)
+            l.backward()
+        """,
+    "recording is switched off and back to what it was": """
+        def evaluate(model):
+            before = torch.is_grad_enabled()
+            torch.set_grad_enabled(False)
+            v = crit(model(x), y)
+            torch.set_grad_enabled(before)
+            return v.item()
+        for _ in range(5):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            evaluate(net)
+        """,
+    "a switch follows what a caller asks for": """
+        def step(train):
+            torch.set_grad_enabled(train)
+            loss = crit(net(x), y)
+            if train:
+                loss.backward()
+            return loss
+        def go(flags):
+            for f in flags:
+                step(f)
+        """,
+    "a function that was not read computes the loss": """
+        from helpers import compute
+        def fit(model, data):
+            for a, b in data:
+                with torch.no_grad():
+                    t = net(a)
+                loss = compute(model, a, t)
+                loss.backward()
+        """,
+    "what a caller hands in may have a graph": """
+        def distill_loss(student_outputs, x):
+            t = net(x).detach()
+            loss = F.mse_loss(student_outputs, t)
+            loss.backward()
+        """,
+    "parameters are frozen and thawed again": """
+        for p in net.parameters():
+            p.requires_grad_(False)
+        for p in net.parameters():
+            p.requires_grad_(True)
+        loss = crit(net(x), y)
+        loss.backward()
+        """,
+    "an image is trained that came from a network": """
+        img = net(x).detach().clone().requires_grad_(True)
+        o2 = torch.optim.LBFGS([img])
+        for _ in range(5):
+            def closure():
+                o2.zero_grad()
+                l = img.pow(2).sum()
+                l.backward()
+                return l
+            o2.step(closure)
+        """,
+    "a number taken from a network becomes a parameter": """
+        scale = torch.tensor(net(x).std().item(), requires_grad=True)
+        o2 = torch.optim.Adam([scale])
+        for _ in range(5):
+            l = (scale * x).pow(2).mean()
+            o2.zero_grad(); l.backward(); o2.step()
+        """,
+    "a switch as a decorator acts in its function only": """
+        @torch.set_grad_enabled(False)
+        def validate():
+            return crit(net(x), y)
+        for _ in range(3):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            validate()
+        """,
+    "epochs with and without recording share their code": """
+        def run_epoch(train):
+            total = 0.0
+            for _ in range(3):
+                with torch.set_grad_enabled(train):
+                    loss = crit(net(x), y)
+                if train:
+                    opt.zero_grad(); loss.backward(); opt.step()
+                total += loss.item()
+            return total
+        for epoch in range(3):
+            run_epoch(True)
+            run_epoch(False)
+        """,
+    "a context that is chosen before": """
+        from contextlib import nullcontext
+        def run_epoch(train):
+            ctx = nullcontext() if train else torch.no_grad()
+            with ctx:
+                loss = crit(net(x), y)
+            if train:
+                opt.zero_grad(); loss.backward(); opt.step()
+        run_epoch(True); run_epoch(False)
+        """,
+    "old log-probabilities are recorded without graphs": """
+        policy = nn.Linear(3, 2)
+        value = nn.Linear(3, 1)
+        po = torch.optim.Adam([*policy.parameters(), *value.parameters()])
+        for it in range(3):
+            obs = torch.randn(8, 3)
+            with torch.no_grad():
+                dist = torch.distributions.Categorical(logits=policy(obs))
+                act = dist.sample()
+                old = dist.log_prob(act)
+                v = value(obs).squeeze(-1)
+            ret = torch.tensor([r.item() for r in v]) + 1
+            for k in range(3):
+                d = torch.distributions.Categorical(logits=policy(obs))
+                ratio = (d.log_prob(act) - old).exp()
+                adv = ret - v
+                loss = -(ratio * adv).mean() + (value(obs).squeeze(-1) - ret).pow(2).mean()
+                po.zero_grad(); loss.backward(); po.step()
+        """,
+    "gradients are accumulated and numbers logged": """
+        losses = []
+        for i in range(8):
+            loss = crit(net(x), y) / 4
+            loss.backward()
+            losses.append(loss.item() * 4)
+            if (i + 1) % 4 == 0:
+                opt.step(); opt.zero_grad()
+        print(np.mean(losses), sum(losses) / len(losses), torch.tensor(losses).mean())
+        """,
+    "losses per element are weighted and averaged": """
+        crit2 = nn.MSELoss(reduction="none")
+        for _ in range(5):
+            loss = crit2(net(x), y)
+            loss = (loss * torch.rand(4, 1)).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a gradient is given for several elements": """
+        out = net(x)
+        out.backward(torch.ones_like(out))
+        out = net(x)
+        out.backward(gradient=torch.ones(4, 3))
+        g = torch.autograd.grad(net(x.requires_grad_()), x, grad_outputs=torch.ones(4, 3))
+        """,
+    "one element is a scalar whatever its shape": """
+        head = nn.Linear(3, 1)
+        q = head(torch.randn(1, 3))
+        q.backward()
+        q = head(torch.randn(3))
+        q.backward()
+        F.smooth_l1_loss(head(torch.randn(3))[0], torch.tensor(1.0), reduction="none").backward()
+        for i in range(4):
+            l = (head(x[i]) - 1) ** 2
+            l.backward()
+            l2 = (head(x[i:i+1]) - 1) ** 2
+            l2.backward()
+        """,
+    "one element is picked": """
+        out = net(x)
+        out[0, 1].backward(retain_graph=True)
+        (out.sum(1).max()).backward(retain_graph=True)
+        v, i = out.max(1)
+        v.mean().backward()
+        """,
+    "a log-probability of one action": """
+        pol = nn.Linear(3, 2)
+        for _ in range(4):
+            d = torch.distributions.Categorical(logits=pol(torch.randn(3)))
+            a = d.sample()
+            loss = -d.log_prob(a) * 1.0
+            loss.backward()
+        """,
+    "a sum of losses is sent backward": """
+        for i in range(10):
+            total = 0
+            for j in range(20):
+                total += crit(net(x), y)
+            opt.zero_grad(); total.backward(); opt.step()
+        """,
+    "a sum of losses is sent backward every fourth step": """
+        acc = 0
+        for i in range(100):
+            loss = crit(net(x), y)
+            acc = acc + loss / 4
+            if (i + 1) % 4 == 0:
+                opt.zero_grad(); acc.backward(); opt.step()
+                acc = 0
+        """,
+    "a list of losses is returned to whoever asked": """
+        def epoch(model, loader, optimizer):
+            total = 0
+            losses = []
+            for a, b in loader:
+                loss = crit(model(a), b)
+                optimizer.zero_grad(); loss.backward(); optimizer.step()
+                total += crit(model(a), b)
+                losses.append(loss)
+            return total, losses
+        """,
+    "numbers and detached values are collected": """
+        losses, total = [], 0
+        for i in range(100):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            losses.append(loss.item()); total += loss.detach(); total += float(loss)
+        """,
+    "log-probabilities of an episode are stacked for its backward": """
+        pol = nn.Linear(3, 2)
+        po = torch.optim.Adam(pol.parameters())
+        for ep in range(20):
+            lp = []
+            for t in range(50):
+                d = torch.distributions.Categorical(logits=pol(torch.randn(3)))
+                a = d.sample()
+                lp.append(d.log_prob(a))
+            loss = -torch.stack(lp).sum()
+            po.zero_grad(); loss.backward(); po.step()
+        """,
+    "outputs are collected without graphs": """
+        outs = []
+        net.eval()
+        with torch.no_grad():
+            for i in range(20):
+                outs.append(net(x))
+        """,
+    "only the last few are kept": """
+        from collections import deque
+        last = deque(maxlen=10)
+        for i in range(100):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            last.append(loss)
+        """,
+    "a list of losses goes to a function that was not read": """
+        from lib import report
+        losses = []
+        for i in range(100):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            losses.append(crit(net(x), y))
+        report(losses)
+        """,
+    "another method of the object sends the list backward": """
+        class Runner:
+            def __init__(self, model, loader):
+                self.model, self.loader, self.losses = model, loader, []
+                self.opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            def fit(self):
+                for a, b in self.loader:
+                    loss = crit(self.model(a), b)
+                    self.opt.zero_grad(); loss.backward(); self.opt.step()
+                    self.losses.append(crit(self.model(a), b))
+            def finish(self):
+                torch.stack(self.losses).sum().backward()
+        """,
+    "an outer loss of many tasks": """
+        for it in range(20):
+            outer = 0
+            for task in range(10):
+                fast = list(net.parameters())
+                g = torch.autograd.grad(F.mse_loss(F.linear(x, fast[0], fast[1]), y), fast, create_graph=True)
+                fast = [p - 0.1 * q for p, q in zip(fast, g)]
+                outer += F.mse_loss(F.linear(x, fast[0], fast[1]), y)
+            opt.zero_grad(); outer.backward(); opt.step()
+        """,
+    "truncated back-propagation through time": """
+        cell = nn.GRUCell(3, 3)
+        co = torch.optim.SGD(cell.parameters(), lr=0.1)
+        h = torch.zeros(4, 3); loss = 0; outs = []
+        for t in range(100):
+            h = cell(x, h)
+            loss = loss + h.mean()
+            outs.append(h.detach())
+            if t % 5 == 4:
+                co.zero_grad(); loss.backward(); co.step()
+                h = h.detach(); loss = 0
+        """,
+    "copies and arrays of what has no graph": """
+        import queue
+        q = queue.Queue()
+        best = copy.deepcopy(net)
+        best2 = copy.deepcopy(net.state_dict())
+        w = copy.deepcopy(net.weight)
+        for _ in range(3):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            q.put(out)
+            q.get()
+            a = np.asarray(out.detach()); b = np.array([loss.item()]); c = np.mean([float(loss)])
+            with torch.no_grad():
+                d = np.asarray(net(x)); e = copy.deepcopy(net(x))
+            f = copy.deepcopy(out.detach()); g = copy.copy(out); h = np.asarray(x)
+            t = np.squeeze(out); n = np.shape(out); k = np.size(out)
+        """,
+    "a closure computes its own loss": """
+        lb = torch.optim.LBFGS(net.parameters(), max_iter=4)
+        for i in range(4):
+            def closure():
+                lb.zero_grad()
+                loss = crit(net(x), y)
+                loss.backward()
+                return loss
+            print(lb.step(closure).item())
+        """,
+}
+
+
+def program(text: str) -> str:
+    return HEADER + textwrap.dedent(text)
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
+def test_nothing_is_found_where(text: str) -> None:
+    assert observe(Program.of(program(text), "program.py")).facts == ()
