@@ -17,6 +17,7 @@ _SAME = frozenset(
     sum mean prod dot matmul outer""".split()
 )
 _OTHER_NAME = {"clip": "clamp", "power": "pow", "absolute": "abs", "concatenate": "cat", "amax": "amax"}
+_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "n": "n"}
 _OF_SEVERAL = frozenset(("mean", "sum"))
 
 Change = Callable[[cst.CSTNode], cst.CSTNode]
@@ -160,11 +161,23 @@ def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:
 
         return of_several
     known = name if name in _SAME else _OTHER_NAME.get(name)
-    if known is None or any(arg.keyword is not None for arg in node.args):
+    below = tree.code(node.func).partition(".")[2]
+    if below.startswith("fft."):
+        known = below
+    if known is None or any(arg.keyword is not None and arg.keyword.value not in _KEYWORDS for arg in node.args):
         return None
+    function = cst.parse_expression(f"{torch}.{known}")
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(found, cst.Call)
-        return found.with_changes(func=cst.Attribute(cst.Name(torch), cst.Name(known)))
+        return found.with_changes(func=function, args=[_renamed(arg) for arg in found.args])
 
     return change
+
+
+def _renamed(argument: cst.Arg) -> cst.Arg:
+    """``axis=`` is ``dim=`` in torch."""
+    keyword = argument.keyword
+    if keyword is None:
+        return argument
+    return argument.with_changes(keyword=cst.Name(_KEYWORDS[keyword.value]))

@@ -348,7 +348,9 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
                 slot = machine.loose.get((owner.key, f"[{machine.key(index)!r}]"))
                 if slot is not None:
                     return machine.read(slot)
-                return machine.unknown(("item", owner.key, machine.key(index)))
+                picked_out = machine.unknown(("item", owner.key, machine.key(index)))
+                picked_out.lost = picked_out.lost or owner.lost
+                return picked_out
     return machine.fresh("item")
 
 

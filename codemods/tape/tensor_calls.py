@@ -166,7 +166,9 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})
     if name in _PAIRS and not whole and not (len(args) == 2 and isinstance(args[1], Tensor)):
         picked = machine.operation(name, values, node)
-        return Sequence("tuple", [Slot(picked), Slot(machine.data())])
+        places = machine.data()
+        places.cell.lost = cuts.dropped(machine, values, node, "integer")
+        return Sequence("tuple", [Slot(picked), Slot(places)])
     scalar: bool | None = None
     if name in _REDUCTIONS:
         scalar = True if whole else None

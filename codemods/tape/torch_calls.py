@@ -542,9 +542,9 @@ def call_module_method(
 
 def _set_mode(machine: Machine, module: Value, name: str, args: list[Value]) -> None:
     """``eval()`` and ``train()``."""
-    if name == "eval":
+    if name == "eval" or (name == "train" and args[:1] == [False]):
         machine.evaluating.update(machine.leaves_of(module))
-    elif name == "train" and args[:1] != [False]:
+    elif name == "train":
         machine.evaluating.difference_update(machine.leaves_of(module))
 
 
