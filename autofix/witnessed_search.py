@@ -18,6 +18,7 @@ from libcst.codemod import CodemodContext
 from autofix.engine import Analysis, Finding
 from autofix.evidence import Evidence, evidence_of, follow
 from autofix.points.agreement import same_until_failure
+from autofix.points.base import short
 from autofix.points.gradient import gradient
 from autofix.prove import (
     Certificate,
@@ -33,7 +34,7 @@ from autofix.prove import (
 )
 from autofix.runner import run
 from autofix.witnessed import facts_of
-from codemods.facts import Fact, Span
+from codemods.facts import CutGraph, Fact, Span
 from codemods.program import Program
 from codemods.proof import LineMap
 from codemods.registry import all_codemods
@@ -253,6 +254,9 @@ class Search:
         certificate = prove(
             self.original, self.script_of(program), self.limits, before=self.before, reference=self.reference
         )
+        if any(isinstance(one.fact, CutGraph) for one in done) and not trains_its_own(certificate):
+            self._refuse(done, "the optimizers' own parameters get no gradient")
+            return None
         if certificate.verdict is Verdict.FAILED:
             failed = next(point for point in certificate.points if point.verdict is Verdict.FAILED)
             self._refuse(done, f"{failed.name}: {failed.detail}")
@@ -279,7 +283,7 @@ def _still_fails(after: Watched, gets_on: bool) -> str:
     if not gets_on and after.told:
         return "the mistake is still there"
     error = after.record.error
-    return f"it then fails otherwise: {error}" if error is not None else "another mistake comes to light"
+    return f"it then fails otherwise: {short(str(error))}" if error is not None else "another mistake comes to light"
 
 
 def without_insertions(original: Program, patched: Program) -> Iterator[tuple[Program, frozenset[str]]]:
@@ -310,6 +314,17 @@ def is_exact(certificate: Certificate) -> bool:
     if gradient is None or gradient.verdict is not Verdict.PASSED:
         return False
     return set(gradient.figures.get("counts", {})) <= {"exact"}
+
+
+def trains_its_own(certificate: Certificate) -> bool:
+    """Whether most parameters of every optimizer that steps get a gradient: a graph may lead to the wrong network."""
+    after = certificate.after
+    got = {index for step in after.updates for index, norm in step.gradients.items() if norm}
+    for optimizer in {step.optimizer for step in after.updates}:
+        own = {index for index, one in after.parameters.items() if one.optimizer == optimizer}
+        if 2 * len(own & got) < len(own):
+            return False
+    return True
 
 
 def merit(certificate: Certificate) -> tuple[int, float]:

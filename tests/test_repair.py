@@ -189,3 +189,16 @@ def test_sound_script_is_left_alone(tmp_path: Path) -> None:
     outcome = by_run(tmp_path, text)
     assert not outcome.fails
     assert outcome.analysis.patched == text
+
+
+def test_graph_is_not_given_back_to_the_wrong_network(tmp_path: Path) -> None:
+    text = f"""{START}
+teacher = nn.Linear(3, 3)
+for x in batches:
+    target = teacher(x).detach()
+    guess = net(x).argmax(1, keepdim=True).float()
+    loss = (guess - target).pow(2).mean()
+{STEP}"""
+    outcome = by_run(tmp_path, text)
+    assert outcome.fails
+    assert outcome.analysis.patched == text
