@@ -13,6 +13,8 @@ from codemods.facts import Span
 
 MOST_FOLLOWED = 4
 """Values of one run that are followed."""
+LOOKED_AT = 16
+"""The optimizer step at which graphs that are held are looked for last (see ``child/trace.py``)."""
 NEVER = 2**62
 """The number of no call."""
 
@@ -206,7 +208,7 @@ def follow(script: Script, limits: Limits, evidence: Sequence[Evidence]) -> tupl
     if not values:
         return tuple(evidence)
     fails = any("failed" in told.sites for told in evidence)
-    record = run(script, limits, Bounds(failed_steps=None if fails else 0, trace=True, follow=tuple(values)))
+    record = run(script, limits, Bounds(failed_steps=None if fails else LOOKED_AT, trace=True, follow=tuple(values)))
     lines = Lines(script)
     puts: dict[tuple[int, int, str], list[Put]] = {value: [] for value in values}
     for one in record.carried:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
-from autofix.evidence import Evidence, witness
+from autofix.evidence import LOOKED_AT, Evidence, witness
 from autofix.points.held import held
 from autofix.project import Project, gather
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
@@ -104,7 +104,7 @@ class _Attempt:
         holds = self.before.failure is None and held(self.before) > 0
         if self.before.failure is None and not holds:
             return failed or self._sound(analysis)
-        evidence = witness(self.original, self.limits, 0 if holds else None)
+        evidence = witness(self.original, self.limits, LOOKED_AT if holds else None)
         self._bring(evidence)
         program = Program.of(analysis.source, analysis.path, self.project.others)
         from autofix.witnessed_search import Search  # LibCST takes long to import: only where there is a need
