@@ -35,6 +35,23 @@ def line_of(program: str, piece: str) -> int:
 
 
 RIGHT = {
+    "all the modules of a long model are reset": """
+        class Neuron(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.reset()
+            def reset(self):
+                self.v = 0.0
+            def forward(self, value):
+                self.v = self.v + value
+                return self.v
+        deep = nn.Sequential(*[part for _ in range(3) for part in (nn.Linear(3, 3), nn.Dropout(), nn.Tanh(), Neuron())])
+        optimizer = torch.optim.SGD(deep.parameters(), lr=0.1)
+        for _ in range(9):
+            optimizer.zero_grad(); deep(x).mean().backward(); optimizer.step()
+            for module in (part for part in deep.modules() if callable(getattr(part, "reset", None))):
+                module.reset()
+        """,
     "a function that is not read may reset the state of what it is given": """
         from snn import reset_net
         class Neuron(nn.Module):

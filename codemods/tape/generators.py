@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LAZY = frozenset("enumerate zip iter next map filter islice chain cycle tqdm trange".split())
 """Functions that take the items of what they are given one by one, when they are asked for one themselves."""
 
-DRAINED = 8
+DRAINED = 64
 """Items that are asked for where somebody wants all of them."""
 
 

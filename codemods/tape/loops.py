@@ -23,6 +23,8 @@ RANGE = 3
 """A ``range`` of at most so many numbers is run in full."""
 ITEMS = 8
 """A container of at most so many known items is run in full."""
+PARTS = 64
+"""So many where they are a model's modules or parameters: what freezes or resets them must reach them all."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Stream:
     whole: int = ITEMS
     limit: int | None = None
     """How many items there are to be seen, where there are more than that."""
+    lazy: bool = False
+    """Whether asking for an item that there is not ends it: a generator."""
 
     @property
     def cut(self) -> bool:
@@ -58,12 +62,12 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
         case range():
             return Stream(len(value), lambda at, exact: _number(machine, value, at, exact), RANGE)
         case Generator():
-            return Stream(None, lambda at, exact: machine.read(value.resume()))
+            return Stream(None, lambda at, exact: machine.read(value.resume()), lazy=True)
         case Sequence():
             count = None if value.more else len(value.items)
-            return Stream(
-                count, lambda at, exact: _item_of_sequence(machine, value, at), limit=len(value.items) or None
-            )
+            whole = PARTS if count is not None and all(_is_part(slot.value) for slot in value.items) else ITEMS
+            limit = len(value.items) or None
+            return Stream(count, lambda at, exact: _item_of_sequence(machine, value, at), whole, limit)
         case Mapping():
             keys = list(value.items)
             count = None if value.more else len(keys)
@@ -80,11 +84,18 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             parts: list[Value] = [
                 key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()
             ]
-            return Stream(len(parts), lambda at, exact: parts[at])
+            return Stream(len(parts), lambda at, exact: parts[at], PARTS)
         case Instance() if attributes.find(value, "__iter__") is not None:
             made = machine.call(attributes.bind(machine, attributes.find(value, "__iter__"), value), [], {}, node)
             return stream(machine, made, node) if not isinstance(made, Instance) else _unknown(machine, made)
     return _unknown(machine, value)
+
+
+def _is_part(value: Value) -> bool:
+    """Whether a value is a module, a parameter, or such a one with its name."""
+    if isinstance(value, Sequence) and value.kind == "tuple" and len(value.items) == 2:
+        value = value.items[1].value
+    return isinstance(value, (Instance, TorchModule)) or (isinstance(value, Tensor) and value.cell.leaf is not None)
 
 
 def first_of(items: Stream, count: int) -> list[Value]:
@@ -137,6 +148,7 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
             except Exhausted:
                 signal = machine.run(node.orelse)
                 break
+            plan.over_parts = _is_part(element)
             machine.assign(node.target, element, None)
             signal = machine.run(node.body)
         if signal in ("break", "return", "raise"):
@@ -161,6 +173,8 @@ class Plan:
         self._grown = len(machine.growing)
         self._moduli = len(machine.moduli)
         self._steps = machine.steps_taken
+        self.over_parts = False
+        """Whether it runs over a model's modules or parameters."""
         self.cut = True
         """Whether the iterations after the first stand for any later one."""
 
@@ -204,6 +218,9 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
     planned = plan.after_first()
     if _hands_out(machine, node):
         yield from range(1, min(items.limit or items.count or HANDED_OUT, HANDED_OUT))
+        return
+    if plan.over_parts and items.lazy:
+        yield from range(1, PARTS)
         return
     most = items.limit or items.count or planned + 1
     yield from range(1, min(planned, most))

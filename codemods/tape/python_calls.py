@@ -10,6 +10,7 @@ from codemods.tape import attributes, cuts, expressions, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.values import (
+    Bound,
     Class,
     Function,
     Instance,
@@ -39,8 +40,8 @@ def copy_of(machine: Machine, value: Value, kind: str, node: ast.expr) -> Sequen
     if isinstance(value, Sequence):
         slots = [Slot(machine.read(slot, value), None) for slot in value.items]
     else:
-        slots = [Slot(one) for one in loops.first_of(items, min(count, 8))]
-    return Sequence(kind, slots, more=items.count is None or count > 8)
+        slots = [Slot(one) for one in loops.first_of(items, min(count, items.whole))]
+    return Sequence(kind, slots, more=items.count is None or count > items.whole)
 
 
 def _range(machine: Machine, args: list[Value], node: ast.expr) -> Value:
@@ -302,7 +303,7 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "setattr": _setattr,
     "hasattr": _hasattr,
     "callable": lambda machine, args, node: (
-        True if isinstance(args[0], (Function, Class, Instance)) else machine.fresh("callable")
+        True if isinstance(args[0], (Function, Bound, Class, Instance)) else machine.fresh("callable")
     ),
     "super": _super,
     "iter": lambda machine, args, node: args[0],
