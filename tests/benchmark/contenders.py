@@ -118,11 +118,14 @@ def torchfix(cases: list[Case]) -> dict[str, Score]:
                     place = _copy(root, case, name, one, key)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(text.encode())
-        command = [program, "--select=ALL", "-j", "1"]
+        command = [program, "--select=ALL", "-j", str(checker.cpu_count())]
         done = subprocess.run([*command, "."], cwd=root, capture_output=True, text=True, check=False)
-        found = re.findall(r"^(?:\./)?(\S+\.py):(\d+):\d+: TOR", done.stdout, re.MULTILINE)
-        reported = {(root / path, int(line)) for path, line in found}
-        subprocess.run([*command, "--fix", "."], cwd=root, capture_output=True, text=True, check=False)
+        told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # it colours what it prints, whoever reads it
+        found = re.findall(r"^(?:\./)?(\S+\.py):(\d+):\d+: TOR\d+ (\[\*\])?", told, re.MULTILINE)
+        reported = {(root / path, int(line)) for path, line, _ in found}
+        fixable = sorted({path for path, _, mark in found if mark})
+        if fixable:
+            subprocess.run([*command, "--fix", *fixable], cwd=root, capture_output=True, text=True, check=False)
         return {case.name: _torchfix_score(case, root, reported) for case in cases}
 
 
