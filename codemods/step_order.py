@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree
+from codemods.rewrite import Edit, Statement, Tree
 
 
 class StepOrder(Codemod):
@@ -61,3 +61,30 @@ class StepOrder(Codemod):
             code = tree.code(made.with_changes(leading_lines=[])).strip()
             text = Edit(tree).remove(made).insert_after(step, code).text()
             yield Candidate(text, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
+        yield from _whole_update_later(step, failed, block, tree)
+
+
+def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
+    """From ``zero_grad()`` to ``step()``, the first network's update comes after the second's."""
+    optimizer = _own_code(step, tree).partition(".step(")[0]
+    before = reversed(range(block.index(step)))
+    start = next((at for at in before if _own_code(block[at], tree).startswith(f"{optimizer}.zero_grad(")), None)
+    if start is None:
+        return
+    update = block[start : block.index(step) + 1]
+    if failed in update or not all(isinstance(part, cst.SimpleStatementLine) for part in update):
+        return
+    later = [part for part in block[block.index(failed) :] if ".step(" in tree.code(part)]
+    codes = [tree.code(part).strip() for part in update]
+    plain = [code.replace("(retain_graph=True)", "()").replace(", retain_graph=True", "") for code in codes]
+    for lines in (plain, codes) if plain != codes else (codes,):
+        edit = Edit(tree)
+        for part in update:
+            edit.remove(part)
+        text = edit.insert_after(later[0] if later else failed, *lines).text()
+        yield Candidate(text, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
+
+
+def _own_code(statement: Statement, tree: Tree) -> str:
+    """A statement without the comments before it."""
+    return tree.code(statement.with_changes(leading_lines=[])).strip()

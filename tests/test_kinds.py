@@ -455,6 +455,24 @@ SHAPES = {
         """,
         ["with torch.no_grad():", "m.weight.normal_(0, 0.1)", "m.bias.fill_(0)"],
     ),
+    "both losses of two adversaries before either update": (
+        """
+        judge, maker = nn.Linear(3, 1), nn.Linear(3, 3)
+        oj, om = torch.optim.Adam(judge.parameters()), torch.optim.Adam(maker.parameters())
+        def losses():
+            made = maker(x)
+            return judge(made.detach()).mean() - judge(y).mean(), (judge(made) - 1).pow(2).mean()
+        for _ in range(9):
+            of_judge, of_maker = losses()
+            oj.zero_grad()
+            of_judge.backward()
+            oj.step()
+            om.zero_grad()
+            of_maker.backward()
+            om.step()
+        """,
+        ["om.zero_grad()", "of_maker.backward()", "om.step()"],
+    ),
 }
 
 
