@@ -246,7 +246,7 @@ class WarmServer:
                 message = json.dumps(request).encode() + b"\n"
                 sent = socket.send_fds(self._control, [message[:1]], [theirs, writing])
                 self._control.sendall(message[sent:])
-                word, _, number = ours.recv(64).decode().partition(" ")
+                word, _, number = line_of(ours).partition(" ")
         except OSError:
             return ""
         return number.strip() if word == "started" else ""
@@ -275,6 +275,14 @@ class WarmServer:
         reader.join(2.0)
         code = int(answer.decode().split()[1]) if answer else None
         return Ending(output.text() + patience.crowd, time.monotonic() - began, code, patience.is_over)
+
+
+def line_of(connection: socket.socket) -> str:
+    """The next line, and nothing of what may have come with it: a child can be gone before anybody asks for it."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := connection.recv(1)):
+        line += byte
+    return line.decode()
 
 
 _servers: dict[str, WarmServer] = {}

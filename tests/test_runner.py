@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from autofix import launch
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Limits, Script, run
 from autofix.scratch import LARGE, scratch_copy
@@ -355,3 +357,11 @@ def test_no_semaphore_is_left(tmp_path: Path) -> None:
     name = record.output.strip().removeprefix("/")
     assert name.startswith("mp-")
     assert not (Path("/dev/shm") / f"sem.{name}").exists(), set(Path("/dev/shm").glob("sem.mp-*")) - before
+
+
+def test_a_child_that_is_gone_at_once_is_heard_of_line_by_line() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"started 3276\nended 0\n")
+        assert launch.line_of(ours) == "started 3276\n"
+        assert launch.line_of(ours) == "ended 0\n"
