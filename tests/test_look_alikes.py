@@ -24,6 +24,11 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "the gradient of a copy is what is asked for": """
+        scale = torch.tensor(net(x).std().item(), requires_grad=True)
+        (scale * 2).backward()
+        print(scale.grad)
+        """,
     "rewards are numbers and log-probabilities keep their graphs": """
         policy = nn.Linear(3, 2)
         po = torch.optim.Adam(policy.parameters())

@@ -226,6 +226,8 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
     if name == "data":
         return machine.detached(value, node, own_version=True)
     if name == "grad":
+        if value.cell.leaf is not None:
+            value.cell.leaf.asked = True
         return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
     if name in _NOT_TENSORS:
         return machine.unknown(("attr", id(value.cell), name))

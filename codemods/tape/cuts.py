@@ -185,7 +185,9 @@ def copied(machine: Machine, roots: list[Operand], node: ast.expr) -> bool:
         return False
     lost = _joined([leaf.copied for leaf in leaves if leaf.copied is not None], None, sums=True)
     if lost is not None:
-        machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, name_of(machine, node), silent=True))
+        machine.tape.cut.append(
+            Rootless(lost, machine.site(node), machine.loops, name_of(machine, node), tuple(leaves))
+        )
     return True
 
 

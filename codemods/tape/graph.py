@@ -111,6 +111,8 @@ class Leaf:
     """Whether ``requires_grad`` was taken from it."""
     copied: Lost | None = None
     """Where it is a copy of what had a graph: ``torch.tensor(loss, requires_grad=True)``."""
+    asked: bool = False
+    """Whether the program asks for its gradient."""
 
 
 class Saved(NamedTuple):
@@ -184,8 +186,12 @@ class Rootless(NamedTuple):
     loops: Loops
     name: str
     """The user's text of the value."""
-    silent: bool = False
-    """Whether PyTorch raises nothing, because the value is a fresh leaf that requires grad."""
+    copies: tuple[Leaf, ...] = ()
+    """The fresh leaves that require grad and end the pass: then PyTorch raises nothing."""
+
+    @property
+    def silent(self) -> bool:
+        return bool(self.copies)
 
 
 class Stale(NamedTuple):

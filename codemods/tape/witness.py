@@ -247,6 +247,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for root, site, name in tape.unreduced:
         found.facts.setdefault(NotScalar(made=root.cell.node.site.span, failed=site.span, name=name), path)
     for rootless in tape.cut:
+        if any(leaf.asked for leaf in rootless.copies):
+            continue  # somebody wants the gradient of the copy itself
         found.facts.setdefault(_cut_fact(rootless, tape.owned), path)
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
