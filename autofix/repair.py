@@ -107,7 +107,7 @@ class _Attempt:
         evidence = witness(self.original, self.limits, LOOKED_AT if holds else None)
         self._bring(evidence)
         program = Program.of(analysis.source, analysis.path, self.project.others)
-        from autofix.witnessed_search import Search  # LibCST takes long to import: only where there is a need
+        from autofix.witnessed.search import Search  # LibCST takes long to import: only where there is a need
 
         search = Search(
             self.original,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autofix.evidence import follow, witness
 from autofix.runner import Limits, Script
-from autofix.witnessed import facts_of
+from autofix.witnessed.facts import facts_of
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.program import Program
 

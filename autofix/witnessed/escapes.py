@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from autofix.witnessed_carriers import Carry
-from autofix.witnessed_source import Texts, passed_on
+from autofix.witnessed.carriers import Carry
+from autofix.witnessed.source import Texts, passed_on
 from codemods.facts import Form, GraphCopied, GraphEscapes, GraphSent, Span
 
 

@@ -11,11 +11,11 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from autofix.evidence import Drop, Evidence, Site, Step, entry
-from autofix.witnessed_carriers import Carry, carries_of, stores_in
-from autofix.witnessed_cuts import cut_graphs
-from autofix.witnessed_escapes import copied, escapes, sent
-from autofix.witnessed_places import Chain, crossed, outer_place
-from autofix.witnessed_source import Loop, Texts, names_in
+from autofix.witnessed.carriers import Carry, carries_of, stores_in
+from autofix.witnessed.cuts import cut_graphs
+from autofix.witnessed.escapes import copied, escapes, sent
+from autofix.witnessed.places import Chain, crossed, outer_place
+from autofix.witnessed.source import Loop, Texts, names_in
 from codemods.facts import (
     Carrier,
     Fact,

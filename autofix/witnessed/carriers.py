@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from autofix.evidence import Evidence, Put
-from autofix.witnessed_source import Text, Texts, passed_on, root_of
+from autofix.witnessed.source import Text, Texts, passed_on, root_of
 from codemods.facts import Carrier, Form, Span
 from codemods.program import Program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autofix.evidence import parting, passed_by
-from autofix.witnessed_source import Loop, Texts
+from autofix.witnessed.source import Loop, Texts
 from codemods.facts import Span
 
 Chain = tuple[Span, ...]

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autofix.evidence import Drop
-from autofix.witnessed_places import Chain
-from autofix.witnessed_source import Text, Texts
+from autofix.witnessed.places import Chain
+from autofix.witnessed.source import Text, Texts
 from codemods.facts import CutGraph, Span
 from codemods.facts import Drop as Dropped
 

@@ -33,7 +33,7 @@ from autofix.prove import (
     run_reference,
 )
 from autofix.runner import run
-from autofix.witnessed import facts_of
+from autofix.witnessed.facts import facts_of
 from codemods.facts import CutGraph, Fact, Span
 from codemods.program import Program
 from codemods.proof import LineMap
