@@ -92,8 +92,12 @@ class DetachCarried(Codemod):
         yield from self._inserted(fact, tree, name, [(code, *place) for place in places])
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
-        # A guard against the None before the first iteration only where no place does without.
+        # A guard against the None or the number before the first iteration only where no place does without.
         yield from self._inserted(fact, tree, name, [(guarded, *place) for place in places if not place[1]])
+        if form is Form.TENSOR:
+            torch = tree.torch_name(kept)
+            sure = f"if isinstance({name}, {torch}.Tensor):\n{tree.module_of(kept).default_indent}{code}"
+            yield from self._inserted(fact, tree, name, [(sure, *place) for place in places if not place[1]])
 
     def _inserted(
         self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
