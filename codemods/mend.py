@@ -149,10 +149,14 @@ def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[C
             yield candidate
 
 
-def _order(fact: Fact) -> tuple[bool, bool, int]:
-    """What stops the program first comes first; of values that share one iteration, the one that is made last."""
+def _order(fact: Fact) -> tuple[bool, bool, bool, int]:
+    """What stops the program first comes first; of values that share one iteration, the one that is made last.
+
+    A step that comes too early is a matter of order only where no graph is shared that should not be.
+    """
     shared = isinstance(fact, (StaleGraph, Overwritten)) and fact.loop is None and fact.kept is not None
-    return not isinstance(fact, LegacyApi), shared, -fact.cause.line if shared else 0
+    early = isinstance(fact, Overwritten) and fact.by_step and fact.kept is None
+    return not isinstance(fact, LegacyApi), early, shared, -fact.cause.line if shared else 0
 
 
 def mend(
