@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, python_calls, tensor_calls, torch_calls
+from codemods.tape import attributes, module_calls, python_calls, tensor_calls, torch_calls, unknown_calls
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.source import Site
 from codemods.tape.values import (
@@ -75,7 +75,7 @@ def call(machine: Machine, function: Value, args: list[Value], keywords: dict[st
                 return args[0]
             return None
         case Unknown():
-            return torch_calls.call_unknown(machine, function, "", args, keywords, node)
+            return unknown_calls.call_unknown(machine, function, "", args, keywords, node)
         case Tensor():
             return machine.opaque("call", [function, *args, *keywords.values()], node)
     return machine.opaque("call", [*args, *keywords.values()], node)
@@ -180,7 +180,7 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     if isinstance(init, Function):
         call_function(machine, init, [instance, *args], keywords, node)
         return instance
-    torch_calls.become_base(machine, instance, args, keywords, node)
+    module_calls.become_base(machine, instance, args, keywords, node)
     fields = [
         (part.target.id, part.value)
         for ancestor in reversed(attributes.lineage(cls))
@@ -232,7 +232,7 @@ def call_hooked(
     if isinstance(module, Instance):
         result = call_instance(machine, module, args, keywords, node)
     else:
-        result = torch_calls.call_module(machine, module, args, keywords, node)
+        result = module_calls.call_module(machine, module, args, keywords, node)
     for hook in hooks:
         if not hook.before:
             changed = call(machine, hook.function, [module, _packed(args), result], {}, node)
@@ -254,7 +254,7 @@ def call_instance(
             return machine.call(attributes.bind(machine, found, instance), args, keywords, node)
     base = attributes.base_module(instance)
     if base is not None:
-        return torch_calls.call_module(machine, base, args, keywords, node)
+        return module_calls.call_module(machine, base, args, keywords, node)
     return machine.opaque("call", [instance, *args, *keywords.values()], node)
 
 
@@ -289,9 +289,9 @@ def call_method(
         case Optimizer():
             return torch_calls.call_optimizer(machine, receiver, name, args, keywords, node)
         case TorchModule() | Instance():
-            return torch_calls.call_module_method(machine, receiver, name, args, keywords, node)
+            return module_calls.call_module_method(machine, receiver, name, args, keywords, node)
         case Super():
-            return torch_calls.call_super(machine, receiver, name, args, keywords, node)
+            return module_calls.call_super(machine, receiver, name, args, keywords, node)
         case Unknown():
-            return torch_calls.call_unknown(machine, receiver, name, args, keywords, node)
+            return unknown_calls.call_unknown(machine, receiver, name, args, keywords, node)
     return machine.opaque(name, [receiver, *args, *keywords.values()], node)

@@ -1,0 +1,308 @@
+"""Modules of ``torch.nn``: what their constructors make, what a call of one computes, and the methods that all have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape import attributes, extents, python_calls, tensor_calls
+from codemods.tape.graph import Leaf, Saved
+from codemods.tape.values import (
+    Bound,
+    Cell,
+    Function,
+    Hook,
+    Instance,
+    Mapping,
+    Sequence,
+    Slot,
+    Super,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_WITHOUT_PARAMETERS = re.compile(
+    r"(ReLU6?|LeakyReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|LogSoftmax|Hardtanh|Hardswish|"
+    r"Hardsigmoid|Softsign|Tanhshrink|LogSigmoid|Threshold|GLU|Dropout\w*|AlphaDropout|Flatten|Unflatten|Identity|"
+    r"\w*Pool\w*|Upsample\w*|\w*Pad[123]d|PixelShuffle|Fold|Unfold|CosineSimilarity|PairwiseDistance)$"
+)
+_OPERATION = {
+    "ReLU": "relu", "LeakyReLU": "leaky_relu", "ELU": "elu", "GELU": "gelu", "SiLU": "silu", "Sigmoid": "sigmoid",
+    "Tanh": "tanh", "Softplus": "softplus", "Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardtanh": "hardtanh",
+    "Flatten": "flatten", "MSELoss": "mse_loss", "Dropout": "native_dropout", "LogSigmoid": "log_sigmoid",
+}  # fmt: skip
+_SAVES_WEIGHT_FOR_INPUT = re.compile(
+    r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$"
+)
+MODULES = 24
+"""Modules of one model that ``apply`` is followed for."""
+_RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
+_CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
+
+
+def become_base(
+    machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> None:
+    """Run the constructor that an object of the program inherits from one of torch's modules."""
+    kind = attributes.torch_base(instance)
+    if kind:
+        attributes.set_base_module(instance, make_module(machine, kind, args, keywords, node))
+
+
+def make_module(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """An instance of a class of ``torch.nn``."""
+    module = TorchModule(kind, options=dict(keywords), site=machine.site(node))
+    if kind in ("Sequential", "ModuleList", "ParameterList"):
+        parts: list[Value] = args
+        if len(args) == 1 and not isinstance(args[0], (TorchModule, Instance, Unknown, Tensor)):
+            if isinstance(args[0], Mapping):
+                module.children = {name: Slot(slot.value) for name, slot in args[0].items.items()}
+                return module
+            parts = [slot.value for slot in python_calls.copy_of(machine, args[0], "list", node).items]
+        module.children = {at: Slot(part) for at, part in enumerate(parts)}
+    elif kind in ("ModuleDict", "ParameterDict"):
+        if args and isinstance(args[0], Mapping):
+            module.children = {name: Slot(slot.value) for name, slot in args[0].items.items()}
+    elif kind.endswith("Loss") or kind == "Module" or _WITHOUT_PARAMETERS.match(kind):
+        if kind == "ReLU" and args and args[0] is True:
+            module.options["inplace"] = True
+    else:
+        module.leaf = machine.leaf(kind, node)
+    return module
+
+
+def call_module(
+    machine: Machine, module: TorchModule, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """The output of ``module(...)``."""
+    kind = module.kind
+    values = [*args, *keywords.values()]
+    first = values[0] if values else None
+    if kind == "Sequential":
+        for slot in module.children.values():
+            first = machine.call(slot.value, [first], {}, node)
+        return first
+    if kind == "Identity":
+        return first
+    if kind.endswith("Loss"):
+        name = _OPERATION.get(kind, kind)
+        scalar = tensor_calls.reduces(module.options)
+        lost = machine.operation(name, values, node, scalar=scalar)
+        lost.cell.extent = extents.of_module(kind, values, scalar)
+        return _or_unknown(machine, lost, values)
+    if _WITHOUT_PARAMETERS.match(kind):
+        if module.options.get("inplace") is True and isinstance(first, Tensor):
+            attributes.in_place(machine, first, _OPERATION.get(kind, kind), [], node, module.site)
+            return first
+        view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
+        made = machine.operation(_OPERATION.get(kind, kind), values, node, view=view)
+        made.cell.extent = extents.of_module(kind, values, None)
+        return _or_unknown(machine, made, values)
+    leaves = [module.leaf] if module.leaf is not None else []
+    result = machine.operation(
+        kind, values, node, leaves=leaves, extra_saved=_saved_by_module(machine, kind, module.leaf, values)
+    )
+    result.cell.extent = extents.of_module(kind, values, None)
+    if kind in _RECURRENT:
+        state: Value = _part(machine, result, node)
+        if kind == "LSTM":
+            state = Sequence("tuple", [Slot(state), Slot(_part(machine, result, node))])
+        return Sequence("tuple", [Slot(result), Slot(state)])
+    if kind == "LSTMCell":
+        return Sequence("tuple", [Slot(result), Slot(_part(machine, result, node))])
+    if kind == "MultiheadAttention":
+        return Sequence("tuple", [Slot(result), Slot(_part(machine, result, node))])
+    return result
+
+
+def _or_unknown(machine: Machine, result: Tensor, values: list[Value]) -> Value:
+    """A loss of values about which nothing is known is not known to be without a graph."""
+    if result.cell.node is None and any(isinstance(value, Unknown) for value in values):
+        if not any(isinstance(value, Tensor) for value in values):
+            return machine.fresh("loss")
+    return result
+
+
+def _part(machine: Machine, whole: Tensor, node: ast.expr) -> Tensor:
+    """Another output of the same operation: a node of its own over the operation's, saving nothing itself."""
+    return machine.operation("select", [whole], node)
+
+
+def _saved_by_module(machine: Machine, kind: str, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
+    """The input for the weight's gradient, the weight for the input's (a norm saves both in any case)."""
+    if leaf is None or not machine.grad:
+        return []
+    saved = []
+    tensors = list(machine.tensors(*values))
+    if kind != "Embedding" and not leaf.frozen:
+        saved += [Saved(tensor.cell.storage, tensor.cell.storage.version) for tensor in tensors]
+    needs_input = any(tensor.cell.node is not None for tensor in tensors)
+    if "Norm" in kind or kind in _RECURRENT or (_SAVES_WEIGHT_FOR_INPUT.match(kind) and needs_input):
+        saved.append(Saved(leaf.storage, leaf.storage.version))
+    return saved
+
+
+def call_module_method(
+    machine: Machine,
+    module: TorchModule | Instance,
+    name: str,
+    args: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+) -> Value:
+    """Methods that every torch module has."""
+    if isinstance(module, Instance) and not attributes.is_module(module):
+        has_unknown_base = any(not isinstance(base, type(module.cls)) for base in attributes.lineage(module.cls))
+        if not has_unknown_base:
+            return machine.fresh(name)
+    match name:
+        case "parameters" | "children" | "modules":
+            if name == "children":
+                return Sequence("list", _children(module))
+            if name == "modules":
+                return Sequence("list", _modules(module, []))
+            return _parameters(machine, module)
+        case "named_parameters":
+            pairs = [
+                Slot(Sequence("tuple", [Slot(machine.fresh("name")), slot]))
+                for slot in _parameters(machine, module).items
+            ]
+            return Sequence("list", pairs)
+        case (
+            "to"
+            | "cuda"
+            | "cpu"
+            | "float"
+            | "double"
+            | "half"
+            | "train"
+            | "eval"
+            | "apply"
+            | "requires_grad_"
+            | "share_memory"
+            | "type"
+        ):
+            if name == "requires_grad_":
+                machine.activity += 1
+                wanted = args[0] if args else keywords.get("requires_grad", True)
+                for leaf in machine.leaves_of(module):
+                    leaf.frozen = wanted is False
+            set_mode(machine, module, name, args)
+            if name == "apply" and args and isinstance(args[0], (Function, Bound)):
+                for slot in reversed(_modules(module, [])[:MODULES]):
+                    machine.call(args[0], [slot.value], {}, node)
+            return module
+        case "zero_grad":
+            for leaf in machine.leaves_of(module):
+                leaf.grads.clear()
+            return None
+        case "register_buffer" if len(args) > 1 and isinstance(args[0], str):
+            _set_child(module, args[0], args[1])
+            return None
+        case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
+            _set_child(module, args[0], args[1])
+            return None
+        case "append" if isinstance(module, TorchModule) and args:
+            module.children[len(module.children)] = Slot(args[0])
+            return module
+        case "items" | "values" | "keys" if isinstance(module, TorchModule):
+            if name == "items":
+                return Sequence(
+                    "list", [Slot(Sequence("tuple", [Slot(key), slot])) for key, slot in module.children.items()]
+                )
+            return Sequence("list", [slot if name == "values" else Slot(key) for key, slot in module.children.items()])
+        case "register_forward_hook" | "register_forward_pre_hook" if args:
+            hook = Hook(module, args[0], before=name == "register_forward_pre_hook")
+            machine.hooks.append(hook)
+            return hook
+        case "register_full_backward_hook" | "register_full_backward_pre_hook":
+            return Hook(module, None, before=False)
+        case "flatten_parameters" | "load_state_dict":
+            return None
+        case "forward" if isinstance(module, TorchModule):
+            return call_module(machine, module, args, keywords, node)
+        case "named_children":
+            return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
+        case "named_modules":
+            return Sequence("list", [_pair(machine.fresh("name"), slot.value) for slot in _modules(module, [])])
+        case "state_dict" | "named_buffers" | "buffers":
+            return machine.fresh(name)
+        case "manual_backward" | "backward" if args:
+            tensor_calls.run_backward(machine, [args[0]], keywords, node)
+            return None
+    if name == "optimizers":
+        return machine.unknown(("optimizers", id(module)))
+    return machine.opaque(name, [*args, *keywords.values()], node)
+
+
+def set_mode(machine: Machine, module: Value, name: str, args: list[Value]) -> None:
+    """``eval()`` and ``train()``."""
+    if name == "eval" or (name == "train" and args[:1] == [False]):
+        machine.evaluating.update(machine.leaves_of(module))
+    elif name == "train":
+        machine.evaluating.difference_update(machine.leaves_of(module))
+
+
+def _set_child(module: TorchModule | Instance, name: str, value: Value) -> None:
+    (module.children if isinstance(module, TorchModule) else module.names)[name] = Slot(value)
+    base = attributes.base_module(module) if isinstance(module, Instance) else None
+    if base is not None and isinstance(value, (TorchModule, Instance)):
+        base.children[name] = Slot(value)
+
+
+def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, Value]]:
+    slots: dict[Any, Slot] = dict(module.children if isinstance(module, TorchModule) else module.names)
+    return [(key, slot.value) for key, slot in slots.items() if isinstance(slot.value, (TorchModule, Instance))]
+
+
+def _children(module: TorchModule | Instance) -> list[Slot]:
+    return [Slot(value) for _, value in _named_children(module)]
+
+
+def _pair(first: Value, second: Value) -> Slot:
+    return Slot(Sequence("tuple", [Slot(first), Slot(second)]))
+
+
+def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:
+    """The module and all modules under it."""
+    if all(slot.value is not module for slot in found):
+        found.append(Slot(module))
+        for slot in _children(module):
+            _modules(slot.value, found)
+    return found
+
+
+def _parameters(machine: Machine, module: TorchModule | Instance) -> Sequence:
+    """The parameters as tensors, one for each leaf."""
+    slots = []
+    for leaf in dict.fromkeys(machine.leaves_of(module)):
+        slots.append(Slot(Tensor(Cell(node=leaf.node, storage=leaf.storage, leaf=leaf))))
+    return Sequence("list", slots)
+
+
+def call_super(
+    machine: Machine, receiver: Super, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A method of a base class that is not in the program."""
+    if name == "__init__":
+        if isinstance(receiver.instance, Instance):
+            become_base(machine, receiver.instance, args, keywords, node)
+        return None
+    if isinstance(receiver.instance, Instance) and name == "__call__":
+        forward = attributes.find(receiver.instance, "forward")
+        if forward is not None:
+            return machine.call(attributes.bind(machine, forward, receiver.instance), args, keywords, node)
+    if isinstance(receiver.instance, Instance) and name in ("forward", "__call__"):
+        base = attributes.base_module(receiver.instance)
+        if base is not None:
+            return call_module(machine, base, args, keywords, node)
+    if isinstance(receiver.instance, Instance):
+        return call_module_method(machine, receiver.instance, name, args, keywords, node)
+    return machine.opaque(name, [*args, *keywords.values()], node)

@@ -1,0 +1,93 @@
+"""Calls of values about which only their use says what they are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from codemods.tape import cuts, escapes, module_calls, tensor_calls
+from codemods.tape.values import (
+    Method,
+    Optimizer,
+    Sequence,
+    Slot,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+# Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
+_MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
+PASSED_THROUGH = frozenset(
+    ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
+)
+_MODEL_METHODS = frozenset(
+    """parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters
+    requires_grad_""".split()
+)
+
+
+def call_unknown(
+    machine: Machine, receiver: Unknown, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A call on a value about which only its use says what it is."""
+    values = [*args, *keywords.values()]
+    key = receiver.key
+    if isinstance(key, tuple) and key[:1] == ("grad",):
+        if name in ("zero_", "detach_", "fill_"):
+            forget_gradient(machine, key[1])
+        made = machine.data()
+        made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
+        return made
+    if name in _MODEL_METHODS:
+        if name == "zero_grad" and receiver.leaf is None:
+            return None
+        if receiver.leaf is None and (name in ("parameters", "named_parameters", "train", "eval")):
+            receiver.leaf = machine.leaf("model", node)
+        if name == "zero_grad" and receiver.leaf is not None:
+            receiver.leaf.grads.clear()
+        module_calls.set_mode(machine, receiver, name, args)
+        if name in ("parameters", "named_parameters"):
+            return Method(receiver, name, node)
+        return receiver if name in ("train", "eval", "requires_grad_") else None
+    if name in ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long"):
+        return receiver
+    if name == "step":
+        _step_unknown(machine, receiver, values, node)
+        return None
+    if name in ("backward", "manual_backward") and values:
+        tensor_calls.run_backward(machine, [values[0]], keywords, node)
+        return None
+    if name in PASSED_THROUGH and args:
+        return args[0] if len(args) == 1 else Sequence("tuple", [Slot(arg) for arg in args])
+    if args and name in escapes.METHODS:
+        escapes.called_on(machine, receiver, name, args, node)
+    if receiver.lost is not None:
+        if name == "backward":
+            cuts.sent_back(machine, [receiver], node)
+            return None
+        return cuts.carry(machine, machine.fresh(name), [receiver, *values], node, "numpy")
+    label = ("method", key, name)
+    if receiver.leaf is not None and _MAKES_STATE.search(name):
+        return machine.fresh(name)
+    if name and receiver.leaf is None:
+        return machine.opaque(label, [*values], node)
+    return machine.opaque(label, [*values], node, receiver.leaf)
+
+
+def forget_gradient(machine: Machine, identity: object) -> None:
+    for leaf in machine.tape.owned:
+        if id(leaf) == identity:
+            leaf.grads.clear()
+
+
+def _step_unknown(machine: Machine, receiver: Unknown, values: list[Value], node: ast.expr) -> None:
+    """``scaler.step(optimizer)``, or the step of an optimizer that was handed in."""
+    for value in values:
+        if isinstance(value, Optimizer):
+            machine.tape.step(value.leaves, machine.site(node))
+            return
+    machine.tape.unknown_owner = True
