@@ -54,8 +54,13 @@ def _between(first: Statement, second: Statement, tree: Tree) -> bool:
     block = tree.block_of(first)
     if second not in block:
         return tree.function_of(first) is not tree.function_of(second)
-    run = block[block.index(first) : block.index(second)]
-    return all(".step(" not in tree.code(statement) for statement in run)
+    run = block[block.index(first) + 1 : block.index(second)]
+    return all(_only_tells(tree.code(statement).strip()) for statement in run)
+
+
+def _only_tells(code: str) -> bool:
+    """Whether a statement calls nothing that could change parameters or gradients: it prints, or calls nothing."""
+    return "(" not in code or code.startswith("print(") or code.endswith((".item()", ".item())"))
 
 
 def _is_pass_only(statement: Statement) -> bool:

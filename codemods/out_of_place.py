@@ -128,6 +128,8 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         root = root.func.value
     if not chain or not isinstance(root, (cst.Name, cst.Attribute)):
         return
+    if any(isinstance(one.func, cst.Attribute) and one.func.attr.value in _ONLY_IN_PLACE for one in chain):
+        return
     name = tree.code(root)
     edit = Edit(tree)
     for part in chain:
@@ -143,6 +145,13 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
     elif not isinstance(root, cst.Name) or call is not whole:
         return  # an attribute that is changed on the way keeps what it is changed to
     yield Candidate(edit.text(), f"`{name}` becomes a new tensor")
+
+
+_ONLY_IN_PLACE = frozenset(
+    """copy_ zero_ fill_ normal_ uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ set_ resize_ resize_as_
+    requires_grad_ share_memory_ apply_ map_ fill_diagonal_ detach_ swapaxes_ rename_""".split()
+)
+"""Methods without a counterpart that makes a new tensor of the same value."""
 
 
 def _renamed(node: cst.CSTNode) -> cst.CSTNode:

@@ -141,8 +141,11 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own) -> str:
     assert failure is not None
     later = mine.later(failure)
     own = later or mine.steps
-    steps_before = sum(1 for s in before.updates if s.optimizer == own[0].optimizer)
+    theirs = [s for s in before.updates if s.optimizer == own[0].optimizer]
+    steps_before = len(theirs)
     passes_later = len(after.passes) - failure.passes
+    if theirs and not later and failure.passes - theirs[-1].passes > SELDOM * max(1.0, passes_between(theirs)):
+        return ""  # done with before the failure: a teacher that was trained first
     if steps_before and 4 * (len(later) + 1) * max(1, failure.passes // steps_before) < passes_later:
         return f"its optimizer makes {count(len(later), 'step')} in {count(passes_later, 'backward pass')}"
     if not any(map(mine.gradient, own)):
