@@ -59,8 +59,8 @@ def _between(first: Statement, second: Statement, tree: Tree) -> bool:
 
 
 def _only_tells(code: str) -> bool:
-    """Whether a statement calls nothing that could change parameters or gradients: it prints, or calls nothing."""
-    return "(" not in code or code.startswith("print(") or code.endswith((".item()", ".item())"))
+    """Whether a statement changes no parameter: it prints, clips gradients, or calls nothing."""
+    return "(" not in code or code.startswith("print(") or "clip_grad" in code or code.endswith((".item()", ".item())"))
 
 
 def _is_pass_only(statement: Statement) -> bool:

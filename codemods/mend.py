@@ -76,13 +76,15 @@ class _Search:
         context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
         shown = self.observe(program, path)
+        partial: _Repaired | None = None
+        """The first patch that leaves another value on the way of the same pass, for want of one that cures both."""
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
             best: _Repaired | None = None
             for candidate in _distinct(kind(context).offers(fact, tree), {program, *self.rejected}):
                 if self.steps >= _STEPS:
-                    return None
+                    return partial
                 # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
                 try:
                     glimpse = self.observe(candidate.program, path)
@@ -97,18 +99,18 @@ class _Search:
                 verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
                 done = Repair(fact, kind, candidate.remedy)
                 if verdict.stands:
-                    best = best or (candidate.program, after, [done])
                     if not _shares_pass(fact, after, program, candidate.program):
                         return candidate.program, after, [done]
+                    partial = partial or (candidate.program, after, [done])
                     continue
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
                     deeper = self.repair(verdict.revealed[0], candidate.program, after, origin, start, depth + 1)
                     if deeper is not None and self._holds(fact, origin, start, deeper):
                         best = best or (deeper[0], deeper[1], [done, *deeper[2]])
-            if best is not None:
+            if best is not None and partial is None:
                 return best
-        return None
+        return partial
 
     def _holds(
         self,
