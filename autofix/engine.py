@@ -201,12 +201,14 @@ def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
 
 
 def _changed_lines(source: str, patched: str) -> set[int]:
-    """Lines of the original that the patch changes, and those that it inserts before."""
+    """Lines of the original that the patch changes, and those on both sides of what it inserts."""
     before, after = source.split("\n"), patched.split("\n")
     changed: set[int] = set()
     for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag != "equal":
-            changed.update(range(start + 1, max(end, start + 1) + 1))
+        if tag == "insert":
+            changed.update((start, start + 1))
+        elif tag != "equal":
+            changed.update(range(start + 1, end + 1))
     return changed
 
 
