@@ -24,6 +24,57 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "who asks for the shape of a loss sends back what can be": """
+        each = nn.MSELoss(reduction="none")
+        for _ in range(3):
+            loss = each(net(x), y)
+            if loss.dim() > 0:
+                loss = loss.mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = each(net(x), y)
+            if loss.numel() == 1:
+                loss.backward()
+            else:
+                loss.backward(torch.ones_like(loss))
+        """,
+    "outside grad mode every tensor hands its array out, and force=True does in it": """
+        for _ in range(3):
+            out = net(x)
+            opt.zero_grad(); out.mean().backward(); opt.step()
+            with torch.no_grad():
+                print(net.weight.numpy(), out.numpy(), np.asarray(out))
+            print(out.numpy(force=True))
+        """,
+    "a helper looks whether there is a graph to drop": """
+        def to_numpy(t):
+            return t.detach().cpu().numpy() if t.requires_grad else t.cpu().numpy()
+        def to_array(t):
+            if t.grad_fn is not None:
+                t = t.detach()
+            return t.numpy()
+        other.weight.requires_grad_(False)
+        for _ in range(3):
+            out = net(x)
+            opt.zero_grad(); out.mean().backward(); opt.step()
+            print(to_numpy(out), to_array(out), other.weight.numpy())
+        """,
+    "a loss without a graph is not sent backward": """
+        def phase(train):
+            torch.set_grad_enabled(train)
+            loss = net(x).pow(2).mean()
+            if loss.requires_grad:
+                opt.zero_grad(); loss.backward(); opt.step()
+            torch.set_grad_enabled(True)
+        phase(True)
+        phase(False)
+        """,
+    "a script that trains asks for the gradient of a copy as well": """
+        for _ in range(3):
+            loss = net(x).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            copied = loss.clone().detach().requires_grad_(True)
+            copied.backward()
+        """,
     "the gradient of a copy is what is asked for": """
         scale = torch.tensor(net(x).std().item(), requires_grad=True)
         (scale * 2).backward()

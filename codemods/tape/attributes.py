@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import cuts, extents, holding
+from codemods.tape import cuts, escapes, extents, holding
 from codemods.tape.generators import Generator
 from codemods.tape.saves import is_operation
 from codemods.tape.source import Site
@@ -38,6 +38,7 @@ _NOT_TENSORS = frozenset(
     """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
     output_nr""".split()
 )
+_SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
 
@@ -229,12 +230,28 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
         return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
+    if name in _SHAPES:
+        value.cell.extent = 0  # who asks for the shape decides by it, and would not send back what cannot be
+    if name in ("requires_grad", "grad_fn"):
+        return _recorded(machine, value, name)
     if name in _NOT_TENSORS:
         return machine.unknown(("attr", id(value.cell), name))
     if name in _VIEWS:
         return machine.operation("transpose", [value], node, view=value)
     slot = machine.loose.get((("tensor", id(value.cell)), name))
     return machine.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _recorded(machine: Machine, value: Tensor, name: str) -> Value:
+    """``requires_grad``, and ``grad_fn``, of which only the None of a leaf or of data says something."""
+    cell = value.cell
+    if cell.node is None and not (cell.vague or cell.unsure):
+        return False if name == "requires_grad" else None
+    if escapes.certainly_has_graph(value):
+        if name == "requires_grad":
+            return True
+        return Name("torch.autograd.Node") if cell.node is not None and cell.node.leaf is None else None
+    return machine.unknown(("attr", id(cell), name))
 
 
 def _is_parameter(name: str) -> bool:

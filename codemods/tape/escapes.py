@@ -39,7 +39,7 @@ _PIPES = tuple(
 def certainly_has_graph(tensor: Tensor, *, leaves: bool = True) -> bool:
     """Whether no doubt lies on the way from the tensor to its leaves; *leaves*: whether a leaf itself counts."""
     node = tensor.cell.node
-    if node is None or (node.leaf is not None and not leaves):
+    if node is None or tensor.cell.frozen or (node.leaf is not None and not leaves):
         return False
     pending, seen = [node], set()
     while pending:
@@ -54,7 +54,9 @@ def certainly_has_graph(tensor: Tensor, *, leaves: bool = True) -> bool:
 
 
 def handed(machine: Machine, head: str, name: str, args: list[Value], node: ast.expr) -> None:
-    """A function of NumPy or of matplotlib is called."""
+    """A function of NumPy or of matplotlib is called; it asks each tensor for its ``numpy()``."""
+    if not machine.grad:
+        return
     for at, value in enumerate(args):
         if isinstance(value, Tensor):
             escapes = name in _OF_TENSORS and certainly_has_graph(value)

@@ -129,7 +129,8 @@ def call_tensor_method(
     if name in _SAME:
         return tensor
     if name in _PLAIN:
-        if name == "numpy" and escapes.certainly_has_graph(tensor):
+        # Outside grad mode a tensor hands its array out whether or not it requires grad.
+        if name == "numpy" and machine.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
             machine.tape.escapes[machine.site(node)] = Escape("numpy")
         if name in ("item", "tolist", "numpy"):
             return cuts.carry(machine, machine.fresh(name), [tensor], node, name)

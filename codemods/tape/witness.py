@@ -142,6 +142,8 @@ class _Collected:
             kept = self.holdings[fact]
             used = kept.kept.statement.node in self.used
             return used or not self.complete or not holding.every_reader_ran(kept, self.sources, self.executed)
+        if isinstance(fact, CutGraph) and fact.silent:
+            return bool(self.training)  # a script that trains may well ask for the gradient of a copy, too
         return isinstance(fact, CutGraph) and not fact.lasting and fact.failed.line in self.training
 
 
