@@ -62,8 +62,8 @@ class ClearStore(Codemod):
             return
         if any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
             return
-        text = Edit(tree).insert_after(after, *codes).text()
-        yield Candidate(text, f"`{place}` is emptied once its graphs are used up")
+        program = Edit(tree).insert_after(after, *codes).program()
+        yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
 
 
 def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:

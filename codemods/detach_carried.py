@@ -71,8 +71,8 @@ class DetachCarried(Codemod):
                 known = Form.TENSOR if form is Form.UNKNOWN else form
                 detach_by_form(edit, tree, node, known, tree.fresh_name("state", "layer", "tensor"))
 
-            for text, more in retain.variants(fact, tree, build):
-                yield Candidate(text, f"hand `{carrier.name or fact.name}` on without the graph{more}")
+            for program, more in retain.variants(fact, tree, build):
+                yield Candidate(program, f"hand `{carrier.name or fact.name}` on without the graph{more}")
 
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
@@ -107,8 +107,8 @@ class DetachCarried(Codemod):
             def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
                 (edit.insert_after if behind else edit.insert_before)(at, new)
 
-            for text, more in retain.variants(fact, tree, build):
-                yield Candidate(text, f"detach `{name}` {when}{more}")
+            for program, more in retain.variants(fact, tree, build):
+                yield Candidate(program, f"detach `{name}` {when}{more}")
 
     def _detach_read(self, fact: StaleGraph | Overwritten, tree: Tree, name: str) -> Iterator[Candidate]:
         """``beta * old`` becomes ``beta * old.detach()``."""
@@ -119,8 +119,8 @@ class DetachCarried(Codemod):
                 def build(edit: Edit, node: cst.BaseExpression = operand) -> None:
                     edit.change(node, detach)
 
-                for text, more in retain.variants(fact, tree, build):
-                    yield Candidate(text, f"read `{name}` without the graph{more}")
+                for program, more in retain.variants(fact, tree, build):
+                    yield Candidate(program, f"read `{name}` without the graph{more}")
 
     def _places(
         self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier

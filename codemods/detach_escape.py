@@ -54,4 +54,6 @@ class DetachEscape(Codemod):
             and value.func.attr.value in _KEEPS_DATA
         ):
             value = value.func.value
-        yield Candidate(Edit(tree).change(value, detach).text(), f"detach `{tree.code(value)}` before NumPy takes it")
+        yield Candidate(
+            Edit(tree).change(value, detach).program(), f"detach `{tree.code(value)}` before NumPy takes it"
+        )

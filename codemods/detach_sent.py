@@ -47,4 +47,4 @@ class DetachSent(Codemod):
                 return
             edit.change(expression, detach)
         if stored:
-            yield Candidate(edit.text(), "what is sent goes without the graph")
+            yield Candidate(edit.program(), "what is sent goes without the graph")

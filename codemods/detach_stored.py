@@ -93,8 +93,8 @@ class DetachStored(Codemod):
             def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
                 detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
 
-            for text, more in retain.variants(fact, tree, build):
-                yield Candidate(text, f"store in `{place}` without the graph{more}")
+            for program, more in retain.variants(fact, tree, build):
+                yield Candidate(program, f"store in `{place}` without the graph{more}")
 
     def _detach_after_pass(
         self, fact: StaleGraph | Overwritten, tree: Tree, statement: cst.CSTNode | None, carriers: list[Carrier]
@@ -108,8 +108,8 @@ class DetachStored(Codemod):
             return
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
-        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
-            yield Candidate(text, f"detach `{place}` after the backward that uses it{more}")
+        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
+            yield Candidate(program, f"detach `{place}` after the backward that uses it{more}")
 
 
 def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -> str:

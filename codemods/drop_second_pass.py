@@ -46,7 +46,9 @@ class DropSecondPass(Codemod):
             return
         for statement in (second, first):
             if _is_pass_only(statement) and len(tree.block_of(statement)) > 1:
-                yield Candidate(Edit(tree).remove(statement).text(), "one pass over the loss is enough", Keeps.ONE_PASS)
+                yield Candidate(
+                    Edit(tree).remove(statement).program(), "one pass over the loss is enough", Keeps.ONE_PASS
+                )
 
 
 def _between(first: Statement, second: Statement, tree: Tree) -> bool:

@@ -111,7 +111,7 @@ def _moved(
             return
         (name,) = wanted
         edit.change(step, lambda node: _assigned(name, node))
-    yield Candidate(edit.text(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
+    yield Candidate(edit.program(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
 
 
 def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:

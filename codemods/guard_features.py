@@ -67,7 +67,8 @@ class GuardFeatures(Codemod):
                 expression = tree.expression(carrier.expression)
                 if expression is not None:
                     yield Candidate(
-                        Edit(tree).change(expression, detach).text(), f"detach `{name}`: nothing behind it is trained"
+                        Edit(tree).change(expression, detach).program(),
+                        f"detach `{name}`: nothing behind it is trained",
                     )
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -78,8 +79,8 @@ class GuardFeatures(Codemod):
         if isinstance(walked, cst.Call):
             for argument in walked.args:
                 if tree.code(argument.value).strip() == fact.name:
-                    text = Edit(tree).change(argument.value, detach).text()
-                    yield Candidate(text, f"the loop takes `{fact.name}` detached", Keeps.PARAMETERS)
+                    program = Edit(tree).change(argument.value, detach).program()
+                    yield Candidate(program, f"the loop takes `{fact.name}` detached", Keeps.PARAMETERS)
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""
@@ -95,7 +96,7 @@ class GuardFeatures(Codemod):
                 edit.remove(statement)
             codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
-            yield Candidate(edit.text(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+            yield Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
 
     def _again(self, fact: StaleGraph, kept: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """An attribute that the constructor computes from parameters is computed anew where a method reads it."""
@@ -112,8 +113,8 @@ class GuardFeatures(Codemod):
         # Before the first statement of the method that reads it, so that all of them read the same.
         body = tree.body_of(tree.function_of(reader))
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
-        text = Edit(tree).insert_before(first, code).text()
-        yield Candidate(text, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
+        program = Edit(tree).insert_before(first, code).program()
+        yield Candidate(program, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
 
 
 def _feeds_itself(run: list[Statement], tree: Tree) -> bool:

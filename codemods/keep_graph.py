@@ -64,7 +64,7 @@ class KeepGraph(Codemod):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
-        yield Candidate(edit.text(), f"`{what}` keeps the graph", Keeps.EDGES)
+        yield Candidate(edit.program(), f"`{what}` keeps the graph", Keeps.EDGES)
 
 
 def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:

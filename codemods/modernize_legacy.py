@@ -46,7 +46,7 @@ class ModernizeLegacy(Codemod):
                 value = value.value
             kept = value
             edit = Edit(tree).change(call, lambda _: method_call(kept, "item"))
-            yield Candidate(edit.text(), f"read the number with `{tree.code(kept)}.item()`")
+            yield Candidate(edit.program(), f"read the number with `{tree.code(kept)}.item()`")
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
-            yield Candidate(edit.text(), "volatile no longer does anything")
+            yield Candidate(edit.program(), "volatile no longer does anything")

@@ -73,8 +73,8 @@ class OutOfPlace(Codemod):
             statement = tree.statement_of(target)
             if statement is not None and tree.block_of(statement):
                 name = tree.code(target)
-                text = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").text()
-                yield Candidate(text, f"write into a clone of `{name}`")
+                program = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").program()
+                yield Candidate(program, f"write into a clone of `{name}`")
 
 
 def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
@@ -83,14 +83,14 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         return
     name = tree.code(node.func)
     if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
-        text = Edit(tree).change(node, lambda call: without_keyword(call, "inplace")).text()
-        yield Candidate(text, f"`{name}` makes a new tensor")
+        program = Edit(tree).change(node, lambda call: without_keyword(call, "inplace")).program()
+        yield Candidate(program, f"`{name}` makes a new tensor")
     elif node.args and tree.code(node.args[-1].value) == "True" and name.rpartition(".")[2][:1].isupper():
         rest = list(node.args[:-1])
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         yield Candidate(
-            Edit(tree).change(node, lambda call: call.with_changes(args=rest)).text(), f"`{name}` makes a new tensor"
+            Edit(tree).change(node, lambda call: call.with_changes(args=rest)).program(), f"`{name}` makes a new tensor"
         )
 
 
@@ -110,7 +110,7 @@ def _spelled_out(node: cst.AugAssign, tree: Tree) -> Iterator[Candidate]:
         return cst.Assign(targets=[cst.AssignTarget(aug.target)], value=whole, semicolon=aug.semicolon)
 
     name = tree.code(node.target)
-    yield Candidate(Edit(tree).change(node, spell).text(), f"`{name}` becomes a new tensor")
+    yield Candidate(Edit(tree).change(node, spell).program(), f"`{name}` becomes a new tensor")
 
 
 def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
@@ -144,7 +144,7 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         edit.change(statement, assigned)
     elif not isinstance(root, cst.Name) or call is not whole:
         return  # an attribute that is changed on the way keeps what it is changed to
-    yield Candidate(edit.text(), f"`{name}` becomes a new tensor")
+    yield Candidate(edit.program(), f"`{name}` becomes a new tensor")
 
 
 _ONLY_IN_PLACE = frozenset(
@@ -169,16 +169,16 @@ def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
         assert carrier.expression is not None
         expression = tree.expression(carrier.expression)
         if isinstance(expression, cst.Call) and carrier.expression == fact.saved:
-            text = Edit(tree).change(expression, lambda node: method_call(node, "clone")).text()
-            yield Candidate(text, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
+            program = Edit(tree).change(expression, lambda node: method_call(node, "clone")).program()
+            yield Candidate(program, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
 
 
 def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
     """``e = h.exp()`` becomes ``e = h.exp().clone()``: a part of ``e`` is changed, and ``e`` is to show it."""
     saved = tree.expression(fact.saved)
     if isinstance(saved, cst.BaseExpression) and isinstance(tree.parent_of(saved), cst.Assign):
-        text = Edit(tree).change(saved, lambda node: method_call(node, "clone")).text()
-        yield Candidate(text, "write into a clone of what the backward pass needs")
+        program = Edit(tree).change(saved, lambda node: method_call(node, "clone")).program()
+        yield Candidate(program, "write into a clone of what the backward pass needs")
 
 
 def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
@@ -200,7 +200,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         edit = Edit(tree)
         for operand in read:
             edit.change(operand, lambda node: method_call(node, "clone"))
-        yield Candidate(edit.text(), f"compute with a clone of `{name}`, which changes later")
+        yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
 
 
 def _base_of(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -63,7 +63,7 @@ def _out_of_block(block: cst.With, tree: Tree) -> Iterator[Candidate]:
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             edit = Edit(tree).change(block, lambda node: node.with_changes(items=rest))
-            yield Candidate(edit.text(), "the forward pass is recorded")
+            yield Candidate(edit.program(), "the forward pass is recorded")
         return
     if isinstance(block.body, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(block.body.body, trailing_whitespace=block.body.trailing_whitespace)
@@ -84,7 +84,7 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
             return cst.FlattenSentinel([first, *leave[1:]])  # type: ignore[return-value]
         return cst.FlattenSentinel([node.with_changes(body=node.body.with_changes(body=stay)), *leave])  # type: ignore[return-value]
 
-    return Candidate(Edit(tree).change(block, change).text(), "the forward pass is recorded")
+    return Candidate(Edit(tree).change(block, change).program(), "the forward pass is recorded")
 
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
@@ -103,8 +103,8 @@ def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candid
                 found = node.with_changes(decorators=rest)
                 return found.with_changes(leading_lines=lines) if lines and not rest else found
 
-            text = Edit(tree).change(function, change).text()
-            yield Candidate(text, f"`{function.name.value}` is recorded")
+            program = Edit(tree).change(function, change).program()
+            yield Candidate(program, f"`{function.name.value}` is recorded")
 
 
 def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
@@ -124,6 +124,6 @@ def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tr
         edit = Edit(tree).change(statement, lambda _: filled)
         for part in following:
             edit.remove(part)
-        yield Candidate(edit.text(), "recording is off for this block only")
+        yield Candidate(edit.program(), "recording is off for this block only")
     if len(block) > 1:
-        yield Candidate(Edit(tree).remove(statement).text(), "recording stays on")
+        yield Candidate(Edit(tree).remove(statement).program(), "recording stays on")

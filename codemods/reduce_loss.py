@@ -47,10 +47,10 @@ class ReduceLoss(Codemod):
             return
         assigned = _assigned(root, failed, tree)
         if assigned is not None:
-            text = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).text()
-            yield Candidate(text, f"`{tree.code(root)}` is the mean over its elements")
-        text = Edit(tree).change(root, lambda node: method_call(node, "mean")).text()
-        yield Candidate(text, f"the mean of `{tree.code(root)}` is sent backward")
+            program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
+            yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+        program = Edit(tree).change(root, lambda node: method_call(node, "mean")).program()
+        yield Candidate(program, f"the mean of `{tree.code(root)}` is sent backward")
 
 
 def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:

@@ -46,8 +46,8 @@ class ReleaseGraph(Codemod):
             yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
         value = _added(fact, tree)
         if value is not None:
-            text = Edit(tree).change(value, detach).text()
-            yield Candidate(text, f"`{fact.name}` keeps values, not graphs")
+            program = Edit(tree).change(value, detach).program()
+            yield Candidate(program, f"`{fact.name}` keeps values, not graphs")
 
 
 def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:

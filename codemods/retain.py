@@ -25,7 +25,7 @@ def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Cal
 def variants(
     fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], object]
 ) -> Iterator[tuple[Program, str]]:
-    """The text that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
+    """The program that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
 
     *build* fills an edit.
     """
@@ -36,4 +36,4 @@ def variants(
         if drop:
             for call in calls:
                 edit.change(call, lambda node: without_keyword(node, "retain_graph"))
-        yield edit.text(), "; retain_graph=True is no longer needed" if drop else ""
+        yield edit.program(), "; retain_graph=True is no longer needed" if drop else ""

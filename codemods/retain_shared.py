@@ -47,4 +47,4 @@ class RetainShared(Codemod):
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
-            yield Candidate(edit.text(), "the first pass keeps the graph that the second still needs")
+            yield Candidate(edit.program(), "the first pass keeps the graph that the second still needs")

@@ -265,7 +265,7 @@ class Edit(cst.CSTTransformer):
             return cst.FlattenSentinel([*(before or ()), node, *(after or ())])
         return node
 
-    def text(self) -> Program:
+    def program(self) -> Program:
         """The program with all changes made."""
         changed = [*self._changes, *self._before, *self._after, *self._removed]
         self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
@@ -336,14 +336,14 @@ def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Program:
     """The program with *node*, a value of this form, detached where it stands; displays are detached item by item."""
     edit = Edit(tree)
     if isinstance(node, cst.ListComp) and not isinstance(node.elt, (cst.List, cst.Tuple, cst.Dict)):
-        return edit.change(node.elt, detach).text()
+        return edit.change(node.elt, detach).program()
     if isinstance(node, cst.Dict) and form is not Form.NESTED:
         for item in node.elements:
             if isinstance(item, cst.DictElement) and isinstance(item.value, (cst.Name, cst.Attribute, cst.Call)):
                 edit.change(item.value, detach)
-        return edit.text()
+        return edit.program()
     detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
-    return edit.text()
+    return edit.program()
 
 
 def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
@@ -378,7 +378,7 @@ def guarded(tree: Tree, run: list[Statement]) -> Program:
         edit.change(previous, lambda node: _with_body(node, [*tree.body_of(node), *run]))
         for statement in run:
             edit.remove(statement)
-        return edit.text()
+        return edit.program()
     module = tree.module_of(run[0])
     header = f"with {tree.torch_name(run[0])}.no_grad():\n{module.default_indent}pass\n"
     guard = cst.parse_statement(header, config=module.config_for_parsing)
@@ -387,7 +387,7 @@ def guarded(tree: Tree, run: list[Statement]) -> Program:
     edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]]))
     for statement in run[1:]:
         edit.remove(statement)
-    program = edit.text()
+    program = edit.program()
     if tree.imports_torch(run[0]):
         return program
     path = tree.path_of(run[0])

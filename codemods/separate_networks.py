@@ -87,7 +87,7 @@ class SeparateNetworks(Codemod):
                 if keep and isinstance(freed, cst.Call):
                     edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
                 remedy = f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains"
-                yield Candidate(edit.text(), remedy, Keeps.PARAMETERS)
+                yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
 
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
@@ -110,8 +110,8 @@ class SeparateNetworks(Codemod):
             return  # names of another function mean nothing here
         again = tree.code(kept.with_changes(leading_lines=[])).strip()
         fresh = f"the second loss takes a fresh `{fact.name}`"
-        for text, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):
-            yield Candidate(text, fresh + more, Keeps.PARAMETERS)
+        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):
+            yield Candidate(program, fresh + more, Keeps.PARAMETERS)
         for value in _operands(made):
 
             def first(edit: Edit, shared: cst.BaseExpression = value) -> None:
@@ -124,10 +124,10 @@ class SeparateNetworks(Codemod):
                 edit.insert_before(reader, code)
 
             name = tree.code(value)
-            for text, more in retain.variants(fact, tree, first):
-                yield Candidate(text, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS)
-            for text, more in retain.variants(fact, tree, second):
-                yield Candidate(text, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
+            for program, more in retain.variants(fact, tree, first):
+                yield Candidate(program, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS)
+            for program, more in retain.variants(fact, tree, second):
+                yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
 
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
@@ -136,8 +136,8 @@ class SeparateNetworks(Codemod):
             return
         for value in _operands(call):
             if tree.code(value) == fact.name:
-                text = Edit(tree).change(value, detach).text()
-                yield Candidate(text, f"the {which} loss takes `{fact.name}` detached", Keeps.PARAMETERS)
+                program = Edit(tree).change(value, detach).program()
+                yield Candidate(program, f"the {which} loss takes `{fact.name}` detached", Keeps.PARAMETERS)
 
 
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:

@@ -54,13 +54,15 @@ class StepOrder(Codemod):
             return
         if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
             code = tree.code(step.with_changes(leading_lines=[])).strip()
-            text = Edit(tree).remove(step).insert_after(failed, code).text()
-            yield Candidate(text, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS)
+            program = Edit(tree).remove(step).insert_after(failed, code).program()
+            yield Candidate(
+                program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS
+            )
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if isinstance(made, cst.SimpleStatementLine) and made in block and block.index(made) < block.index(step):
             code = tree.code(made.with_changes(leading_lines=[])).strip()
-            text = Edit(tree).remove(made).insert_after(step, code).text()
-            yield Candidate(text, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
+            program = Edit(tree).remove(made).insert_after(step, code).program()
+            yield Candidate(program, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
         yield from _whole_update_later(step, failed, block, tree)
 
 
@@ -81,8 +83,8 @@ def _whole_update_later(step: Statement, failed: Statement, block: list[Statemen
         edit = Edit(tree)
         for part in update:
             edit.remove(part)
-        text = edit.insert_after(later[0] if later else failed, *lines).text()
-        yield Candidate(text, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
+        program = edit.insert_after(later[0] if later else failed, *lines).program()
+        yield Candidate(program, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
 
 
 def _own_code(statement: Statement, tree: Tree) -> str:
