@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.facts import Certainty, Fact, Role, Span
 from codemods.program import Program
@@ -166,11 +166,7 @@ def _wanted(code: str, select: Collection[str] | None) -> bool:
 def _findings(program: Program, mended: Mended, select: Collection[str] | None) -> Iterator[Finding]:
     """One finding for each mistake: facts that share a cause are one story told several times."""
     lines = LineMap(program, mended.patched)
-    changed = {
-        line + program.start_of(before.path)
-        for before, after in program.changed(mended.patched)
-        for line in _changed_lines(before.text, after.text)
-    }
+    touched = _touched(program, mended.patched)
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
     left = {key_of(fact, lines) for fact in mended.left}
     found: dict[tuple[str, Span], Finding] = {}
@@ -183,7 +179,7 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
             code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
         if not _wanted(code, select):
             continue
-        cause = _cause(fact, changed) if fixed else fact.cause
+        cause = _cause(fact, touched) if fixed else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause))
         start = replace(cause, end_line=cause.line, end_column=cause.column)
         found.setdefault((code, start), told)
@@ -200,22 +196,32 @@ def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
     return next(iter(related or mended.repairs), None)
 
 
-def _changed_lines(source: str, patched: str) -> set[int]:
-    """Lines of the original that the patch changes, and those on both sides of what it inserts."""
-    before, after = source.split("\n"), patched.split("\n")
-    changed: set[int] = set()
-    for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag == "insert":
-            changed.update((start, start + 1))
-        elif tag != "equal":
-            changed.update(range(start + 1, end + 1))
-    return changed
+class _Touched(NamedTuple):
+    """Lines of a program that a patch changes, and those on both sides of what it inserts."""
+
+    changed: set[int]
+    beside: set[int]
 
 
-def _cause(fact: Fact, changed: set[int]) -> Span:
+def _touched(program: Program, patched: Program) -> _Touched:
+    touched = _Touched(set(), set())
+    for mine, theirs in program.changed(patched):
+        first = program.start_of(mine.path)
+        before, after = mine.text.split("\n"), theirs.text.split("\n")
+        for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if tag == "insert":
+                touched.beside.update((first + start, first + start + 1))
+            elif tag != "equal":
+                touched.changed.update(range(first + start + 1, first + end + 1))
+    return touched
+
+
+def _cause(fact: Fact, touched: _Touched) -> Span:
+    """The first place of the story that the patch touches.  A pass is none because something is inserted behind it."""
     roles = {role.name: role.span for role in fact.roles()}
     for name in _CAUSES:
         span = roles.get(name)
-        if span is not None and span.line in changed:
+        lines = touched.changed if name in ("freed", "failed") else touched.changed | touched.beside
+        if span is not None and span.line in lines:
             return span
     return fact.cause
