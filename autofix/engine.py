@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
 # Where a repair changes one of several roles' lines, the first of these is the cause.
-_CAUSES = ("call", "constructed", "kept", "walked", "used", "changed", "made", "saved", "freed", "failed")
+_CAUSES = tuple("call constructed guard cut kept walked used changed made saved freed failed".split())
 
 
 class SourceError(Exception):
@@ -166,20 +166,20 @@ def _wanted(code: str, select: Collection[str] | None) -> bool:
 def _findings(program: Program, mended: Mended, select: Collection[str] | None) -> Iterator[Finding]:
     """One finding for each mistake: facts that share a cause are one story told several times."""
     lines = LineMap(program, mended.patched)
-    touched = _touched(program, mended.patched)
+    touched = touched_by(program, mended.patched)
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
     left = {key_of(fact, lines) for fact in mended.left}
     found: dict[tuple[str, Span], Finding] = {}
     for fact in mended.observation.facts:
         repair = repaired.get(key_of(fact)) or _repair_of(fact, mended)
-        fixed = key_of(fact) not in left and repair is not None
+        fixed = key_of(fact) not in left and bool(mended.repairs)
         if repair is not None and fixed:
             code, name, remedy = repair.codemod.code, repair.codemod.name, repair.remedy
         else:
             code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
         if not _wanted(code, select):
             continue
-        cause = _cause(fact, touched) if fixed else fact.cause
+        cause = cause_of(fact, program, touched) if fixed else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause))
         start = replace(cause, end_line=cause.line, end_column=cause.column)
         found.setdefault((code, start), told)
@@ -187,24 +187,25 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
 
 
 def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
-    """The repair of another fact that took this one with it: one of the same kind, passes or place."""
+    """The repair of another fact that took this one with it: one with a place in common, or else of the same kind."""
     related = [repair for repair in mended.repairs if isinstance(repair.fact, type(fact))]
-    spans = {role.span for role in fact.roles()}
-    for repair in related or mended.repairs:
-        if spans & {role.span for role in repair.fact.roles()}:
+    spans = {role.span for role in fact.roles() if role.name != "loop"}
+    for repair in (*related, *mended.repairs):
+        if spans & {role.span for role in repair.fact.roles() if role.name != "loop"}:
             return repair
-    return next(iter(related or mended.repairs), None)
+    return next(iter(related), None)
 
 
-class _Touched(NamedTuple):
+class Touched(NamedTuple):
     """Lines of a program that a patch changes, and those on both sides of what it inserts."""
 
     changed: set[int]
     beside: set[int]
 
 
-def _touched(program: Program, patched: Program) -> _Touched:
-    touched = _Touched(set(), set())
+def touched_by(program: Program, patched: Program) -> Touched:
+    """The lines of *program* that are not, or not next to each other, in *patched*."""
+    touched = Touched(set(), set())
     for mine, theirs in program.changed(patched):
         first = program.start_of(mine.path)
         before, after = mine.text.split("\n"), theirs.text.split("\n")
@@ -216,12 +217,20 @@ def _touched(program: Program, patched: Program) -> _Touched:
     return touched
 
 
-def _cause(fact: Fact, touched: _Touched) -> Span:
-    """The first place of the story that the patch touches.  A pass is none because something is inserted behind it."""
+def cause_of(fact: Fact, program: Program, touched: Touched) -> Span:
+    """The first place of the story that the patch touches; where it touches none, the nearest line that it changes.
+
+    A pass is not to blame for what is inserted behind it.
+    """
     roles = {role.name: role.span for role in fact.roles()}
     for name in _CAUSES:
         span = roles.get(name)
         lines = touched.changed if name in ("freed", "failed") else touched.changed | touched.beside
         if span is not None and span.line in lines:
             return span
-    return fact.cause
+    near = [line for line in touched.changed if program.index_at(line) == program.index_at(fact.cause.line)]
+    if not near:
+        return fact.cause
+    line = min(near, key=lambda line: abs(line - fact.cause.line))
+    text = program.lines[line - 1]
+    return Span(fact.cause.path, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))

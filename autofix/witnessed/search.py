@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from libcst.codemod import CodemodContext
 
-from autofix.engine import Analysis, Finding
+from autofix.engine import Analysis, Finding, cause_of, touched_by
 from autofix.evidence import Evidence, evidence_of, follow
 from autofix.points.agreement import same_until_failure
 from autofix.points.base import short
@@ -91,10 +91,11 @@ class Found:
 
     def analysis(self, original: Program) -> Analysis:
         """The same in the form in which static findings are reported."""
+        touched = touched_by(original, self.program)
         findings = [
             Finding(one.codemod.code, one.codemod.name, original.in_file(one.fact), True, one.remedy, cause)
             for one in self.done
-            for cause in [original.in_file(one.fact.cause)]
+            for cause in [original.in_file(cause_of(one.fact, original, touched))]
         ]
         return Analysis(original, self.program, tuple(findings), (self.program,))
 
