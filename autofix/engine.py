@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.facts import Certainty, Fact, Role, Span
-from codemods.program import Program
+from codemods.program import Program, split
 from codemods.proof import LineMap, key_of
 from codemods.tape import source as sources
 from codemods.tape.witness import observe
@@ -208,7 +208,7 @@ def touched_by(program: Program, patched: Program) -> Touched:
     touched = Touched(set(), set())
     for mine, theirs in program.changed(patched):
         first = program.start_of(mine.path)
-        before, after = mine.text.split("\n"), theirs.text.split("\n")
+        before, after = split(mine.text), split(theirs.text)
         for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
             if tag == "insert":
                 touched.beside.update((first + start, first + start + 1))

@@ -109,7 +109,7 @@ class GuardFeatures(Codemod):
             or tree.class_of(reader) is not tree.class_of(kept)
         ):
             return
-        code = tree.code(kept.with_changes(leading_lines=[])).strip()
+        code = tree.own_code(kept)
         # Before the first statement of the method that reads it, so that all of them read the same.
         body = tree.body_of(tree.function_of(reader))
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)

@@ -144,6 +144,10 @@ class Tree:
     def code(self, node: cst.CSTNode) -> str:
         return self.module_of(node).code_for_node(node)
 
+    def own_code(self, statement: Statement) -> str:
+        """A statement without the comments before it."""
+        return self.code(statement.with_changes(leading_lines=[])).strip()
+
     def enclosing(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes around *node*, innermost first."""
         parent = self.parent_of(node)

@@ -108,7 +108,7 @@ class SeparateNetworks(Codemod):
             return
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
-        again = tree.code(kept.with_changes(leading_lines=[])).strip()
+        again = tree.own_code(kept)
         fresh = f"the second loss takes a fresh `{fact.name}`"
         for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):
             yield Candidate(program, fresh + more, Keeps.PARAMETERS)

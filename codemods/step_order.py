@@ -53,14 +53,14 @@ class StepOrder(Codemod):
         if step not in block or failed not in block or block.index(failed) < block.index(step):
             return
         if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
-            code = tree.code(step.with_changes(leading_lines=[])).strip()
+            code = tree.own_code(step)
             program = Edit(tree).remove(step).insert_after(failed, code).program()
             yield Candidate(
                 program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS
             )
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if isinstance(made, cst.SimpleStatementLine) and made in block and block.index(made) < block.index(step):
-            code = tree.code(made.with_changes(leading_lines=[])).strip()
+            code = tree.own_code(made)
             program = Edit(tree).remove(made).insert_after(step, code).program()
             yield Candidate(program, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
         yield from _whole_update_later(step, failed, block, tree)
@@ -68,9 +68,9 @@ class StepOrder(Codemod):
 
 def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
     """From ``zero_grad()`` to ``step()``, the first network's update comes after the second's."""
-    optimizer = _own_code(step, tree).partition(".step(")[0]
+    optimizer = tree.own_code(step).partition(".step(")[0]
     before = reversed(range(block.index(step)))
-    start = next((at for at in before if _own_code(block[at], tree).startswith(f"{optimizer}.zero_grad(")), None)
+    start = next((at for at in before if tree.own_code(block[at]).startswith(f"{optimizer}.zero_grad(")), None)
     if start is None:
         return
     update = block[start : block.index(step) + 1]
@@ -85,8 +85,3 @@ def _whole_update_later(step: Statement, failed: Statement, block: list[Statemen
             edit.remove(part)
         program = edit.insert_after(later[0] if later else failed, *lines).program()
         yield Candidate(program, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
-
-
-def _own_code(statement: Statement, tree: Tree) -> str:
-    """A statement without the comments before it."""
-    return tree.code(statement.with_changes(leading_lines=[])).strip()
