@@ -200,13 +200,11 @@ HANDED_OUT = 200
 
 def _hands_out(machine: Machine, node: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether a loop is a generator's and yields: then it runs as long as somebody asks for more."""
-    if machine.frames[-1].generator is None:
-        return False
-    known = machine.source.facts_of.get(node)
-    if known is None:
-        found = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
-        known = machine.source.facts_of[node] = found
-    return known
+    return machine.frames[-1].generator is not None and machine.source.remembered(node, _yields)
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
 
 
 def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan: Plan) -> Iterator[int]:

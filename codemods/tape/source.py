@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import posixpath
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from codemods.facts import Span
 from codemods.program import Program, split
+
+N = TypeVar("N", bound=ast.AST)
 
 
 class Parsed(NamedTuple):
@@ -54,6 +56,13 @@ class Source:
         if text.isascii():
             return byte_column
         return len(text.encode()[:byte_column].decode(errors="ignore"))
+
+    def remembered(self, node: N, find: Callable[[N], bool]) -> bool:
+        """The answer of *find*, found once for a node."""
+        known = self.facts_of.get(node)
+        if known is None:
+            known = self.facts_of[node] = find(node)
+        return known
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         end_line = node.end_lineno or node.lineno

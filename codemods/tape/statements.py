@@ -169,7 +169,7 @@ def _if(machine: Machine, node: ast.If) -> str:
     optional = not node.orelse and not leaves
     moduli = len(machine.moduli)
     test = machine.eval(node.test)
-    if _remembered(machine, node, _only_tells):
+    if machine.source.remembered(node, _only_tells):
         del machine.moduli[moduli:]  # whether the log is written every k-th time is of no concern
     question = len(machine.oracle.asked)
     holds = machine.truth(test, likely=not leaves, optional=optional)
@@ -246,7 +246,7 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
         if default is not None
     }
     function = Function(node, machine.source, machine.scope, defaults, named, node.name)
-    function.generator = _remembered(machine, node, _yields)
+    function.generator = machine.source.remembered(node, _yields)
     value: Value = function
     for decorator in reversed(node.decorator_list):
         before = machine.grad, machine.guard
@@ -273,14 +273,6 @@ def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr)
         if isinstance(decorator, Function) and not isinstance(node, ast.Attribute):
             return machine.call(decorator, [value], {}, node)
     return value
-
-
-def _remembered(machine: Machine, node: Any, find: Callable[[Any], bool]) -> bool:
-    """The answer of *find*, found once for a node."""
-    known = machine.source.facts_of.get(node)
-    if known is None:
-        known = machine.source.facts_of[node] = find(node)
-    return known
 
 
 def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
