@@ -48,22 +48,28 @@ class ClearStore(Codemod):
         store = _store(kept, tree)
         if kept is None or store is None or failed is None or not tree.block_of(failed):
             return
-        place = _place(store, kept, failed, fact, tree)
-        if not place:
-            return
-        owner = place.rpartition(".")[0]
-        names = [tree.code(store).rpartition(".")[2], *_companions(store, kept, tree)]
-        places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
-        deletes = any(_deleted(statement, tree) for statement in _statements(tree.module_of(failed)))
-        codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
-        after = _last_use(failed, {one.rpartition(".")[2] for one in places}, tree)
-        used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
-        if _leaves(after):
-            return
-        if any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
-            return
-        program = Edit(tree).insert_after(after, *codes).program()
-        yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
+        yield from _after_the_pass(store, kept, failed, fact, tree)
+        yield from _where_read(store, fact, tree)
+
+
+def _after_the_pass(
+    store: cst.BaseExpression, kept: Statement, failed: Statement, fact: StaleGraph | Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """Emptied once the pass, the step and all else that mentions the list are through."""
+    place = _place(store, kept, failed, fact, tree)
+    if not place:
+        return
+    owner = place.rpartition(".")[0]
+    names = [tree.code(store).rpartition(".")[2], *_companions(store, kept, tree)]
+    places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
+    deletes = any(_deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
+    codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
+    after = _last_use(failed, {one.rpartition(".")[2] for one in places}, tree)
+    used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
+    if _leaves(after) or any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
+        return
+    program = Edit(tree).insert_after(after, *codes).program()
+    yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
 
 
 def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
@@ -78,6 +84,42 @@ def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None
     else:
         found = None
     return found if isinstance(found, (cst.Name, cst.Attribute)) else None
+
+
+def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """Emptied by the function that takes the values out, where one statement does: each of several objects' lists."""
+    used = tree.expression(fact.used) if fact.used is not None else None
+    if used is None or not isinstance(store, cst.Attribute):
+        return
+    name = store.attr.value
+    reads = [
+        (statement, path)
+        for statement in tree.statements_in(tree.function_of(used))
+        if isinstance(statement, cst.SimpleStatementLine) and not _leaves(statement) and tree.block_of(statement)
+        for path in tree.paths_in(statement)
+        if path.endswith(f".{name}")
+    ]
+    if len(reads) != 1:
+        return
+    statement, path = reads[0]
+    code = f"{path}.clear()"
+    header = _comprehended(statement, path.partition(".")[0], tree)
+    if header:
+        code = f"{header}\n{tree.module_of(statement).default_indent}{code}"
+    yield Candidate(
+        Edit(tree).insert_after(statement, code).program(), f"`{path}` is emptied once its values are taken out"
+    )
+
+
+def _comprehended(statement: Statement, name: str, tree: Tree) -> str:
+    """The loop of a comprehension in *statement* that gives *name*, as the header of a loop of its own."""
+    pending: list[cst.CSTNode] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.CompFor) and name in {one.value for one in tree.names_in(node.target)}:
+            return f"for {tree.code(node.target)} in {tree.code(node.iter)}:"
+        pending.extend(node.children)
+    return ""
 
 
 def _place(
@@ -102,7 +144,7 @@ def _place(
 
 def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:
     """Lists that belong together with the store, are filled like it, and are emptied nowhere."""
-    statements = list(_statements(tree.module_of(kept)))
+    statements = list(tree.statements_in(tree.module_of(kept)))
     is_attribute = isinstance(store, cst.Attribute)
     own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
     made = next((one for one in statements if own in _emptied(one, tree)), None)
@@ -168,17 +210,6 @@ def _deleted(statement: Statement, tree: Tree) -> str:
     return ""
 
 
-def _statements(node: cst.CSTNode) -> Iterator[Statement]:
-    """All statements of a module."""
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        for child in one.children:
-            if isinstance(child, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-                yield child
-            pending.append(child)
-
-
 def _last_use(failed: Statement, names: set[str], tree: Tree) -> Statement:
     """The last statement after the pass, in its block, that is an optimizer's step or mentions one of the lists."""
     block = tree.block_of(failed)
@@ -208,7 +239,7 @@ def _home_of_use(fact: StaleGraph | Overwritten, tree: Tree) -> cst.CSTNode | No
 
 def _reads_elsewhere(name: str, kept: Statement, known: tuple[cst.CSTNode | None, ...], tree: Tree) -> bool:
     """Whether a companion is read in a function that has nothing to do with the pass: it may be needed there still."""
-    for statement in _statements(tree.module_of(kept)):
+    for statement in tree.statements_in(tree.module_of(kept)):
         if not isinstance(statement, cst.SimpleStatementLine) or tree.function_of(statement) in known:
             continue
         mentions = any(path.rpartition(".")[2] == name for path in tree.paths_in(statement))

@@ -90,6 +90,12 @@ class DetachCarried(Codemod):
             both = f"{', '.join(together)} = {', '.join(f'{one}.detach()' for one in together)}"
             yield from self._inserted(fact, tree, ", ".join(together), [(both, *place) for place in places])
         yield from self._inserted(fact, tree, name, [(code, *place) for place in places])
+        loop = _filling_loop(name, kept, tree) if form is Form.TENSOR else None
+        if loop is not None:
+            inside = set(tree.statements_in(loop))
+            each = f"{_header(name, loop, tree)}\n{tree.module_of(kept).default_indent}{code}"
+            later = [(each, *place) for place in places if place[1] and place[0] not in inside]
+            yield from self._inserted(fact, tree, name, later)
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
         # A guard against the None or the number before the first iteration only where no place does without.
@@ -166,6 +172,29 @@ class DetachCarried(Codemod):
         if carrier.name.startswith("self."):
             for statement in _ends_of_resets(kept, carrier.name, tree):
                 yield statement, False, "where its object is reset"
+
+
+def _filling_loop(name: str, kept: Statement, tree: Tree) -> cst.For | None:
+    """The loop that fills a container item by item, where *name* is ``totals[key]`` and the loop gives ``key``."""
+    place = cst.parse_expression(name)
+    key = place.slice[0].slice if isinstance(place, cst.Subscript) and len(place.slice) == 1 else None
+    if not isinstance(key, cst.Index) or not isinstance(key.value, cst.Name):
+        return None
+    for around in tree.enclosing(kept):
+        if isinstance(around, (cst.FunctionDef, cst.Lambda)):
+            return None
+        if isinstance(around, cst.For) and key.value.value in {one.value for one in tree.names_in(around.target)}:
+            return around
+    return None
+
+
+def _header(name: str, loop: cst.For, tree: Tree) -> str:
+    """A loop over all that *loop* filled: its own header, or one over the container where that takes more along."""
+    store, _, key = name.removesuffix("]").rpartition("[")
+    over = tree.code(loop.iter)
+    if isinstance(loop.target, cst.Name):
+        return f"for {key} in {over}:"
+    return f"for {key} in range(len({store})):" if over.startswith("enumerate(") else f"for {key} in {store}:"
 
 
 def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statement]:

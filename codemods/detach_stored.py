@@ -9,6 +9,7 @@ import libcst as cst
 from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
+from codemods.recompute_cached import is_cached
 from codemods.rewrite import Edit, Tree, detach_by_form, detached_code
 
 
@@ -104,8 +105,8 @@ class DetachStored(Codemod):
         call = tree.expression(freed)
         after = tree.statement_of(call)
         place = _place(statement, carriers, tree)
-        if after is None or not tree.block_of(after) or not place:
-            return
+        if after is None or not tree.block_of(after) or not place or is_cached(statement, tree):
+            return  # what is computed once and then detached would train once
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
         for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):

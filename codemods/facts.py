@@ -13,6 +13,9 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import ClassVar
 
+CACHES = frozenset(("cached_property", "lru_cache", "cache"))
+"""Decorators of ``functools`` that keep what a function returns."""
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Span:

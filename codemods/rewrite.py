@@ -141,6 +141,15 @@ class Tree:
         body = getattr(statement, "body", None)
         return list(body.body) if isinstance(body, cst.IndentedBlock) else []  # type: ignore[arg-type]
 
+    def statements_in(self, node: cst.CSTNode) -> Iterator[Statement]:
+        """All statements inside *node*, in no order."""
+        pending = [node]
+        while pending:
+            for child in pending.pop().children:
+                if isinstance(child, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                    yield child
+                pending.append(child)
+
     def code(self, node: cst.CSTNode) -> str:
         return self.module_of(node).code_for_node(node)
 

@@ -17,6 +17,7 @@ from autofix.witnessed.escapes import copied, escapes, sent
 from autofix.witnessed.places import Chain, crossed, outer_place
 from autofix.witnessed.source import Loop, Texts, names_in
 from codemods.facts import (
+    CACHES,
     Carrier,
     Fact,
     Form,
@@ -143,6 +144,21 @@ class _Witnessed:
             (_enters(reader), bool(walked) and bool(self.evidence.details.get("walked_enters"))),
             reader is not None and reader.mixes,
         )
+        cached = self._cached(place)
+        if cached is not None:
+            yield StaleGraph(
+                made=place[-1],
+                kept=cached.statement,
+                used=used[-1],
+                walked=walked[-1] if walked else None,
+                freed=freed[-1],
+                failed=failed[-1],
+                loop=loop,
+                inside=inside,
+                carriers=(cached,),
+                outer=outer,
+                name=cached.name,
+            )
         for kept, carriers in self._kept([carry for carry in self.carries if carry.put.passes < number]):
             yield StaleGraph(
                 made=self._made_at(place),
@@ -210,6 +226,19 @@ class _Witnessed:
                 yield carry, (Carrier(carry.store.span, None, name, carry.carriers[0].form),)
         if not chosen:
             yield None, self._carriers()
+
+    def _cached(self, made: Chain) -> Carrier | None:
+        """The decorator that keeps what the innermost function of *made* returns."""
+        text = self.texts.of(made[-1])
+        statement = text.statement(made[-1])
+        function = text.function_of(statement) if statement is not None else None
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return None
+        for decorator in function.decorator_list:
+            name = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if text.code(name).rpartition(".")[2] in CACHES:
+                return Carrier(text.span(decorator), None, function.name, Form.OTHER)
+        return None
 
     def _carriers(self) -> tuple[Carrier, ...]:
         return tuple(carrier for carry in self.carries for carrier in carry.carriers)

@@ -150,6 +150,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case Unknown():
             slot = machine.loose.get((value.key, name))
             return machine.read(slot) if slot is not None else Method(value, name, node)
+        case Function(cache=dict()) | Bound(function=Function(cache=dict())) if name == "cache_clear":
+            return Method(value, name, node)
         case Function() | Bound() | Method():
             slot = machine.loose.get((_identity(value), name))
             if slot is not None:
@@ -196,6 +198,8 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
         return machine.read(slot)
     found = find(value, name)
     if isinstance(found, Function) and found.flavour == "property":
+        if found.cached_by is not None:
+            return machine.cached_attribute(found, value, node)
         return machine.call(Bound(found, value), [], {}, node)
     if found is not None:
         return bind(machine, found, value)

@@ -99,7 +99,36 @@ def _written(node: ast.expr) -> list[ast.expr]:
 def call_function(
     machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
-    """Enter a function of the program."""
+    """Enter a function of the program; one that is cached only where it was not called alike before."""
+    if function.cache is None:
+        return _enter(machine, function, args, keywords, node)
+    key = tuple(machine.key(value) for value in args), tuple((name, machine.key(keywords[name])) for name in keywords)
+    if key not in function.cache:
+        function.cache[key] = _cached(machine, function, _enter(machine, function, args, keywords, node))
+    return machine.read(function.cache[key])
+
+
+def _cached(machine: Machine, function: Function, value: Value) -> Slot:
+    """What a decorator keeps of a function's result."""
+    statement = machine.statement
+    machine.statement = function.cached_by or statement
+    try:
+        return machine.slot(value, function.name, None)
+    finally:
+        machine.statement = statement
+
+
+def cached_attribute(machine: Machine, function: Function, receiver: Instance, node: ast.expr) -> Value:
+    """The value of a ``cached_property``: an attribute of the object from the first time on."""
+    slot = _cached(machine, function, _enter(machine, function, [receiver], {}, node))
+    receiver.names[function.name] = slot
+    return machine.read(slot)
+
+
+def _enter(
+    machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """Run a function of the program."""
     from codemods.tape.machine import DEPTH, Frame
 
     standing = sum(1 for frame in machine.frames if frame.function and frame.function.node is function.node)
@@ -294,4 +323,8 @@ def call_method(
             return module_calls.call_super(machine, receiver, name, args, keywords, node)
         case Unknown():
             return unknown_calls.call_unknown(machine, receiver, name, args, keywords, node)
+        case Function() | Bound() if name == "cache_clear":
+            cached = receiver.function if isinstance(receiver, Bound) else receiver
+            cached.cache = {}
+            return None
     return machine.opaque(name, [receiver, *args, *keywords.values()], node)

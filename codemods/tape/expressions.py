@@ -134,7 +134,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
             return made
         computed = machine.operation(name, [left, right], node, names=("self", "other"), scalar=scalar)
-        computed.cell.extent = extents.of_operation("matmul" if name == "matmul" else "add", [left, right], {}, scalar)
+        computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
         return computed
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
         slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 class Extent(IntEnum):
     UNKNOWN = 0
-    MANY = 1
+    UNREDUCED = 1
+    """A loss that was told not to reduce: one element where there is one example."""
+    WEIGHTED = 2
+    """Such a loss, with weights that are tensors: nobody weights a single example."""
+    MANY = 3
     """Several elements."""
-    ROWS = 2
+    ROWS = 4
     """Several elements along the first dimension, and a second dimension: what a layer maps row by row."""
 
 
@@ -81,9 +85,11 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     if scalar or not extents:
         return Extent.UNKNOWN
     if name in _PER_ROW:
-        return min(first, Extent.MANY)
+        return max(min(first, Extent.MANY), unreduced(keywords))
     if name in _ELEMENTWISE or name.endswith(("_loss", "_entropy", "_logits")):
-        return max(extents)
+        most = max(*extents, unreduced(keywords))
+        weights = most is Extent.UNREDUCED and name in ("mul", "div") and all(map(_is_array, args))
+        return Extent.WEIGHTED if weights else most
     if name in _FLAT:
         return _reshaped(name, args, first)
     if name in _REDUCING or name in ("gather", "linear"):
@@ -98,6 +104,10 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     return Extent.UNKNOWN
 
 
+def _is_array(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.cell.scalar is not True
+
+
 def _reshaped(name: str, args: list[Value], first: Extent) -> Extent:
     if name == "flatten" and len(args) > 1 and args[1] == 1:
         return first
@@ -108,15 +118,20 @@ def _reshaped(name: str, args: list[Value], first: Extent) -> Extent:
     return min(first, Extent.MANY)
 
 
-def of_module(kind: str, values: list[Value], scalar: bool | None) -> Extent:
+def unreduced(options: Mapping[str, Value]) -> Extent:
+    """What a loss is at least that was told not to reduce."""
+    return Extent.UNREDUCED if options.get("reduction") == "none" or options.get("reduce") is False else Extent.UNKNOWN
+
+
+def of_module(kind: str, values: list[Value], scalar: bool | None, options: Mapping[str, Value]) -> Extent:
     """Of the output of a module of torch's."""
     first = extent_of(values[0]) if values else Extent.UNKNOWN
     if scalar or not values:
         return Extent.UNKNOWN
     if kind in _PER_ROW:
-        return min(first, Extent.MANY)
+        return max(min(first, Extent.MANY), unreduced(options))
     if kind.endswith("Loss"):
-        return max(map(extent_of, values))
+        return max(*map(extent_of, values), unreduced(options))
     if kind in _ROW_BY_ROW or "Norm" in kind or kind in ("RNN", "GRU", "LSTM", "Flatten", "Unflatten"):
         # A layer takes no batch without a second dimension; of a single vector it may make a single number.
         return Extent.ROWS if first is Extent.ROWS or (first and isinstance(values[0], Unknown)) else Extent.UNKNOWN

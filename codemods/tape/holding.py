@@ -122,7 +122,12 @@ def every_reader_ran(holding: Holding, sources: Iterable[Source], executed: set[
     part = name.partition("[")[0].rpartition(".")[2]
     own = holding.kept.statement.source
     trees: list[ast.AST] = [source.tree for source in sources] if "." in name else [_home(own.tree, holding)]
-    return all(statement in executed for tree in trees for statement in ast.walk(tree) if _mentions(statement, part))
+    return all(
+        statement in executed or _only_tells(statement, part)
+        for tree in trees
+        for statement in ast.walk(tree)
+        if _mentions(statement, part)
+    )
 
 
 def _home(tree: ast.Module, holding: Holding) -> ast.AST:
@@ -140,16 +145,41 @@ def _mentions(statement: ast.AST, name: str) -> bool:
     """Whether a statement itself, not one inside it, mentions a name or an attribute of this name."""
     if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return False
+    return any(_is_named(part, name) for _, part in _own_parts(statement))
+
+
+def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes of a statement that are not in a statement inside it, each after the node around it."""
     pending: list[ast.AST] = [statement]
     while pending:
-        for part in ast.iter_child_nodes(pending.pop()):
-            if isinstance(part, ast.Name) and part.id == name:
-                return True
-            if isinstance(part, ast.Attribute) and part.attr == name:
-                return True
+        around = pending.pop()
+        for part in ast.iter_child_nodes(around):
+            yield around, part
             if not isinstance(part, ast.stmt):
                 pending.append(part)
-    return False
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+
+
+_NUMBERS = frozenset(("float", "int", "print", "str", "round", "len"))
+_TOLD = frozenset(("item", "tolist", "detach", "clear"))
+
+
+def _only_tells(statement: ast.AST, name: str) -> bool:
+    """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
+    assert isinstance(statement, ast.stmt)
+    return all(_is_told(around, part) for around, part in _own_parts(statement) if _is_named(part, name))
+
+
+def _is_told(around: ast.AST, mention: ast.AST) -> bool:
+    assert isinstance(mention, (ast.Name, ast.Attribute))
+    if isinstance(mention.ctx, (ast.Store, ast.Del)):
+        return not isinstance(around, ast.AugAssign)
+    if isinstance(around, ast.Call):
+        return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
+    return isinstance(around, ast.FormattedValue) or (isinstance(around, ast.Attribute) and around.attr in _TOLD)
 
 
 def has_graph(node: Node) -> bool:

@@ -155,6 +155,9 @@ class Machine:
     def call(self, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
         return calls.call(self, function, args, keywords, node)
 
+    def cached_attribute(self, function: Function, receiver: Instance, node: ast.expr) -> Value:
+        return calls.cached_attribute(self, function, receiver, node)
+
     def site(self, node: ast.expr | ast.stmt) -> Site:
         return Site(self.source, node)
 

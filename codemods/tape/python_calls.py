@@ -187,6 +187,12 @@ def _setattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     return None
 
 
+def _delattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    if len(args) == 2 and isinstance(args[0], Instance) and isinstance(args[1], str):
+        args[0].names.pop(args[1], None)
+    return None
+
+
 def _hasattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if len(args) == 2 and isinstance(args[0], Instance) and isinstance(args[1], str):
         if args[1] in args[0].names or attributes.find(args[0], args[1]) is not None:
@@ -265,6 +271,8 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
     if name in ("exit", "quit"):
         machine.exited = True
         return None
+    if name == "vars" and args and isinstance(args[0], Instance):
+        return attributes.get(machine, args[0], "__dict__", node)
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):
         if name == "str" and args and expressions.is_constant(args[0]):
             return str(args[0])
@@ -302,6 +310,7 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "getattr": _getattr,
     "setattr": _setattr,
     "hasattr": _hasattr,
+    "delattr": _delattr,
     "callable": lambda machine, args, node: (
         True if isinstance(args[0], (Function, Bound, Class, Instance)) else machine.fresh("callable")
     ),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from codemods.facts import CACHES
 from codemods.tape import attributes, expressions, holding, loops
 from codemods.tape.values import (
     Class,
@@ -249,11 +250,27 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
     function.generator = machine.source.remembered(node, _yields)
     value: Value = function
     for decorator in reversed(node.decorator_list):
+        if _caches(machine, function, decorator):
+            continue
         before = machine.grad, machine.guard
         value = _decorated(machine, value, machine.eval(decorator), decorator)
         machine.grad, machine.guard = before
     machine.scope.names[node.name] = Slot(value)
     return ""
+
+
+def _caches(machine: Machine, function: Function, decorator: ast.expr) -> bool:
+    """Whether a decorator keeps what the function returns; then the function knows it: ``@cached_property``."""
+    name = machine.eval(decorator.func) if isinstance(decorator, ast.Call) else machine.eval(decorator)
+    last = name.path.rpartition(".")[2] if isinstance(name, Name) else ""
+    if last not in CACHES:
+        return False
+    if last == "cached_property":
+        function.flavour = "property"
+    else:
+        function.cache = {}
+    function.cached_by = machine.site(decorator)
+    return True
 
 
 def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr) -> Value:
@@ -267,8 +284,8 @@ def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr)
                 value.grad_mode = False
             elif last == "enable_grad":
                 value.grad_mode = True
-            elif last in ("staticmethod", "classmethod", "property", "cached_property"):
-                value.flavour = "property" if last == "cached_property" else last
+            elif last in ("staticmethod", "classmethod", "property"):
+                value.flavour = last
             return value
         if isinstance(decorator, Function) and not isinstance(node, ast.Attribute):
             return machine.call(decorator, [value], {}, node)

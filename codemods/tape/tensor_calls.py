@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, escapes, extents
+from codemods.tape.extents import Extent
 from codemods.tape.graph import Escape, Operand, Pass
 from codemods.tape.saves import is_operation
 from codemods.tape.values import GradMode, Sequence, Slot, Tensor, Unknown, Value
@@ -64,7 +65,7 @@ def run_backward(
         cuts.sent_back(machine, roots, node)
         return None
     machine.passed()
-    if len(roots) == 1 and isinstance(roots[0], Tensor) and roots[0].cell.extent and not given:
+    if len(roots) == 1 and isinstance(roots[0], Tensor) and roots[0].cell.extent > Extent.UNREDUCED and not given:
         machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node)))
     create = keywords.get("create_graph", False)
     retain = keywords.get("retain_graph")

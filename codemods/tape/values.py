@@ -140,6 +140,10 @@ class Function:
     generator: bool = False
     flavour: str = ""
     """``staticmethod``, ``classmethod``, ``property`` or nothing."""
+    cache: dict[Hashable, Slot] | None = None
+    """What it returned so far, by its arguments, where it is decorated to be called once for each."""
+    cached_by: Site | None = None
+    """That decorator."""
 
 
 @dataclass(eq=False, slots=True)

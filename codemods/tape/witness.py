@@ -30,6 +30,7 @@ from codemods.facts import (
 from codemods.program import Program
 from codemods.tape import calls, cuts, holding
 from codemods.tape.entries import MODULE, entries, may_go_wrong
+from codemods.tape.extents import Extent
 from codemods.tape.graph import (
     Change,
     Clobbered,
@@ -247,7 +248,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
     found.used |= tape.reached
     found.executed |= machine.executed
     for root, site, name in tape.unreduced:
-        found.facts.setdefault(NotScalar(made=root.cell.node.site.span, failed=site.span, name=name), path)
+        certainty = Certainty.LIKELY if root.cell.extent == Extent.WEIGHTED else Certainty.CERTAIN
+        made = root.cell.node.site.span
+        found.facts.setdefault(NotScalar(certainty=certainty, made=made, failed=site.span, name=name), path)
     for rootless in tape.cut:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself

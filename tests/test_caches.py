@@ -1,0 +1,199 @@
+"""Values of parameters that are cached with their graphs, in the forms in which people write caches."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from autofix.engine import analyse
+
+HEADER = """\
+import functools
+from functools import cache, cached_property, lru_cache
+import torch
+from torch import nn
+TABLE = {}
+class Net(nn.Module):
+    ready = False
+    def __init__(self):
+        super().__init__()
+        self.raw = nn.Parameter(torch.randn(4, 4))
+        self.w = None
+        self.memo = {}
+    def forward(self, x):
+        return x @ self.get()
+"""
+LOOP = """\
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(5):
+    opt.zero_grad()
+    loss = (net(torch.randn(8, 4)) ** 2).mean()
+    loss.backward()
+    opt.step()
+"""
+
+SHAPES = {
+    "is None": (
+        """
+        def get(self):
+            if self.w is None:
+                self.w = torch.matrix_exp(self.raw - self.raw.T)
+            return self.w
+        """,
+        ["-        if self.w is None:"],
+        "net.w = None",
+    ),
+    "early return": (
+        """
+        def get(self):
+            if self.w is not None:
+                return self.w
+            self.w = torch.matrix_exp(self.raw - self.raw.T)
+            return self.w
+        """,
+        ["-        if self.w is not None:", "-            return self.w"],
+        "net.w = None",
+    ),
+    "lru_cache": (
+        """
+        # dear
+        @lru_cache(maxsize=None)
+        def get(self):
+            return torch.matrix_exp(self.raw - self.raw.T)
+        """,
+        ["-    @lru_cache(maxsize=None)"],
+        "net.get.cache_clear()",
+    ),
+    "functools.cache": (
+        """
+        @functools.cache
+        def get(self):
+            return torch.matrix_exp(self.raw - self.raw.T)
+        """,
+        ["-    @functools.cache"],
+        "Net.get.cache_clear()",
+    ),
+    "cached_property": (
+        """
+        @cached_property
+        def rotation(self):
+            return torch.matrix_exp(self.raw - self.raw.T)
+        def get(self):
+            return self.rotation
+        """,
+        ["-    @cached_property", "+    @property"],
+        "vars(net).pop('rotation', None)",
+    ),
+    "not in": (
+        """
+        def get(self, n=4):
+            if n not in self.memo:
+                self.memo[n] = torch.matrix_exp(self.raw - self.raw.T)
+            return self.memo[n]
+        """,
+        ["-        if n not in self.memo:"],
+        "net.memo.clear()",
+    ),
+    "dict.get": (
+        """
+        def get(self, n=4):
+            out = self.memo.get(n)
+            if out is None:
+                out = torch.matrix_exp(self.raw - self.raw.T)
+                self.memo[n] = out
+            return out
+        """,
+        ["-        if out is None:"],
+        "net.memo = {}",
+    ),
+    "hasattr": (
+        """
+        def get(self):
+            if not hasattr(self, "matrix"):
+                self.matrix = torch.matrix_exp(self.raw - self.raw.T)
+            return self.matrix
+        """,
+        ['-        if not hasattr(self, "matrix"):'],
+        "delattr(net, 'matrix')",
+    ),
+    "flag": (
+        """
+        def get(self):
+            if not self.ready:
+                self.w = torch.matrix_exp(self.raw - self.raw.T)
+                self.ready = True
+            return self.w
+        """,
+        ["-        if not self.ready:"],
+        "net.ready = False",
+    ),
+    "global": (
+        """
+        def get(self):
+            if "w" not in TABLE:
+                TABLE["w"] = torch.matrix_exp(self.raw - self.raw.T)
+            return TABLE["w"]
+        """,
+        ['-        if "w" not in TABLE:'],
+        "TABLE.pop('w')",
+    ),
+}
+
+
+def program(getter: str, at_the_end: str = "") -> str:
+    body = textwrap.indent(textwrap.dedent(getter).strip("\n"), "    ")
+    return f"{HEADER}{body}\n{LOOP}" + (f"    {at_the_end}\n" if at_the_end else "")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_cache_of_parameters_goes(name: str) -> None:
+    getter, gone, _ = SHAPES[name]
+    found = analyse(program(getter), "x.py")
+    assert [(one.code, one.fixed) for one in found.findings] == [("AF109", True)]
+    before, after = found.source.splitlines(), found.patched.splitlines()
+    for line in gone:
+        assert (line[1:] in before) == line.startswith("-")
+        assert (line[1:] in after) == line.startswith("+") or line[1:].strip() in ("return self.w", "@property")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_cache_that_is_emptied_after_each_step_stays(name: str) -> None:
+    getter, _, clear = SHAPES[name]
+    assert analyse(program(getter, clear), "x.py").findings == ()
+
+
+def test_a_cache_of_what_is_not_trained_keeps_values() -> None:
+    text = """\
+from functools import lru_cache
+import torch
+from torch import nn
+data = torch.randn(6, 3, 4)
+teacher, student = nn.Linear(4, 4), nn.Linear(4, 4)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+@lru_cache(maxsize=None)
+def soft(i):
+    return torch.softmax(teacher(data[i]), -1)
+for epoch in range(3):
+    for i in range(6):
+        opt.zero_grad()
+        loss = (student(data[i]) - soft(i)).pow(2).mean()
+        loss.backward()
+        opt.step()
+"""
+    found = analyse(text, "x.py")
+    assert [one.code for one in found.findings] == ["AF109"]
+    assert "    return torch.softmax(teacher(data[i]), -1).detach()\n" in found.patched
+
+
+def test_a_state_that_begins_with_parameters_is_no_cache() -> None:
+    getter = """
+    def get(self):
+        if self.w is None:
+            self.w = self.raw * 2
+        self.w = torch.tanh(self.w @ self.raw)
+        return self.w
+    """
+    found = analyse(program(getter), "x.py")
+    assert [one.code for one in found.findings if one.fixed] != ["AF109"]
