@@ -52,6 +52,10 @@ class DetachCarried(Codemod):
         yield from self._detach_written(fact, tree, carriers)
         if named:
             yield from self._detach_by_statement(fact, tree, named[-1])
+        for carrier in fact.carriers:  # under the names that callers have for it
+            if carrier.expression is None and carrier.name.rpartition(".")[2] == fact.name.rpartition(".")[2]:
+                if carrier.name != fact.name:
+                    yield from self._detach_by_statement(fact, tree, carrier)
         for carrier in reversed(fact.carriers):
             if carrier.statement != fact.kept and carrier.name and not _only_names(carrier, tree):
                 yield from self._detach_written(fact, tree, [carrier])
@@ -80,7 +84,7 @@ class DetachCarried(Codemod):
         kept = tree.statement(carrier.statement)
         if form is Form.OTHER or kept is None:
             return
-        code = (
+        code = _own_method(name, kept, tree) or (
             f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name(kept))}"
         )
         guarded = f"if {name} is not None:\n{tree.module_of(kept).default_indent}{code}"
@@ -195,6 +199,22 @@ def _header(name: str, loop: cst.For, tree: Tree) -> str:
     if isinstance(loop.target, cst.Name):
         return f"for {key} in {over}:"
     return f"for {key} in range(len({store})):" if over.startswith("enumerate(") else f"for {key} in {store}:"
+
+
+def _own_method(name: str, kept: Statement, tree: Tree) -> str:
+    """A call of the method by which the object that has the state detaches it, where it has one: ``net.detach()``."""
+    owner, _, attribute = name.rpartition(".")
+    home = tree.class_of(kept)
+    if not owner or owner == "self" or home is None:
+        return ""
+    for method in tree.body_of(home):
+        if not isinstance(method, cst.FunctionDef) or tree.code(method.params).strip(", ") != "self":
+            continue
+        codes = [tree.own_code(statement) for statement in tree.body_of(method)]
+        if any(f"self.{attribute} =" in code or f"self.{attribute}." in code for code in codes):
+            if all("detach" in code and code.startswith("self.") for code in codes):
+                return f"{owner}.{method.name.value}()"
+    return ""
 
 
 def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statement]:

@@ -282,7 +282,8 @@ def set_attribute(
 ) -> None:
     """``receiver.name = value``."""
     receiver = plain(machine, receiver)
-    slot = machine.slot(value, machine.source.text_of(target), expression)
+    owner = receiver if isinstance(receiver, Instance) else None
+    slot = machine.slot(value, machine.source.text_of(target), expression, owner)
     if machine.oracle.path.entry:
         holding.given_away(machine, value)  # an object may be looked at by whoever made the call
     match receiver:
@@ -558,7 +559,7 @@ def write_into(
                 result.cell.node.opaque = False
                 result.cell.node.saves = False
                 owner.node = result.cell.node
-                kept = machine.kept(Tensor(owner), _written_place(machine, node), expression)
+                kept = machine.kept(Tensor(owner), _written_place(machine, node), expression, owner)
                 owner.written = (kept,) if kept is not None and expression is not None else ()
 
 

@@ -138,7 +138,7 @@ def _enter(
     scope = Scope(
         _bound_names(machine, function, args, keywords), parent=function.scope, globals=outermost(function.scope)
     )
-    frame = Frame(function)
+    frame = Frame(function, scope)
     outer, statement, source, stack = machine.scope, machine.statement, machine.source, machine.stack
     machine.stack = (*stack, machine.site(node))
     machine.scope, machine.source = scope, function.source

@@ -344,7 +344,7 @@ def _generator_expression(machine: Machine, node: ast.GeneratorExp) -> Value:
     """A generator expression as a value.  Where a call takes all its items at once, see :func:`_argument`."""
     from codemods.tape.machine import Frame
 
-    frame = Frame(machine.frames[-1].function)
+    frame = Frame(machine.frames[-1].function, machine.scope)
     generator = Generator(machine, lambda: loops.comprehend(machine, node, hand_out), frame, machine.site(node))
 
     def hand_out() -> None:

@@ -74,6 +74,8 @@ class Kept(NamedTuple):
     form: Form
     loops: Loops
     clock: int
+    owner: Any = None
+    """The object whose attribute it set."""
 
 
 class Change(NamedTuple):
@@ -168,7 +170,7 @@ class Pass:
     edges: list[tuple[Node, Node]] = field(default_factory=list)
     """All edges, consumer and producer, under the roots."""
     old: set[int] = field(default_factory=set)
-    """Identities of the nodes under the roots that a pass of an earlier iteration went over."""
+    """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
     idle: bool = False
     """Whether it reaches only leaves that nobody trains."""
 
@@ -204,6 +206,8 @@ class Stale(NamedTuple):
     failed: Pass
     walked: Node | None = None
     """The node through which the freeing pass came."""
+    outside: tuple[Kept, ...] = ()
+    """The statements that kept the value in attributes, under the names that callers have for them."""
 
 
 class Clobbered(NamedTuple):
@@ -218,6 +222,7 @@ class Clobbered(NamedTuple):
     reader: Node | None
     via: tuple[Kept, ...]
     failed: Pass
+    outside: tuple[Kept, ...] = ()
 
 
 class Escape(NamedTuple):
@@ -336,8 +341,6 @@ class Tape:
                     node.leaf.grads.append(current)
                 continue
             walked.append(node)
-            if node.walked is not None and repeats(node.walked, current):
-                current.old.add(id(node))
             for operand in node.operands:
                 current.edges.append((node, operand.node))
                 self.reached.update(kept.statement.node for kept in operand.via)
@@ -345,6 +348,7 @@ class Tape:
         for one in found.values():
             node, reader, via = _entry(one.node, one.reader, one.via, current, parents)
             self.stale.append(one._replace(node=node, reader=reader, via=via, walked=one.node.consumer))
+        current.old = self._past(walked, current)
         for node in walked:
             if node.walked is None:
                 node.walked = current
@@ -352,6 +356,21 @@ class Tape:
                 node.consumed = current
                 node.consumer = first.get(id(node))
         return current
+
+    def _past(self, walked: list[Node], current: Pass) -> set[int]:
+        """Identities of those nodes that a pass of an earlier iteration went over, or was to go over.
+
+        The latter were made before it and build on the former, but its root did not lead there: what a memory is given
+        last in an iteration is first read in the next one.  Whoever cuts the way to the past cuts them off as well.
+        """
+        before = max((one.clock for one in self.passes if one is not current and repeats(one, current)), default=0)
+        old: set[int] = set()
+        for node in sorted(walked, key=lambda node: node.clock):
+            again = node.walked is not None and repeats(node.walked, current)
+            late = node.clock < before and crossing(node.loops, current.loops) is not None
+            if again or (late and any(id(operand.node) in old for operand in node.operands)):
+                old.add(id(node))
+        return old
 
     def _check_saved(self, node: Node, parents: dict[int, tuple[Node | None, tuple[Kept, ...]]], current: Pass) -> None:
         for storage, version in node.saved:

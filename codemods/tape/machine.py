@@ -46,9 +46,10 @@ class GaveUp(Exception):
 
 @dataclass
 class Frame:
-    """One call: what it returned, the function it is in, and the generator that it runs as."""
+    """One call: the function it is in, its names, what it returned, and the generator that it runs as."""
 
     function: Function | None
+    scope: Scope
     result: Value = None
     generator: Generator | None = None
 
@@ -78,7 +79,7 @@ class Machine:
         self.scope = self.globals
         self.stack: tuple[Site, ...] = ()
         """The call expressions that led into the function being run."""
-        self.frames: list[Frame] = [Frame(None)]
+        self.frames: list[Frame] = [Frame(None, self.globals)]
         self.statement: Site = Site(source, ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0))
         self.crashes: set[str] = set()
         """Errors that the program certainly meets: a method of None, an undefined name."""
@@ -188,7 +189,7 @@ class Machine:
 
     # Places
 
-    def kept(self, value: Value, name: str, expression: ast.expr | None) -> Kept | None:
+    def kept(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> Kept | None:
         """The record that the current statement carries *value* on; None where it carries no graph."""
         if isinstance(value, Tensor):
             if value.cell.node is None:
@@ -196,11 +197,11 @@ class Machine:
         elif not isinstance(value, (Sequence, Mapping)):
             return None
         site = self.site(expression) if expression is not None else None
-        return Kept(self.statement, site, name, form_of(value), self.loops, self.tape.tick())
+        return Kept(self.statement, site, name, form_of(value), self.loops, self.tape.tick(), owner)
 
-    def slot(self, value: Value, name: str, expression: ast.expr | None) -> Slot:
+    def slot(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> Slot:
         self.activity += 1
-        kept = self.kept(value, name, expression)
+        kept = self.kept(value, name, expression, owner)
         if isinstance(value, (Sequence, Mapping)) and kept is not None:
             value.kept = (*value.kept[-NAMES_PER_VALUE:], kept)
             return Slot(value)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, cuts, escapes, extents
+from codemods.tape import attributes, cuts, escapes, extents, outside
 from codemods.tape.extents import Extent
 from codemods.tape.graph import Escape, Operand, Pass
 from codemods.tape.saves import is_operation
@@ -78,7 +78,9 @@ def run_backward(
         only += [leaf.node for leaf in machine.leaves_of(wanted) if leaf.node is not None]
         if not only:
             only = None
-    found = machine.tape.backward(
+    tape = machine.tape
+    known = len(tape.stale), len(tape.clobbered)
+    found = tape.backward(
         operands,
         machine.site(node),
         machine.loops,
@@ -87,6 +89,10 @@ def run_backward(
         accumulate=accumulate,
         stack=machine.stack,
     )
+    for at in range(known[0], len(tape.stale)):
+        tape.stale[at] = tape.stale[at]._replace(outside=outside.names(machine, tape.stale[at].via))
+    for at in range(known[1], len(tape.clobbered)):
+        tape.clobbered[at] = tape.clobbered[at]._replace(outside=outside.names(machine, tape.clobbered[at].via))
     found.idle = accumulate and cuts.copied(machine, operands, node)
     return found
 

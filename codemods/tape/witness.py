@@ -231,10 +231,10 @@ def _collect(machine: Machine, found: _Collected) -> None:
     tape = machine.tape
     given = tuple(asked.answer for asked in machine.oracle.asked)
     path = machine.oracle.path._replace(answers=given)
-    for stale in _distinct(tape.stale, lambda one: _story(one.node, one.reader, one.via, one.freed, one.failed)):
+    for stale in _distinct(tape.stale, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.freed, one.failed)):
         found.facts.setdefault(_stale_fact(stale), path)
     for clobbered in _distinct(
-        tape.clobbered, lambda one: _story(one.node, one.reader, one.via, one.change, one.failed)
+        tape.clobbered, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.change, one.failed)
     ):
         found.facts.setdefault(_overwritten_fact(clobbered), path)
     for site in tape.leaf_changes:
@@ -363,10 +363,11 @@ def _made(node: Node, via: tuple[Kept, ...]) -> Span:
     return node.site.span
 
 
-def _carriers(via: tuple[Kept, ...]) -> tuple[Carrier, ...]:
+def _carriers(via: tuple[Kept, ...], outside: tuple[Kept, ...] = ()) -> tuple[Carrier, ...]:
+    """The statements that carried a value, in order; before them, under the names that callers have for what they set."""
     return tuple(
         Carrier(kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form)
-        for kept in sorted(via, key=lambda kept: kept.clock)
+        for kept in (*outside, *sorted(via, key=lambda kept: kept.clock))
     )
 
 
@@ -403,7 +404,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         failed=stale.failed.site.span,
         loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
-        carriers=_carriers(stale.via),
+        carriers=_carriers(stale.via, stale.outside),
         outer=Outer(
             _outer(node, stale.failed).span,
             _outer(reader, stale.failed).span,
@@ -430,7 +431,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         failed=clobbered.failed.site.span,
         loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
-        carriers=_carriers(clobbered.via) if reader else (),
+        carriers=_carriers(clobbered.via, clobbered.outside) if reader else (),
         outer=Outer(
             _outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None, mixed=_mixes(reader)
         ),

@@ -1,0 +1,62 @@
+"""What a state that an object keeps is called by those who call the object: ``net.memory.state`` for ``self.state``.
+
+A state that several calls within one iteration update can only be cut loose between two iterations, and the function
+in which the loop stands knows it under another name than the method that sets it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codemods.tape.graph import Kept
+from codemods.tape.values import Cell, Instance, Scope, Tensor, TorchModule, Value
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+DEPTH = 4
+"""Attributes of attributes that are looked into."""
+
+
+def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """The statements of *via* that set attributes, under the names of the functions that are running."""
+    found: dict[str, Kept] = {}
+    for kept in via:
+        if kept.owner is None or not kept.name.startswith("self."):
+            continue
+        last = "" if isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
+        for frame in reversed(machine.frames):
+            path = _path(frame.scope, kept.owner)
+            if path and path + last != kept.name:
+                found.setdefault(path + last, kept._replace(name=path + last, expression=None))
+                break
+    return tuple(found.values())
+
+
+def _path(scope: Scope, wanted: Value) -> str:
+    """How a function that has the names of *scope* reaches an object, by the fewest attributes; empty if it cannot."""
+    seen: set[int] = set()
+    pending = deque((name, slot.value, 0) for name, slot in scope.names.items())
+    while pending:
+        path, value, depth = pending.popleft()
+        if value is wanted or (isinstance(value, Tensor) and value.cell is wanted):
+            return path
+        if id(value) in seen or depth == DEPTH:
+            continue
+        seen.add(id(value))
+        pending.extend((f"{path}.{name}", part, depth + 1) for name, part in _attributes(value))
+    return ""
+
+
+def _attributes(value: Value) -> Iterator[tuple[str, Value]]:
+    if isinstance(value, Instance):
+        slots = value.names
+    elif isinstance(value, TorchModule):
+        slots = {name: slot for name, slot in value.children.items() if isinstance(name, str)}
+    else:
+        return
+    for name, slot in slots.items():
+        if name.isidentifier():
+            yield name, slot.value
