@@ -181,7 +181,9 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
             continue
         cause = cause_of(fact, program, touched) if fixed else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause))
-        start = replace(cause, end_line=cause.line, end_column=cause.column)
+        # What the repair of another fact took along is told by that one.
+        main = cause_of(repair.fact, program, touched) if fixed and repair is not None else cause
+        start = replace(main, end_line=main.line, end_column=main.column)
         found.setdefault((code, start), told)
     yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
 

@@ -39,12 +39,19 @@ class DropSecondPass(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
-        if fact.used != fact.failed or fact.freed == fact.failed or fact.loop is not None:
+        if fact.used != fact.failed or fact.loop is not None:
             return
-        first, second = (tree.statement_of(tree.expression(span)) for span in (fact.freed, fact.failed))
+        spans = fact.freed, fact.failed
+        if fact.freed == fact.failed:
+            if fact.outer is None or fact.outer.passes is None:
+                return
+            spans = fact.outer.passes
+        first, second = (tree.statement_of(tree.expression(span)) for span in spans)
         if first is None or second is None or first is second or not _between(first, second, tree):
             return
-        for statement in (second, first):
+        # A helper is asked for its result: that it also runs a pass is what nobody expects of it.
+        inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
+        for statement in (first, second) if inner else (second, first):
             if _is_pass_only(statement) and len(tree.block_of(statement)) > 1:
                 yield Candidate(
                     Edit(tree).remove(statement).program(), "one pass over the loss is enough", Keeps.ONE_PASS

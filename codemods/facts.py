@@ -92,6 +92,8 @@ class Outer:
     """Whether the value enters a network there: what used it, and what the freeing pass came through."""
     mixed: bool = False
     """Whether the value is combined, element by element, with another that has a graph of its own."""
+    passes: tuple[Span, Span] | None = None
+    """Where the ways to the two passes part, if one function makes both: the innermost calls that are not the same."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,7 +101,8 @@ def _moved(
     edit = Edit(tree)
     for statement in moved:
         edit.remove(statement)
-    position = inside.index(before)
+    uses = (at for at, one in enumerate(inside) if names & {name.value for name in tree.names_in(one)})
+    position = min(inside.index(before), next(uses, len(inside)))
     first = moved[0].with_changes(leading_lines=[]) if not position else moved[0]
     body = [*inside[:position], first, *moved[1:], *inside[position:]]
     edit.change(closure, lambda node: node.with_changes(body=node.body.with_changes(body=body)))  # type: ignore[attr-defined]

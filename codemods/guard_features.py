@@ -42,9 +42,10 @@ class GuardFeatures(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
-        if fact.loop is None or fact.inside or fact.kept is None:
+        if fact.loop is None or fact.inside:
             return
-        kept = tree.statement(fact.kept)
+        # What a call took with it, as `partial` does, was kept by no statement of its own.
+        kept = tree.statement(fact.kept or (fact.outer.made if fact.outer is not None else fact.made))
         loop = tree.statement(fact.loop)
         if kept is None or loop is None:
             return
@@ -52,7 +53,7 @@ class GuardFeatures(Codemod):
         if kept not in block:
             return
         run = _computation(kept, block, tree)
-        name = fact.name or "it"
+        name = fact.name or ", ".join(sorted(_targets(kept, tree))) or "it"
         if _guardable(run):
             yield Candidate(guarded(tree, run), f"compute `{name}` under no_grad: nothing behind it is trained")
         yield from self._detach(fact, tree, name)

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, with_keyword
 
 
 class StepOrder(Codemod):
@@ -26,7 +26,8 @@ class StepOrder(Codemod):
 
     Fix:
         All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
-        loss is computed after the step, from the parameters as they are then.
+        loss is computed after the step, from the parameters as they are then. Where a loop steps one optimizer after
+        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps.
 
     When it is not what you want:
         Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
@@ -43,14 +44,18 @@ class StepOrder(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, Overwritten)
-        if not fact.by_step or fact.loop is not None:
+        if not fact.by_step or (fact.loop is not None and fact.inside):
             return
         step = tree.statement_of(tree.expression(fact.changed))
         failed = tree.statement_of(tree.expression(fact.failed))
         if step is None or failed is None:
             return
         block = tree.block_of(step)
-        if step not in block or failed not in block or block.index(failed) < block.index(step):
+        if step not in block or failed not in block:
+            return
+        if block.index(failed) < block.index(step):
+            yield from _steps_in_a_loop_of_their_own(step, fact, block, tree)
+        if block.index(failed) < block.index(step) or fact.loop is not None:
             return
         if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
             code = tree.own_code(step)
@@ -64,6 +69,29 @@ class StepOrder(Codemod):
             program = Edit(tree).remove(made).insert_after(step, code).program()
             yield Candidate(program, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
         yield from _whole_update_later(step, failed, block, tree)
+
+
+def _steps_in_a_loop_of_their_own(
+    step: Statement, fact: Overwritten, block: list[Statement], tree: Tree
+) -> Iterator[Candidate]:
+    """Several agents share a graph: the loop over them runs all passes, each for its own agent, and then all steps."""
+    loop = tree.parent_of(step)
+    loop = tree.parent_of(loop) if loop is not None else None
+    call = tree.expression(fact.failed)
+    code = tree.own_code(step)
+    if not isinstance(loop, cst.For) or not tree.block_of(loop) or not isinstance(call, cst.Call) or len(block) < 2:
+        return
+    owner = code.removesuffix(".step()")
+    targets = {name.value for name in tree.names_in(loop.target)}
+    if owner == code or not targets & {name.value for name in tree.names_in(cst.parse_expression(owner))}:
+        return
+    indent = tree.module_of(loop).default_indent
+    edit = Edit(tree).remove(step)
+    wanted = f"[p for group in {owner}.param_groups for p in group['params']]"
+    edit.change(call, lambda node: with_keyword(node, "inputs", wanted))
+    header = f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"
+    edit.insert_after(loop, f"{header}\n{indent}{code}")
+    yield Candidate(edit.program(), f"`{code}` once all the passes are through", Keeps.PARAMETERS)
 
 
 def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:

@@ -143,6 +143,7 @@ class _Witnessed:
             outer_place(walked, failed) if walked else None,
             (_enters(reader), bool(walked) and bool(self.evidence.details.get("walked_enters"))),
             reader is not None and reader.mixes,
+            _parting(freed, failed),
         )
         cached = self._cached(place)
         if cached is not None:
@@ -286,6 +287,15 @@ class _Witnessed:
 
 def _name(kept: Carry | None) -> str:
     return kept.store.name if kept is not None else ""
+
+
+def _parting(freed: Chain, failed: Chain) -> tuple[Span, Span] | None:
+    """The innermost calls that led to the one pass and not to the other, where the passes are one statement."""
+    first, second = list(freed), list(failed)
+    while first and second and first[-1] == second[-1]:
+        first.pop()
+        second.pop()
+    return (first[-1], second[-1]) if first and second and freed[-1] == failed[-1] else None
 
 
 def _enters(step: Step | None) -> bool:

@@ -231,7 +231,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
     tape = machine.tape
     given = tuple(asked.answer for asked in machine.oracle.asked)
     path = machine.oracle.path._replace(answers=given)
-    for stale in _distinct(tape.stale, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.freed, one.failed)):
+    for stale in _distinct(
+        tape.stale, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.freed, one.failed)
+    ):
         found.facts.setdefault(_stale_fact(stale), path)
     for clobbered in _distinct(
         tape.clobbered, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.change, one.failed)
@@ -337,6 +339,16 @@ def _outer(node: Node | None, failed: Pass) -> Site:
     return node.stack[common] if len(node.stack) > common else node.site
 
 
+def _parting(freed: Pass, failed: Pass) -> tuple[Span, Span] | None:
+    """The innermost calls that led to the one pass and not to the other, where the passes are one statement."""
+    first, second = [*freed.stack, freed.site], [*failed.stack, failed.site]
+    while first and second and first[-1] == second[-1]:
+        first.pop()
+        second.pop()
+    apart = first and second and freed.site == failed.site
+    return (first[-1].span, second[-1].span) if apart else None
+
+
 def _enters(node: Node | None) -> bool:
     """Whether a node belongs to a layer with parameters, or only passes tensors on to one; not to a loss."""
     if node is None:
@@ -411,6 +423,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
             _outer(stale.walked, stale.failed).span if stale.walked else None,
             (_enters(reader), _enters(stale.walked)),
             _mixes(reader),
+            _parting(stale.freed, stale.failed),
         ),
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,

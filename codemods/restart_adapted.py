@@ -1,0 +1,69 @@
+"""Adapted weights: fast weights that every iteration should begin anew are begun once, before the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree
+
+
+class RestartAdapted(Codemod):
+    """Weights adapted in one iteration are carried, with their graph, into the next instead of the model's own.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, in the second meta-iteration.
+
+    Cause:
+        Meta-learning adapts a copy of the weights, ``fast = {k: w - lr * g ...}``, so that the meta-gradient flows
+        through the adaptation. The copy is taken from the model once, before the loop. The second iteration adapts
+        what the first one left, and its backward runs into the first one's graph.
+
+    Fix:
+        The statement that takes the weights from the model moves to the start of the loop that the graph must not
+        cross. Detaching them instead would leave the model nothing to learn from.
+
+    When it is not what you want:
+        Where an iteration goes through several tasks and each of them should begin with the model's own weights, move
+        the statement further in. Where tasks are meant to build on each other (continual learning), detach the weights
+        between them and make them require grad again.
+
+    Source:
+        Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", algorithm 1.
+    """
+
+    code = "AF110"
+    name = "adapted-weights"
+    answers = (StaleGraph, Overwritten)
+    rank = 21
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        loop = tree.statement(fact.loop) if fact.loop is not None and fact.inside else None
+        if not isinstance(loop, (cst.For, cst.While)) or not tree.body_of(loop):
+            return
+        for name in dict.fromkeys((fact.name, *(carrier.name for carrier in reversed(fact.carriers)))):
+            start = _start(name, loop, tree)
+            if start is not None:
+                edit = Edit(tree).remove(start).insert_before(tree.body_of(loop)[0], tree.own_code(start))
+                yield Candidate(edit.program(), f"`{name}` begins anew with the model's weights", Keeps.PARAMETERS)
+
+
+def _start(name: str, loop: Statement, tree: Tree) -> Statement | None:
+    """The statement before the loop that takes *name* from a model's parameters."""
+    around: Statement | None = loop
+    while around is not None:
+        block = tree.block_of(around)
+        for statement in reversed(block[: block.index(around)] if around in block else []):
+            part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+            if isinstance(part, cst.Assign) and [tree.code(one.target) for one in part.targets] == [name]:
+                return statement if "parameters()" in tree.code(part.value) else None
+        outer = tree.parent_of(around)
+        around = tree.statement_of(tree.parent_of(outer)) if outer is not None and around in block else None
+        if not isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
+            return None
+    return None
