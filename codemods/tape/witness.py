@@ -376,7 +376,7 @@ def _made(node: Node, via: tuple[Kept, ...]) -> Span:
 
 
 def _carriers(via: tuple[Kept, ...], outside: tuple[Kept, ...] = ()) -> tuple[Carrier, ...]:
-    """The statements that carried a value, in order; before them, under the names that callers have for what they set."""
+    """The statements that carried a value, in order; before them those that set attributes, as callers name them."""
     return tuple(
         Carrier(kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form)
         for kept in (*outside, *sorted(via, key=lambda kept: kept.clock))
