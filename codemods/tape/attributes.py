@@ -14,6 +14,7 @@ from codemods.tape.values import (
     Bound,
     Cell,
     Class,
+    Exits,
     Function,
     Hook,
     Instance,
@@ -139,7 +140,7 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             return _of_class(machine, value, name)
         case TorchModule():
             return _of_module(machine, value, name, node)
-        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator():
+        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator() | Exits():
             if isinstance(value, Sequence) and name in value.fields:
                 return item(machine, value, value.fields.index(name), node)
             if isinstance(value, Mapping) and name in value.items:
@@ -282,6 +283,10 @@ def set_attribute(
 ) -> None:
     """``receiver.name = value``."""
     receiver = plain(machine, receiver)
+    known = find(receiver, name) if isinstance(receiver, Instance) else None
+    if isinstance(known, Function) and known.setter is not None:
+        machine.call(Bound(known.setter, receiver), [value], {}, target)
+        return
     owner = receiver if isinstance(receiver, Instance) else None
     slot = machine.slot(value, machine.source.text_of(target), expression, owner)
     if machine.oracle.path.entry:

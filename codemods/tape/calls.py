@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, module_calls, python_calls, tensor_calls, torch_calls, unknown_calls
+from codemods.tape import attributes, managers, module_calls, python_calls, tensor_calls, torch_calls, unknown_calls
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.source import Site
 from codemods.tape.values import (
     Bound,
     Class,
+    Exits,
     Function,
     GradMode,
     Hook,
@@ -159,7 +160,7 @@ def _run_body(machine: Machine, function: Function, frame: Frame) -> None:
         if isinstance(function.node, ast.Lambda):
             frame.result = machine.eval(function.node.body)
         else:
-            machine.run(function.node.body)
+            machine.raised = machine.run(function.node.body) == "raise"
 
 
 def outermost(scope: Scope) -> Scope:
@@ -315,6 +316,8 @@ def call_method(
             if name == "remove":
                 machine.hooks = [hook for hook in machine.hooks if hook is not receiver]
             return None
+        case Exits():
+            return managers.call_exits(machine, receiver, name, args, keywords, node)
         case Optimizer():
             return torch_calls.call_optimizer(machine, receiver, name, args, keywords, node)
         case TorchModule() | Instance():

@@ -87,8 +87,23 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             return Stream(len(parts), lambda at, exact: parts[at], PARTS)
         case Instance() if attributes.find(value, "__iter__") is not None:
             made = machine.call(attributes.bind(machine, attributes.find(value, "__iter__"), value), [], {}, node)
-            return stream(machine, made, node) if not isinstance(made, Instance) else _unknown(machine, made)
+            if not isinstance(made, Instance):
+                return stream(machine, made, node)
+            following = attributes.find(made, "__next__")
+            if following is not None:
+                following = attributes.bind(machine, following, made)
+                return Stream(None, lambda at, exact: _next_of(machine, following, node))
+            return _unknown(machine, made)
     return _unknown(machine, value)
+
+
+def _next_of(machine: Machine, following: Value, node: ast.expr) -> Value:
+    """The next item of an object with ``__next__``."""
+    item = machine.call(following, [], {}, node)
+    if machine.raised:  # StopIteration
+        machine.raised = False
+        raise Exhausted
+    return item
 
 
 def _is_part(value: Value) -> bool:

@@ -95,8 +95,12 @@ class Machine:
         """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
         self.moduli: list[int] = []
         """Numbers that a counter was divided by: what happens every k-th iteration is seen by running k of them."""
+        self.raised = False
+        """Whether the function that was called last ended by an exception."""
         self.exited = False
         """Whether the program ended itself."""
+        self.retaining = False
+        """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
         self._unknowns: dict[Hashable, Unknown] = {}
         self.loose: dict[tuple[Hashable, str], Slot] = {}
         """Attributes set on values that have no names of their own."""
@@ -502,6 +506,15 @@ class Machine:
             yield
         finally:
             self.grad, self.guard = before
+
+    @contextmanager
+    def perhaps_retaining(self, so: bool) -> Iterator[None]:
+        """Run a branch; *so* says that the other one would keep the graph."""
+        before, self.retaining = self.retaining, self.retaining or so
+        try:
+            yield
+        finally:
+            self.retaining = before
 
     def is_evaluating(self, node: Node) -> bool:
         """Whether every parameter under *node* belongs to a model that was told to evaluate."""

@@ -23,7 +23,7 @@ class Parsed(NamedTuple):
     """A syntax tree, and what was found out about its nodes by reading under them, so that no path reads it again."""
 
     tree: ast.Module
-    facts_of: dict[ast.AST, bool]
+    facts_of: dict[tuple[ast.AST, object], bool]
 
 
 @lru_cache(maxsize=256)
@@ -59,9 +59,9 @@ class Source:
 
     def remembered(self, node: N, find: Callable[[N], bool]) -> bool:
         """The answer of *find*, found once for a node."""
-        known = self.facts_of.get(node)
+        known = self.facts_of.get((node, find))
         if known is None:
-            known = self.facts_of[node] = find(node)
+            known = self.facts_of[node, find] = find(node)
         return known
 
     def span(self, node: ast.stmt | ast.expr) -> Span:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.facts import CACHES
-from codemods.tape import attributes, expressions, holding, loops
+from codemods.tape import attributes, expressions, holding, loops, managers
 from codemods.tape.values import (
     Class,
+    Exits,
     Function,
     GradMode,
     Instance,
@@ -119,6 +120,12 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
             written = node.value.elts[at] if _same_length(node.value, items) else node.value  # type: ignore[attr-defined]
             attributes.append(machine, current, item, machine.source.text_of(node.target), written)
         return ""
+    if isinstance(current, Instance):
+        own = attributes.find(current, _IN_PLACE.get(type(node.op), ""))
+        if own is not None:
+            result = machine.call(attributes.bind(machine, own, current), [value], {}, node.value)
+            assign(machine, node.target, result, None)
+            return ""
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
     result = machine.widened(expressions.binary(machine, type(node.op), current, value, fake), node)
@@ -126,6 +133,16 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
     if isinstance(result, (int, float)):
         _count(machine, node.target, node)
     return ""
+
+
+_IN_PLACE: dict[type[ast.operator], str] = {
+    ast.Add: "__iadd__",
+    ast.Sub: "__isub__",
+    ast.Mult: "__imul__",
+    ast.Div: "__itruediv__",
+    ast.LShift: "__ilshift__",
+    ast.BitOr: "__ior__",
+}
 
 
 def _count(machine: Machine, target: ast.expr, node: ast.stmt) -> None:
@@ -175,11 +192,23 @@ def _if(machine: Machine, node: ast.If) -> str:
     question = len(machine.oracle.asked)
     holds = machine.truth(test, likely=not leaves, optional=optional)
     activity = machine.activity
-    signal = machine.run(node.body if holds else node.orelse)
+    other = node.orelse if holds else node.body
+    open_question = isinstance(test, (Unknown, Tensor)) and bool(machine.loops)
+    with machine.perhaps_retaining(open_question and machine.source.remembered(node, _retains) and bool(other)):
+        signal = machine.run(node.body if holds else node.orelse)
     decides = signal or machine.activity != activity or not holds or node.orelse
     if not decides and question < len(machine.oracle.asked):
         machine.oracle.settle(question)
     return signal
+
+
+def _retains(node: ast.If) -> bool:
+    """Whether one of two branches keeps the graph that the other frees: all passes but the last."""
+    return any(
+        isinstance(part, ast.keyword) and part.arg == "retain_graph"
+        for statement in (*node.body, *node.orelse)
+        for part in ast.walk(statement)
+    )
 
 
 _TELLING = frozenset(
@@ -209,22 +238,27 @@ def _only_leaves(body: list[ast.stmt]) -> bool:
 def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
     before = machine.grad, machine.guard
     entered: bool | None = None
+    inside: list[tuple[Value, ast.expr]] = []
     for item in node.items:
         value = machine.eval(item.context_expr)
         if isinstance(value, GradMode):
             entered = value.enabled if value.enabled is not None else entered
-        elif isinstance(value, Instance):
-            enter = attributes.find(value, "__enter__")
-            if isinstance(enter, Function):
-                value = machine.call(attributes.bind(machine, enter, value), [], {}, item.context_expr)
+        inside.append((value, item.context_expr))
+        given = managers.enter(machine, value, item.context_expr)
         if item.optional_vars is not None:
-            assign(machine, item.optional_vars, value, None)
+            assign(machine, item.optional_vars, given, None)
     sets = (machine.grad, machine.guard) != before  # `set_grad_enabled` acts when it is called
     machine.grad, machine.guard = before
     if entered is None and not sets:
-        return machine.run(node.body)
-    with machine.grad_mode(before[0] if entered is None else entered, machine.site(node)):
-        return machine.run(node.body)
+        signal = machine.run(node.body)
+    else:
+        with machine.grad_mode(before[0] if entered is None else entered, machine.site(node)):
+            signal = machine.run(node.body)
+    for value, expression in reversed(inside):
+        managers.leave(machine, value, expression)
+        if isinstance(value, Exits):
+            machine.grad, machine.guard = before
+    return signal
 
 
 def _try(machine: Machine, node: ast.Try) -> str:
@@ -252,6 +286,12 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
     for decorator in reversed(node.decorator_list):
         if _caches(machine, function, decorator):
             continue
+        if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter", "getter"):
+            known = machine.eval(decorator.value)
+            if isinstance(known, Function) and known.flavour == "property":
+                known.setter = function if decorator.attr == "setter" else known.setter
+                value = known
+                continue
         before = machine.grad, machine.guard
         value = _decorated(machine, value, machine.eval(decorator), decorator)
         machine.grad, machine.guard = before

@@ -71,6 +71,8 @@ def run_backward(
     retain = keywords.get("retain_graph")
     if retain is None:
         retain = create
+    if not isinstance(retain, (int, type(None))):
+        retain = True  # `k < n - 1`: which pass is the last one, the source does not say
     only = None
     wanted = keywords.get("inputs", inputs)
     if wanted is not None:
@@ -84,7 +86,7 @@ def run_backward(
         operands,
         machine.site(node),
         machine.loops,
-        retain=machine.truth(retain),
+        retain=bool(retain) or machine.retaining,
         inputs=only,
         accumulate=accumulate,
         stack=machine.stack,

@@ -12,8 +12,10 @@ from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     Bound,
     Cell,
+    Exits,
     Function,
     Instance,
+    Mapping,
     Optimizer,
     Partial,
     Sequence,
@@ -47,6 +49,12 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         found = python_calls.call_collection(machine, last, args, keywords, node)
         if found is not None:
             return found
+    if path in ("contextlib.ExitStack", "contextlib.AsyncExitStack"):
+        return Exits()
+    if path == "operator.methodcaller" and len(args) == 1 and isinstance(args[0], str):
+        return _caller_of(machine, args[0], node)
+    if last in ("tree_map", "map_structure") and len(args) == 2:
+        return _mapped(machine, args[0], args[1], node)
     if path == "functools.partial" and args:
         return Partial(args[0], args[1:], keywords)
     if path in ("sys.exit", "os._exit", "os.abort"):
@@ -92,6 +100,30 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _caller_of(machine: Machine, name: str, node: ast.expr) -> Function:
+    """What ``operator.methodcaller(name)`` gives: a function that calls that method of what it is given."""
+    written = ast.parse(f"lambda given: given.{name}()", mode="eval").body
+    for part in ast.walk(written):
+        ast.copy_location(part, node)
+    assert isinstance(written, ast.Lambda)
+    return Function(written, machine.source, machine.globals, [], {}, name)
+
+
+def _mapped(machine: Machine, function: Value, tree: Value, node: ast.expr) -> Value:
+    """The same containers with *function* applied to all that is in them."""
+    match tree:
+        case Sequence():
+            slots = [Slot(_mapped(machine, function, machine.read(slot, tree), node)) for slot in tree.items]
+            return Sequence(tree.kind, slots, tree.more, limit=tree.limit, fields=tree.fields)
+        case Mapping():
+            items = {
+                key: Slot(_mapped(machine, function, machine.read(slot, tree), node))
+                for key, slot in tree.items.items()
+            }
+            return Mapping(items, tree.more, default=tree.default)
+    return machine.call(function, [tree], {}, node)
 
 
 def _forget_state(machine: Machine, value: Value, seen: set[int]) -> None:
@@ -180,6 +212,8 @@ def _call_torch(
         "set_printoptions",
     ):
         return None
+    if args and isinstance(args[0], Tensor) and (path.startswith("torch.Tensor.") or last in ("detach", "detach_")):
+        return tensor_calls.call_tensor_method(machine, args[0], last, args[1:], keywords, node)
     if last in _CREATED:
         return _created(machine, last, args, keywords, node)
     if path.count(".") <= 2 or is_operation(last):
@@ -286,8 +320,12 @@ def call_optimizer(
 ) -> Value:
     """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
     match name:
+        case "register_step_pre_hook" | "register_step_post_hook" if args:
+            (optimizer.before if "pre" in name else optimizer.after).append(args[0])
         case "step":
             machine.activity += 1
+            for hook in optimizer.before:
+                machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
             closure = args[0] if args else keywords.get("closure")
             clock, passes = machine.tape.clock, len(machine.tape.passes)
             result = machine.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
@@ -297,6 +335,8 @@ def call_optimizer(
             if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
                 machine.call(closure, [], {}, node)
                 machine.tape.step(optimizer.leaves, machine.site(node))
+            for hook in optimizer.after:
+                machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
             return result
         case "zero_grad":
             machine.activity += 1

@@ -144,6 +144,8 @@ class Function:
     """What it returned so far, by its arguments, where it is decorated to be called once for each."""
     cached_by: Site | None = None
     """That decorator."""
+    setter: Function | None = None
+    """Of a property: what an assignment to it calls."""
 
 
 @dataclass(eq=False, slots=True)
@@ -236,10 +238,21 @@ class Hook:
 
 
 @dataclass(eq=False, slots=True)
+class Exits:
+    """A ``contextlib.ExitStack``."""
+
+    pending: list[Value] = field(default_factory=list)
+    """What it is to call or to leave, the last first."""
+
+
+@dataclass(eq=False, slots=True)
 class Optimizer:
     leaves: set[Leaf]
     kind: str = ""
     """The name of its class."""
+    before: list[Value] = field(default_factory=list)
+    after: list[Value] = field(default_factory=list)
+    """Functions that each step calls."""
 
 
 @dataclass(eq=False, slots=True)

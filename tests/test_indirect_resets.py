@@ -1,0 +1,205 @@
+"""Look-alikes whose state or store is let go by something that is easily overlooked: managers, hooks, setters, maps."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.program import Program
+from codemods.tape.witness import observe
+
+HEADER = """\
+import contextlib
+import operator
+import torch
+from torch import nn
+from torch.utils._pytree import tree_map
+AUX = []
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(3, 3)
+        self.h = None
+        self._episode = 0
+    def reset(self):
+        self.h = None
+    @property
+    def episode(self):
+        return self._episode
+    @episode.setter
+    def episode(self, number):
+        self._episode = number
+        self.h = None
+    @contextlib.contextmanager
+    def sequence(self):
+        try:
+            yield self
+        finally:
+            self.h = None
+    def forward(self, x):
+        self.h = self.cell(x, self.h)
+        AUX.append(self.h.abs().mean())
+        return self.h
+class Fresh:
+    def __init__(self, net):
+        self.net = net
+    def __enter__(self):
+        return AUX
+    def __exit__(self, *error):
+        AUX.clear()
+        self.net.reset()
+class Loader:
+    def __init__(self, net, count):
+        self.net, self.count = net, count
+    def __iter__(self):
+        self.at = 0
+        return self
+    def __next__(self):
+        if self.at >= self.count:
+            raise StopIteration
+        self.at += 1
+        self.net.reset()
+        AUX.clear()
+        return torch.randn(4, 3)
+@contextlib.contextmanager
+def truncated(net):
+    yield net
+    net.h = net.h.detach()
+    AUX.clear()
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def step(extra=0.0):
+    loss = sum(net(torch.randn(4, 3)).pow(2).mean() for _ in range(3)) + extra
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+RIGHT = {
+    "a generator's finally": """
+        for i in range(20):
+            with net.sequence():
+                step()
+            AUX.clear()
+        """,
+    "what a generator does after its yield": """
+        for i in range(20):
+            with truncated(net):
+                step(sum(AUX))
+        """,
+    "a class's __exit__": """
+        for i in range(20):
+            with Fresh(net) as aux:
+                net(torch.randn(4, 3))
+                step(sum(aux))
+        """,
+    "ExitStack": """
+        for i in range(20):
+            with contextlib.ExitStack() as stack:
+                stack.callback(net.reset)
+                stack.enter_context(Fresh(net))
+                step(sum(AUX))
+        """,
+    "hooks of the optimizer": """
+        opt.register_step_post_hook(lambda *a: net.reset())
+        opt.register_step_pre_hook(lambda *a: AUX.clear())
+        for i in range(20):
+            step(sum(AUX))
+        """,
+    "an iterator's __next__": """
+        for x in Loader(net, 20):
+            net(x)
+            step(sum(AUX))
+        """,
+    "a property's setter": """
+        for i in range(20):
+            net.episode = i
+            step()
+            AUX.clear()
+        """,
+    "methodcaller": """
+        for i in range(20):
+            operator.methodcaller("reset")(net)
+            step()
+            AUX.clear()
+        """,
+    "detach as a function": """
+        cell = nn.LSTMCell(3, 5)
+        states = [(torch.zeros(4, 5), torch.zeros(4, 5)) for _ in range(5)]
+        for i in range(20):
+            states = [cell(torch.randn(4, 3), s) for s in states]
+            loss = sum(h.pow(2).mean() for h, _ in states)
+            opt.zero_grad(); loss.backward(); opt.step()
+            states = [
+                tuple(map(torch.detach, states[0])),
+                tuple(torch.Tensor.detach(t) for t in states[1]),
+                tuple([*map(torch.Tensor.detach, states[2])]),
+                tree_map(lambda t: t.detach(), states[3]),
+                tuple(torch.detach(t) for t in states[4]),
+            ]
+        """,
+    "all passes but the last keep the graph": """
+        w = nn.Parameter(torch.randn(4))
+        opt = torch.optim.SGD([w], lr=0.1)
+        for i in range(20):
+            opt.zero_grad()
+            z = (w * torch.randn(4)).tanh()
+            for k in range(4):
+                z[k].backward(retain_graph=k < 3)
+            z = (w * torch.randn(4)).tanh()
+            for k, value in enumerate(z):
+                value.backward(retain_graph=k + 1 < len(z))
+            z = (w * torch.randn(4)).tanh()
+            for k in range(4):
+                if k < 3:
+                    z[k].backward(retain_graph=True)
+                else:
+                    z[k].backward()
+            opt.step()
+        """,
+    "a meter that takes numbers": """
+        class Meter:
+            def __init__(self):
+                self.total = 0.0
+            def __iadd__(self, loss):
+                self.total += loss.item()
+                return self
+        meter = Meter()
+        for i in range(20):
+            loss = nn.Linear(3, 1)(torch.randn(4, 3)).mean()
+            loss.backward()
+            meter += loss
+        """,
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_nothing_is_found_where_it_is_let_go_by(name: str) -> None:
+    text = HEADER + textwrap.dedent(RIGHT[name])
+    exec(compile(text, name, "exec"), {"__name__": "look_alike"})
+    assert observe(Program.of(text, "x.py", {})).facts == ()
+
+
+BROKEN = {
+    "a manager that lets nothing go": """
+        @contextlib.contextmanager
+        def told(net):
+            yield net
+            print(net.h is None)
+        for i in range(20):
+            with told(net):
+                step()
+        """,
+    "a hook for something else": """
+        opt.register_step_post_hook(lambda *a: print("step"))
+        for i in range(20):
+            step()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_mistake_is_still_found_with(name: str) -> None:
+    found = observe(Program.of(HEADER + textwrap.dedent(BROKEN[name]), "x.py", {})).facts
+    assert found and {one.code for one in found} >= {"AF100", "AF200"}
