@@ -154,6 +154,8 @@ class StaleGraph(Fact):
     carriers: tuple[Carrier, ...] = ()
     """All the statements that carried it, in order."""
     outer: Outer | None = None
+    together: bool = field(default=False, metadata={"role": False})
+    """Whether one step, and no other, uses the gradients of both passes."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
 
@@ -257,11 +259,15 @@ class CutGraph(Fact):
     phrases = {
         "cut": "the graph is dropped here",
         "guard": "nothing is recorded from here on",
+        "frozen": "requires_grad is taken from the parameters here",
+        "owner": "this optimizer is to train them",
         "failed": "this backward finds no graph",
     }
 
     cut: Span
     guard: Span | None = None
+    frozen: Span | None = None
+    owner: Span | None = None
     failed: Span
     drops: tuple[Drop, ...] = ()
     """All the places, in the order in which the value met them."""
@@ -273,17 +279,28 @@ class CutGraph(Fact):
     """Whether a call switched recording off, for all that comes after it."""
     wanted: tuple[str, ...] = ()
     """The parameters that an optimizer holds and the dropped graph leads to."""
+    built: tuple[Span, ...] = ()
+    """Where those were made from which ``requires_grad`` was taken."""
+    spared: bool = False
+    """Whether the optimizer holds only some of the parameters from which ``requires_grad`` was taken."""
     name: str = ""
 
     @property
     def cause(self) -> Span:
-        return self.guard or self.cut
+        return self.guard or self.frozen or self.cut
 
     @property
     def message(self) -> str:
         what = f"`{self.name}`" if self.name else "the loss"
+        hows = {drop.how for drop in self.drops}
         if self.silent:
             return f"{what} is a copy without the graph of what it was copied from: its backward trains nothing"
+        if self.frozen is not None and hows == {"frozen"}:
+            return f"{what} has no graph: every parameter that it is computed with is frozen"
+        if hows == {"unflagged"}:
+            return f"{what} has no graph: the tensor that the optimizer is to change does not require grad"
+        if hows == {"integer"}:
+            return f"{what} has no graph: comparisons and indices, which it is made of, have no gradient"
         return f"{what} has no graph any more when it is sent backward"
 
 
@@ -330,6 +347,8 @@ class NotScalar(Fact):
 
     made: Span
     failed: Span
+    by_row: bool = False
+    """Whether the gradient is asked for with respect to data: each row has one of its own."""
     name: str = ""
 
     @property

@@ -8,7 +8,8 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
-from codemods.rewrite import Edit, Tree, with_keyword
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree, with_keyword
 
 
 class RetainShared(Codemod):
@@ -22,15 +23,16 @@ class RetainShared(Codemod):
         second one needs it still.
 
     Fix:
-        The first pass keeps the graph, ``backward(retain_graph=True)``, and the last one frees it. This is the one
-        place where that flag is right: both passes belong to the same iteration and no optimizer steps between them, so
-        nothing is overwritten and nothing accumulates.
+        One pass over the sum, ``(first + second).backward()``, where one step uses both gradients and nothing looks at
+        them in between. Elsewhere the first pass keeps the graph, ``backward(retain_graph=True)``, and the last one
+        frees it. This is the one place where that flag is right: both passes belong to the same iteration and no
+        optimizer steps between them, so nothing is overwritten and nothing accumulates.
 
     When it is not what you want:
-        ``(first + second).backward()`` gives the same gradients in one pass and half the time.
+        Where the gradients of each loss are to be looked at by themselves, keep the graph instead of adding.
 
     Source:
-        torch.autograd.backward in the PyTorch documentation, ``retain_graph``.
+        torch.autograd.backward in the PyTorch documentation: gradients are accumulated, and ``retain_graph``.
     """
 
     code = "AF105"
@@ -44,7 +46,54 @@ class RetainShared(Codemod):
             return
         if fact.used == fact.failed:
             return  # the same loss sent backward twice: to keep its graph would double the gradient
+        if fact.together:
+            yield from _one_pass(fact, tree)
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
             yield Candidate(edit.program(), "the first pass keeps the graph that the second still needs")
+
+
+def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``first.backward()`` goes, and ``second.backward()`` becomes ``(first + second).backward()``."""
+    calls = [tree.expression(span) for span in (fact.freed, fact.failed)]
+    first, second = (tree.statement_of(call) for call in calls)
+    losses = [_sent(call) for call in calls]
+    if first is None or second is None or losses[0] is None or losses[1] is None:
+        return
+    block = tree.block_of(first)
+    if second not in block or first not in block or not (_is_alone(first) and _is_alone(second)):
+        return
+    between = block[block.index(first) + 1 : block.index(second)]
+    if any(word in tree.code(statement) for statement in between for word in _LOOKS):
+        return
+    total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses if loss is not None)
+    comments = [line for line in first.leading_lines if line.comment is not None]
+    edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
+    edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
+    yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+
+
+_LOOKS = ("grad", "step", "backward")
+"""What a statement mentions that has to do with the gradients as they are between two passes."""
+
+
+def _sent(call: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """``loss`` in ``loss.backward()``, where the call has no arguments."""
+    plain = isinstance(call, cst.Call) and not call.args and isinstance(call.func, cst.Attribute)
+    return call.func.value if plain else None  # type: ignore[union-attr]
+
+
+def _is_alone(statement: Statement) -> bool:
+    """Whether a statement is one expression, on a line of its own."""
+    return (
+        isinstance(statement, cst.SimpleStatementLine)
+        and len(statement.body) == 1
+        and isinstance(statement.body[0], cst.Expr)
+    )
+
+
+def _bare(loss: cst.BaseExpression) -> cst.BaseExpression:
+    """A sum without its parentheses."""
+    is_sum = isinstance(loss, cst.BinaryOperation) and isinstance(loss.operator, (cst.Add, cst.Subtract))
+    return loss.with_changes(lpar=[], rpar=[]) if is_sum else loss

@@ -58,6 +58,9 @@ class SeparateNetworks(Codemod):
                 yield from self._cut_use(fact, tree, fact.outer.walked, "first")
             if used_by:
                 yield from self._cut_use(fact, tree, fact.outer.used, "second")
+            yield from self._cut_for_nothing(fact, tree)
+            if fact.together:
+                return  # one step of both gradients: the two losses are one, and one graph serves both
         yield from self._fresh(fact, tree)
         yield from mixed
 
@@ -129,6 +132,21 @@ class SeparateNetworks(Codemod):
             for program, more in retain.variants(fact, tree, second):
                 yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
 
+    def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
+        assert fact.outer is not None
+        seen: set[cst.CSTNode] = set()
+        for which, spans in (("first", (fact.outer.walked, fact.walked)), ("second", (fact.outer.used, fact.used))):
+            for span in spans:
+                place = tree.expression(span) if span is not None else None
+                if place is None:
+                    continue
+                for value in _values(place):
+                    if value not in seen and tree.code(value) == fact.name:
+                        seen.add(value)
+                        program = Edit(tree).change(value, detach).program()
+                        yield Candidate(program, f"the {which} loss takes `{fact.name}` detached")
+
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
         call = tree.expression(place) if place is not None else None
@@ -142,7 +160,12 @@ class SeparateNetworks(Codemod):
 
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
     """The names and attributes that a call's arguments are made of, outermost first."""
-    pending: list[cst.CSTNode] = [argument.value for argument in call.args]
+    return _values(*(argument.value for argument in call.args))
+
+
+def _values(*nodes: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """The names and attributes in these expressions, outermost first."""
+    pending: list[cst.CSTNode] = [*nodes]
     while pending:
         node = pending.pop(0)
         if isinstance(node, (cst.Name, cst.Attribute)):

@@ -51,6 +51,13 @@ def mapping_key(machine: Machine, value: Value) -> Hashable:
     return ("?", machine.key(value))
 
 
+def key_value(machine: Machine, key: Hashable) -> Value:
+    """The value for which a mapping holds something under *key*: what iterating over it gives."""
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "?":
+        return machine.unknown(key[1])
+    return key
+
+
 # Classes
 
 
@@ -236,7 +243,7 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
             value.cell.leaf.asked = True
         return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
     if name in _SHAPES:
-        value.cell.extent = 0  # who asks for the shape decides by it, and would not send back what cannot be
+        value.cell.extent = extents.NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
     if name in ("requires_grad", "grad_fn"):
         return _recorded(machine, value, name)
     if name in _NOT_TENSORS:
@@ -333,12 +340,12 @@ def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr
     if cell.node is None:
         if wanted is True:
             made = machine.parameter("tensor", node, cell=cell)
-            if made.cell.leaf is not None and not cell.vague:
+            if made.cell.leaf is not None and not cell.vague and not cuts.is_unflagged(cell):
                 made.cell.leaf.copied = cuts.dropped(machine, [Tensor(Cell(lost=cell.lost))], node, "flag")
     elif cell.part:
         cell.frozen = wanted is False
     elif cell.node.leaf is not None:
-        cell.node.leaf.frozen = wanted is False
+        cuts.freeze(machine, cell.node.leaf, wanted, node)
 
 
 # Items

@@ -49,11 +49,13 @@ class Cut(NamedTuple):
     site: Site
     how: str
     """``detach``, ``data``, ``item``, ``tensor`` (of a value), ``tensors`` (of several), ``number``, ``numpy``,
-    ``flag``, ``integer``, ``grad``, ``no_grad`` or ``frozen``."""
+    ``flag``, ``integer``, ``grad``, ``no_grad``, ``frozen`` or ``unflagged``."""
     nodes: tuple[Node, ...]
     """The graph that was lost."""
     guard: Site | None = None
     """What turned recording off: a ``with`` statement, a decorated function, a call."""
+    leaves: tuple[Leaf, ...] = ()
+    """For ``frozen``: the parameters that would have given it a graph."""
 
 
 class Lost(NamedTuple):
@@ -111,6 +113,8 @@ class Leaf:
     node: Node | None = None
     frozen: bool = False
     """Whether ``requires_grad`` was taken from it."""
+    frozen_at: Site | None = None
+    """Where it was taken last."""
     copied: Lost | None = None
     """Where it is a copy of what had a graph: ``torch.tensor(loss, requires_grad=True)``."""
     asked: bool = False
@@ -173,6 +177,8 @@ class Pass:
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
     idle: bool = False
     """Whether it reaches only leaves that nobody trains."""
+    steps: set[Site] = field(default_factory=set)
+    """The optimizers' steps that use its gradients."""
 
 
 def repeats(earlier: Pass, later: Pass) -> bool:
@@ -262,6 +268,8 @@ class Tape:
     """Which pass (by line) gave a parameter a gradient that a step then used."""
     owned: set[Leaf] = field(default_factory=set)
     """Parameters that some optimizer holds."""
+    owners: dict[Leaf, Site] = field(default_factory=dict)
+    """Where the last optimizer was made that was given a parameter."""
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, None] = field(default_factory=dict)
@@ -275,8 +283,9 @@ class Tape:
     """Statements (nodes of the syntax tree) through which passes came."""
     handed: list[Operand] = field(default_factory=list)
     """Values that were handed to code that is not read."""
-    unreduced: list[tuple[Any, Site, str]] = field(default_factory=list)
-    """Roots (tensors) that certainly have several elements and were given no gradient, the passes, and their names."""
+    unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)
+    """Roots (tensors) that have several elements and were given no gradient, the passes, their names, and whether the
+    gradient of data is asked for."""
     cut: list[Rootless] = field(default_factory=list)
     """Those of which it is known where the graph was lost."""
 
@@ -392,6 +401,7 @@ class Tape:
                 continue
             for backward in leaf.grads:
                 self.trained.add((backward.site.line, leaf.name))
+                backward.steps.add(site)
             leaf.storage.changes.append(Change(site, True, self.tick()))
 
     def change(self, storage: Storage, site: Site, origin: Site | None = None, part: bool = False) -> None:

@@ -69,9 +69,9 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             limit = len(value.items) or None
             return Stream(count, lambda at, exact: _item_of_sequence(machine, value, at), whole, limit)
         case Mapping():
-            keys = list(value.items)
-            count = None if value.more else len(keys)
-            return Stream(count, lambda at, exact: keys[at] if at < len(keys) else machine.fresh("key"))
+            keys = [attributes.key_value(machine, key) for key in value.items]
+            count, limit = None if value.more else len(keys), len(keys) or None
+            return Stream(count, lambda at, exact: keys[at] if at < len(keys) else machine.fresh("key"), limit=limit)
         case None:
             machine.crash("None is not iterable")
         case str():
@@ -203,6 +203,10 @@ class Plan:
         self._machine.stand_for_later(self._grown)
         return 2
 
+    def affords(self, count: int) -> bool:
+        """Whether so many iterations may be run."""
+        return count <= ITEMS and (self._machine.steps_taken - self._steps) * count <= COST
+
     def needs_a_third(self) -> bool:
         """Whether two iterations may not show a mistake: one pass only, or graphs that outlive their pass."""
         passes = self._machine.tape.passes[self._passes :]
@@ -236,6 +240,8 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
         yield from range(1, PARTS)
         return
     most = items.limit or items.count or planned + 1
+    if items.count is None and items.limit is not None and plan.affords(items.limit):
+        planned = items.limit  # what a container is known to hold is reached by a loop over all of it
     yield from range(1, min(planned, most))
     if plan.needs_a_third() and most > 2:
         yield 2

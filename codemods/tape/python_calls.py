@@ -476,7 +476,7 @@ def _mapping_method(
             slots = []
             for key, slot in items.items():
                 value = machine.read(slot, receiver)
-                plain: Value = key if not isinstance(key, tuple) else machine.unknown(key)
+                plain = attributes.key_value(machine, key)
                 if name == "items":
                     slots.append(Slot(Sequence("tuple", [Slot(plain), Slot(value)])))
                 else:

@@ -170,7 +170,7 @@ def _call_torch(
             tensor.cell.leaf.frozen = True
         return tensor
     if path.startswith("torch.optim.") and "lr_scheduler" not in path and "swa_utils" not in path:
-        return _optimizer(machine, last, args, keywords)
+        return _optimizer(machine, last, args, keywords, node)
     if path.startswith(("torch.nn.utils.rnn.", "torch.nn.functional.", "torch.nn.init")):
         if last == "normalize":
             return tensor_calls.operate(machine, "normalize", args, keywords, node)
@@ -294,10 +294,12 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
     given = len(args) > 2 or "grad_outputs" in keywords
     tensor_calls.run_backward(machine, [roots], rest, node, accumulate=False, inputs=inputs, given=given)
     count = len(inputs.items) if isinstance(inputs, Sequence) else 1
-    if keywords.get("create_graph") not in (None, False):
+    create = keywords.get("create_graph")
+    if create not in (None, False):
         made = machine.operation("grad", [roots], node, opaque=True)
         if made.cell.node is not None:
             made.cell.node.opaque = False
+            made.cell.node.doubtful = create is not True
         results: list[Value] = [made] * count
     else:
         results = [machine.data() for _ in range(count)]
@@ -306,19 +308,25 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
     return Sequence("tuple", [Slot(result) for result in results], more=not isinstance(inputs, (Sequence, Tensor)))
 
 
-def _optimizer(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value]) -> Optimizer:
+def _optimizer(
+    machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Optimizer:
     params = args[0] if args else keywords.get("params")
     leaves = set(machine.leaves_of(params))
     if not leaves:
         machine.tape.unknown_owner = True
     machine.tape.owned |= leaves
-    return Optimizer(leaves, kind)
+    machine.tape.owners.update(dict.fromkeys(leaves, machine.site(node)))
+    return Optimizer(leaves, kind, cuts.given_without_flag(machine, params, node))
 
 
 def call_optimizer(
     machine: Machine, optimizer: Optimizer, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
+    flagged = {cell.leaf for cell in optimizer.cells if cell.leaf is not None and cell.node is cell.leaf.node}
+    optimizer.leaves |= flagged
+    machine.tape.owned |= flagged
     match name:
         case "register_step_pre_hook" | "register_step_post_hook" if args:
             (optimizer.before if "pre" in name else optimizer.after).append(args[0])

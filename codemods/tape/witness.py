@@ -30,7 +30,6 @@ from codemods.facts import (
 from codemods.program import Program
 from codemods.tape import calls, cuts, holding
 from codemods.tape.entries import MODULE, entries, may_go_wrong
-from codemods.tape.extents import Extent
 from codemods.tape.graph import (
     Change,
     Clobbered,
@@ -43,6 +42,7 @@ from codemods.tape.graph import (
     Pass,
     Rootless,
     Stale,
+    Tape,
     crossing,
     distance,
     useful_edges,
@@ -50,7 +50,7 @@ from codemods.tape.graph import (
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
 from codemods.tape.source import Site, Source, Sources
-from codemods.tape.values import Class, Function, Slot
+from codemods.tape.values import Class, Function, Several, Slot
 
 PATHS = 16
 """Paths through one program that are followed."""
@@ -249,14 +249,15 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(_escape_fact(site, escape), path)
     found.used |= tape.reached
     found.executed |= machine.executed
-    for root, site, name in tape.unreduced:
-        certainty = Certainty.LIKELY if root.cell.extent == Extent.WEIGHTED else Certainty.CERTAIN
+    for root, site, name, by_row in tape.unreduced:
+        certainty = Certainty.LIKELY if root.cell.extent.several is Several.LIKELY else Certainty.CERTAIN
         made = root.cell.node.site.span
-        found.facts.setdefault(NotScalar(certainty=certainty, made=made, failed=site.span, name=name), path)
+        fact = NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
+        found.facts.setdefault(fact, path)
     for rootless in tape.cut:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself
-        found.facts.setdefault(_cut_fact(rootless, tape.owned), path)
+        found.facts.setdefault(_cut_fact(rootless, tape), path)
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
@@ -425,6 +426,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
             _mixes(reader),
             _parting(stale.freed, stale.failed),
         ),
+        together=len(stale.freed.steps) == 1 and stale.freed.steps == stale.failed.steps,
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
     )
@@ -487,20 +489,30 @@ def _held_fact(one: Holding) -> GraphHeld:
     )
 
 
-def _cut_fact(rootless: Rootless, owned: set[Leaf]) -> CutGraph:
+def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
+    owned = tape.owned
     drops = rootless.lost.cuts
+    drops = tuple(one for one in drops if one.how == "unflagged") or drops
     cut = next((one for one in drops if one.nodes), drops[0])
     graph = [node for one in drops for node in one.nodes]
     guard = next((one.guard for one in drops if one.guard is not None), None)
+    frozen = [leaf for one in drops for leaf in one.leaves if leaf.frozen_at is not None]
+    kept = [leaf for leaf in frozen if leaf in owned]
+    taken = (kept or frozen)[-1].frozen_at if frozen else None
+    owner = tape.owners.get(kept[-1]) if kept else None
     return CutGraph(
         cut=cut.site.span,
         guard=guard.span if guard is not None else None,
+        frozen=taken.span if taken is not None else None,
+        owner=owner.span if owner is not None else None,
         failed=rootless.site.span,
         drops=tuple(Drop(one.site.span, one.how) for one in drops),
         several=rootless.lost.several,
         silent=rootless.silent,
         lasting=guard is not None and isinstance(guard.node, ast.Call),
-        wanted=tuple(sorted(leaf.name for leaf in cuts.leaves_under(graph) if leaf in owned)),
+        wanted=tuple(sorted(leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned)),
+        built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
+        spared=len(set(kept)) < len(set(frozen)),
         name=rootless.name,
         certainty=Certainty.LIKELY if any(node.opaque for node in graph) else Certainty.CERTAIN,
     )
