@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
 # Where a repair changes one of several roles' lines, the first of these is the cause.
-_CAUSES = tuple("call constructed guard cut kept walked used changed made saved freed failed".split())
+_CAUSES = tuple("call constructed guard frozen cut kept walked used changed made saved freed failed".split())
 
 
 class SourceError(Exception):

@@ -71,7 +71,7 @@ def dropped(machine: Machine, values: Iterable[Value], node: ast.expr, how: str)
 
 def _joined(earlier: list[Lost], last: Lost | None, *, sums: bool) -> Lost | None:
     """One record of several; *sums* where all of them want their graph back."""
-    cuts: dict[tuple[Site, str], Cut] = {}
+    cuts: dict[tuple[Site, str] | None, Cut] = {}  # what is frozen is one cut, wherever it is met
     ways: set[tuple[Site, ...]] = set()
     several = False
     for lost in earlier:
@@ -79,10 +79,13 @@ def _joined(earlier: list[Lost], last: Lost | None, *, sums: bool) -> Lost | Non
         several = several or lost.several
     for lost in [*earlier, *([last] if last is not None else [])]:
         for cut in lost.cuts:
-            place = (cut.guard or cut.site, "no_grad" if cut.guard else cut.how)
+            place = None if cut.leaves else (cut.guard or cut.site, "no_grad" if cut.guard else cut.how)
             known = cuts.get(place)
             nodes = (*known.nodes, *cut.nodes) if known is not None else cut.nodes
-            cuts[place] = (known or cut)._replace(nodes=tuple(dict.fromkeys(nodes)))
+            leaves = (*known.leaves, *cut.leaves) if known is not None else cut.leaves
+            cuts[place] = (known or cut)._replace(
+                nodes=tuple(dict.fromkeys(nodes)), leaves=tuple(dict.fromkeys(leaves))
+            )
     if last is not None and any(cut.nodes for cut in last.cuts) and earlier and not sums:
         several = True
     if not cuts:
@@ -107,7 +110,7 @@ def without_graph(
         frozen = [leaf for leaf in leaves if leaf.frozen]
         frozen += [leaf for part in parts if (leaf := _frozen(part)) is not None]
         if frozen:
-            last = Lost((Cut(machine.site(node), "frozen", ()),))
+            last = Lost((Cut(machine.site(node), "frozen", (), leaves=tuple(frozen)),))
         cell.vague = any(_is_vague(part) for part in parts)
     if earlier or last is not None:
         cell.lost = _joined(earlier, last, sums=name in _SUMS or not earlier)
@@ -116,6 +119,30 @@ def without_graph(
 def _frozen(value: Value) -> Leaf | None:
     node = value.cell.node if isinstance(value, Tensor) else None
     return node.leaf if node is not None and node.leaf is not None and node.leaf.frozen else None
+
+
+def freeze(machine: Machine, leaf: Leaf, wanted: Value, node: ast.expr) -> None:
+    """``requires_grad`` of a parameter is set."""
+    leaf.frozen = wanted is False
+    leaf.frozen_at = machine.site(node) if leaf.frozen else None
+
+
+def given_without_flag(machine: Machine, params: Value, node: ast.expr) -> list[Cell]:
+    """The tensors among what an optimizer is given that do not require grad: what is computed of them has no graph."""
+    written = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    places = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
+    found = []
+    for at, part in enumerate(_parts([params])):
+        if isinstance(part, Tensor) and part.cell.node is None and not (part.cell.vague or part.cell.unsure):
+            place = places[at] if at < len(places) else written
+            part.cell.lost = Lost((Cut(machine.site(place), "unflagged", ()),))
+            found.append(part.cell)
+    return found
+
+
+def is_unflagged(cell: Cell) -> bool:
+    """Whether a tensor was given to an optimizer, and does not require grad."""
+    return cell.lost is not None and cell.lost.cuts[0].how == "unflagged"
 
 
 def _is_vague(value: Value) -> bool:

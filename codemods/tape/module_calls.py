@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, extents, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, extents, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.values import (
     Bound,
@@ -193,7 +193,7 @@ def call_module_method(
                 machine.activity += 1
                 wanted = args[0] if args else keywords.get("requires_grad", True)
                 for leaf in machine.leaves_of(module):
-                    leaf.frozen = wanted is False
+                    cuts.freeze(machine, leaf, wanted, node)
             set_mode(machine, module, name, args)
             if name == "apply" and args and isinstance(args[0], (Function, Bound)):
                 for slot in reversed(_modules(module, [])[:MODULES]):

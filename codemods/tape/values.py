@@ -250,6 +250,8 @@ class Optimizer:
     leaves: set[Leaf]
     kind: str = ""
     """The name of its class."""
+    cells: list[Cell] = field(default_factory=list)
+    """Tensors that it was given and that did not require grad then."""
     before: list[Value] = field(default_factory=list)
     after: list[Value] = field(default_factory=list)
     """Functions that each step calls."""
