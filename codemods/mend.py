@@ -105,12 +105,27 @@ class _Search:
                     continue
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
-                    deeper = self.repair(verdict.revealed[0], candidate.program, after, origin, start, depth + 1)
+                    deeper = self._behind(verdict.revealed[0], (candidate.program, after, []), fact, origin, start, depth)
                     if deeper is not None and self._holds(fact, origin, start, deeper):
                         best = best or (deeper[0], deeper[1], [done, *deeper[2]])
             if best is not None and partial is None:
                 return best
         return partial
+
+    def _behind(
+        self, first: Fact, reached: _Repaired, fact: Fact, origin: Program, start: Observation, depth: int
+    ) -> _Repaired | None:
+        """The program with all that came to light behind *fact* repaired, one after the other."""
+        revealed: tuple[Fact, ...] = (first,)
+        for _ in range(_DEPTH):
+            further = self.repair(revealed[0], reached[0], reached[1], origin, start, depth + 1)
+            if further is None:
+                return None
+            reached = (further[0], further[1], [*reached[2], *further[2]])
+            revealed = judge(origin, start, reached[0], reached[1], fact, Keeps.PARAMETERS).revealed
+            if not revealed:
+                break
+        return reached
 
     def _holds(
         self,

@@ -133,11 +133,23 @@ def given_without_flag(machine: Machine, params: Value, node: ast.expr) -> list[
     places = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
     found = []
     for at, part in enumerate(_parts([params])):
-        if isinstance(part, Tensor) and part.cell.node is None and not (part.cell.vague or part.cell.unsure):
+        if isinstance(part, Tensor) and part.cell.node is None and not _may_require_grad(part.cell):
             place = places[at] if at < len(places) else written
             part.cell.lost = Lost((Cut(machine.site(place), "unflagged", ()),))
             found.append(part.cell)
     return found
+
+
+def _may_require_grad(cell: Cell) -> bool:
+    return cell.vague or cell.unsure or cell.handed
+
+
+def handed_over(tensors: Iterable[Tensor]) -> None:
+    """Code that was not read is given *tensors*: whatever the optimizer holds of them may require grad from now on."""
+    for tensor in tensors:
+        tensor.cell.handed = True
+        if is_unflagged(tensor.cell):
+            tensor.cell.lost = None
 
 
 def is_unflagged(cell: Cell) -> bool:

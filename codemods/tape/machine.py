@@ -347,6 +347,8 @@ class Machine:
         """
         values = list(args)
         holding.hands_over(self, label, self.operands(*values))
+        if leaf is None and not differentiable:
+            cuts.handed_over(self.tensors(*values))
         leaves = [leaf] if leaf is not None else []
         for value in values:
             leaves.extend(known for known in self.leaves_of(value))

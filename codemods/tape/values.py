@@ -43,6 +43,8 @@ class Cell:
     """For a tensor without a graph: where it lost the one it could have."""
     vague: bool = False
     """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
+    handed: bool = False
+    """Whether code that was not read was given it, and may have made it require grad."""
 
 
 @dataclass(eq=False, slots=True)
