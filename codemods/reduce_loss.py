@@ -11,6 +11,7 @@ from codemods.facts import Fact, NotScalar
 from codemods.rewrite import Edit, Statement, Tree, method_call
 
 _NUMBERS = frozenset(("item", "detach", "tolist", "data"))
+_ROOTS = frozenset(("outputs", "tensors"))
 
 
 class ReduceLoss(Codemod):
@@ -25,7 +26,7 @@ class ReduceLoss(Codemod):
 
     Fix:
         ``.mean()``, which is what a criterion does by default, so that the size of the batch does not change the size
-        of the steps.
+        of the steps. Where the gradient of data is asked for (a penalty, a force), ``.sum()``: each row has its own.
 
     When it is not what you want:
         Where the elements have weights, or some are masked, divide the sum by the weights' sum. Where the losses of a
@@ -45,6 +46,11 @@ class ReduceLoss(Codemod):
         root = _root(failed, tree)
         if failed is None or root is None:
             return
+        if fact.by_row:
+            # The gradient of the sum has a row's own gradient in each row; that of the mean a part of it.
+            program = Edit(tree).change(root, lambda node: method_call(node, "sum")).program()
+            yield Candidate(program, f"the gradient of `{tree.code(root)}` is that of each of its elements")
+            return
         assigned = _assigned(root, failed, tree)
         if assigned is not None:
             program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
@@ -57,6 +63,9 @@ def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | N
     """What is sent backward by a call: ``loss`` in ``loss.backward()``, and in ``scaler.backward(loss)``."""
     if not isinstance(call, cst.Call):
         return None
+    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value in _ROOTS]
+    if named:
+        return named[0]
     if call.args and call.args[0].keyword is None:
         return call.args[0].value
     return call.func.value if isinstance(call.func, cst.Attribute) else None

@@ -473,6 +473,124 @@ SHAPES = {
         """,
         ["om.zero_grad()", "of_maker.backward()", "om.step()"],
     ),
+    "a penalty on the gradient of scores": (
+        """
+        def penalty(critic, real):
+            mixed = (real * 0.5).requires_grad_(True)
+            score = critic(mixed)
+            slope, = torch.autograd.grad(score, mixed, create_graph=True)
+            return (slope.norm(dim=1) - 1).pow(2).mean()
+        for _ in range(5):
+            real = torch.randn(16, 3)
+            loss = penalty(net, real) + net(real).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["slope, = torch.autograd.grad(score.sum(), mixed, create_graph=True)"],
+    ),
+    "forces of the energies of a batch": (
+        """
+        class Field(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+            def force(self, where):
+                self.where = where.detach().clone().requires_grad_()
+                self.energy = self.body(self.where)
+                return -torch.autograd.grad(self.energy, self.where, create_graph=True)[0]
+        field = Field(); fo = torch.optim.Adam(field.parameters())
+        for _ in range(5):
+            loss = (field.force(torch.randn(8, 2)) - 1).pow(2).mean()
+            fo.zero_grad(); loss.backward(); fo.step()
+        """,
+        ["return -torch.autograd.grad(self.energy.sum(), self.where, create_graph=True)[0]"],
+    ),
+    "a gradient for a list of inputs, with retain_graph": (
+        """
+        heads = {"a": nn.Linear(3, 1), "b": nn.Linear(3, 1)}
+        ho = torch.optim.SGD([p for h in heads.values() for p in h.parameters()], lr=.1)
+        for epoch in range(3):
+            for name, head in heads.items():
+                z = torch.randn(4, 3, requires_grad=True)
+                out = head(z).squeeze(-1)
+                g = torch.autograd.grad(out, [z], retain_graph=True, create_graph=True)[0]
+                loss = g.pow(2).sum() + out.mean()
+                ho.zero_grad(); loss.backward(); ho.step()
+        """,
+        ["g = torch.autograd.grad(out.sum(), [z], retain_graph=True, create_graph=True)[0]"],
+    ),
+    "a masked mean over time alone, of padded sequences": (
+        """
+        emb = nn.Embedding(10, 3)
+        def nll(tokens, mask):
+            logp = net(emb(tokens)).log_softmax(-1)
+            picked = -logp.gather(-1, (tokens % 3).unsqueeze(-1)).squeeze(-1)
+            return (picked * mask).sum(dim=1) / mask.sum(dim=1)
+        for _ in range(5):
+            tokens = nn.utils.rnn.pad_sequence([torch.randint(1, 10, (k,)) for k in range(2, 7)], batch_first=True)
+            loss = nll(tokens, (tokens > 0).float())
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["loss = nll(tokens, (tokens > 0).float()).mean()"],
+    ),
+    "a loss for each token, averaged over time in a dict": (
+        """
+        each = nn.CrossEntropyLoss(reduction="none")
+        class Runner:
+            def __init__(self): self.losses = {}
+            def step(self, seq, keep):
+                out = net(seq).transpose(1, 2)
+                token = each(out, torch.zeros(8, 5, dtype=torch.long)) * keep
+                self.losses["xent"] = token.mean(-1)
+                opt.zero_grad()
+                self.losses["xent"].backward()
+                opt.step()
+        r = Runner()
+        for _ in range(5):
+            r.step(torch.randn(8, 5, 3), torch.ones(8, 5))
+        """,
+        ['self.losses["xent"].mean().backward()'],
+    ),
+    "losses that are stacked and not reduced": (
+        """
+        for _ in range(5):
+            parts = []
+            for k in range(3):
+                parts.append(crit(net(x[k]), y[k]))
+            opt.zero_grad()
+            torch.stack(parts).backward()
+            opt.step()
+        """,
+        ["torch.stack(parts).mean().backward()"],
+    ),
+    "a mean over the columns of a batch": (
+        """
+        for _ in range(5):
+            err = (net(x) - y).pow(2).mean(dim=(1,))
+            opt.zero_grad(); err.backward(); opt.step()
+        """,
+        ["err = (net(x) - y).pow(2).mean(dim=(1,)).mean()"],
+    ),
+    "an inner step on a loss for each element": (
+        """
+        each = nn.MSELoss(reduction="none")
+        for _ in range(5):
+            inner = each(net(torch.randn(6, 3)), torch.zeros(6, 3))
+            g = torch.autograd.grad(inner, list(net.parameters()), create_graph=True)
+            fast = [p - 0.1 * q for p, q in zip(net.parameters(), g)]
+            loss = F.linear(x, fast[0], fast[1]).pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["inner = each(net(torch.randn(6, 3)), torch.zeros(6, 3)).mean()"],
+    ),
+    "the best score of each row": (
+        """
+        for _ in range(5):
+            best, _ = net(torch.randn(9, 3)).max(dim=1)
+            loss = 1 - best
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["loss = (1 - best).mean()"],
+    ),
 }
 
 

@@ -435,6 +435,105 @@ RIGHT = {
                 return loss
             print(lb.step(closure).item())
         """,
+    "a divergence is divided by the batch": """
+        kl = nn.KLDivLoss(reduction="batchmean")
+        even = torch.full((2, 3), 1 / 3)
+        for a in torch.utils.data.DataLoader(x, batch_size=2):
+            loss = kl(net(a).log_softmax(-1), even)
+            loss = loss + F.kl_div(net(x).log_softmax(1), y.softmax(1), reduction="batchmean")
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "the caller says how a loss is reduced": """
+        def step(how, scale):
+            l = F.mse_loss(net(x), y, reduction=how)
+            if how == "none": l = (l * scale).mean()
+            opt.zero_grad(); l.backward(); opt.step()
+        import sys
+        red = sys.argv[1] if len(sys.argv) > 1 else "mean"
+        for _ in range(4):
+            step("mean", x); step("sum", x)
+            nn.MSELoss(reduction=red)(net(x), y).backward()
+        """,
+    "losses of torch's reduce by themselves": """
+        flags, labels = (y > 0).float(), torch.zeros(4, dtype=torch.long)
+        for _ in range(4):
+            out = net(x)
+            l = F.multilabel_soft_margin_loss(out, flags) + F.multi_margin_loss(out, labels)
+            l = l + F.triplet_margin_with_distance_loss(out, y, x) + nn.MultiLabelSoftMarginLoss()(out, flags)
+            l = l + F.multilabel_margin_loss(out, torch.zeros(4, 3, dtype=torch.long))
+            opt.zero_grad(); l.backward(); opt.step()
+        """,
+    "a batch of one sequence is summed over time": """
+        for _ in range(4):
+            seq = torch.randn(1, 7, 3)
+            loss = net(seq).pow(2).mean(-1).sum(1)
+            opt.zero_grad(); loss.backward(); opt.step()
+            one = torch.randn(1, 3)
+            logp = net(one).log_softmax(-1).gather(1, torch.tensor([[0]])).squeeze(1)
+            (-logp).backward()
+        """,
+    "the gradient of one energy, or of all with a gradient given": """
+        head = nn.Linear(3, 1)
+        for _ in range(4):
+            p = torch.randn(3, requires_grad=True)
+            g, = torch.autograd.grad(head(p), p, create_graph=True)
+            q = torch.randn(1, 3, requires_grad=True)
+            g2, = torch.autograd.grad(head(q), q, create_graph=True)
+            r = torch.randn(5, 3, requires_grad=True)
+            g3, = torch.autograd.grad(head(r), r, torch.ones(5, 1), create_graph=True)
+            g4, = torch.autograd.grad(head(r), r, grad_outputs=torch.ones_like(head(r)))
+            g5 = [torch.autograd.grad(o, r, retain_graph=True)[0] for o in head(r).unbind()]
+            g6 = torch.autograd.grad(head(r)[2], r)[0]
+            g7 = torch.autograd.grad(head(r).mean(0), r)[0]
+            g8 = torch.autograd.grad(head(r).sum(0), r)[0]
+        """,
+    "padded sequences are reduced along all dimensions": """
+        seq = nn.utils.rnn.pad_sequence([torch.randn(k, 3) for k in range(2, 5)], batch_first=True)
+        for _ in range(3):
+            loss = net(seq).pow(2).sum(-1).mean(1).mean(0)
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = net(seq).pow(2).flatten(1).sum(1).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            packed = nn.utils.rnn.pack_padded_sequence(net(seq), torch.tensor([2, 3, 4]), True, False)
+            a, lens = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+            loss = (a.sum((1, 2)) / lens).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = net(seq).sum((0, 1, 2))
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = net(seq).sum((-1, -2, -3))
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "one loss is stacked, or several reduced": """
+        for _ in range(3):
+            parts = []
+            for t in range(1):
+                parts.append(crit(net(x), y))
+            torch.stack(parts).backward()
+            torch.stack([crit(net(x), y), crit(net(y), x)]).sum().backward()
+            torch.stack([crit(net(x), y), crit(net(y), x)]).mean(0).backward()
+            torch.stack([crit(net(x), y), crit(net(y), x)])[0].backward()
+        """,
+    "a mask picks one element": """
+        m = torch.zeros(4, dtype=torch.bool); m[2] = True
+        for _ in range(3):
+            l = F.mse_loss(net(x), y, reduction="none").sum(1)
+            opt.zero_grad(); l[m].backward(); opt.step()
+            l = F.mse_loss(net(x), y, reduction="none").sum(1)
+            opt.zero_grad(); l[2].backward(); opt.step()
+        """,
+    "losses are weighted by a product with a vector": """
+        w = torch.randn(4)
+        for _ in range(3):
+            l = F.mse_loss(net(x), y, reduction="none").mean(1)
+            opt.zero_grad(); (l @ w).backward(); opt.step()
+            l = F.mse_loss(net(x), y, reduction="none").mean(1)
+            opt.zero_grad(); torch.matmul(w, l).backward(); opt.step()
+            opt.zero_grad(); torch.einsum("i,i->", w, net(x).sum(1)).backward(); opt.step()
+            opt.zero_grad(); F.pairwise_distance(net(x[0]), y[0]).backward(); opt.step()
+            opt.zero_grad(); F.cosine_similarity(net(x[0]), y[0], dim=0).backward(); opt.step()
+            opt.zero_grad(); nn.CosineSimilarity(dim=0)(net(x[0]), y[0]).backward(); opt.step()
+            opt.zero_grad(); F.cross_entropy(net(x[0]), torch.tensor(1), reduction="none").backward(); opt.step()
+        """,
 }
 
 

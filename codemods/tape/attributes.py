@@ -11,6 +11,7 @@ from codemods.tape.generators import Generator
 from codemods.tape.saves import is_operation
 from codemods.tape.source import Site
 from codemods.tape.values import (
+    NOTHING,
     Bound,
     Cell,
     Class,
@@ -243,7 +244,7 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
             value.cell.leaf.asked = True
         return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
     if name in _SHAPES:
-        value.cell.extent = extents.NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
+        value.cell.extent = NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
     if name in ("requires_grad", "grad_fn"):
         return _recorded(machine, value, name)
     if name in _NOT_TENSORS:

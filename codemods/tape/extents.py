@@ -1,52 +1,43 @@
-"""Whether a tensor certainly has several elements: as much of shapes as it takes to know that a loss is no scalar.
+"""Whether a tensor has several elements: as much of shapes as it takes to know that a loss is no scalar.
 
-Only what is certain is said: a batch is several rows where its size is written as a number above one, or where a
-``DataLoader`` was told to make batches.
+Only what is certain, or nearly so, is said: a batch is several rows where its size is written as a number above one,
+where a ``DataLoader`` was told to make batches, or where sequences were padded to one length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from codemods.tape.values import Sequence, Tensor, Unknown, Value
+from codemods.tape.values import NOTHING, Extent, Name, Sequence, Several, Tensor, Unknown, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
 
 
-class Extent(IntEnum):
-    UNKNOWN = 0
-    UNREDUCED = 1
-    """A loss that was told not to reduce: one element where there is one example."""
-    WEIGHTED = 2
-    """Such a loss, with weights that are tensors: nobody weights a single example."""
-    MANY = 3
-    """Several elements."""
-    ROWS = 4
-    """Several elements along the first dimension, and a second dimension: what a layer maps row by row."""
-
+_MANY = Extent(Several.CERTAIN, 1)
+_PADDED = Extent(Several.LIKELY, 2)
 
 _ELEMENTWISE = frozenset(
     """neg exp log log1p sqrt rsqrt abs pow square sigmoid tanh relu leaky_relu elu gelu silu softplus logsigmoid
     softmax log_softmax clamp clamp_min clamp_max sin cos erf reciprocal native_dropout dropout native_layer_norm
     native_batch_norm layer_norm batch_norm add sub mul div minimum maximum where lerp clone normalize hardtanh
-    log_sigmoid""".split()
+    log_sigmoid masked_fill""".split()
 )
 _FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())
-_REDUCING = frozenset("sum mean norm logsumexp amax amin std var prod".split())
+_REDUCING = frozenset("sum mean norm logsumexp amax amin std var prod max min median".split())
 _PER_ROW = frozenset(
     """cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity
     PairwiseDistance""".split()
 )
+_JOINING = frozenset("stack cat concat concatenate hstack vstack".split())
 _ROW_BY_ROW = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "Bilinear"))
 
 
 def extent_of(value: Value) -> Extent:
     if isinstance(value, Tensor):
-        return Extent(value.cell.extent)
-    return Extent.MANY if isinstance(value, Unknown) and _is_batch(value.key) else Extent.UNKNOWN
+        return value.cell.extent
+    return _MANY if isinstance(value, Unknown) and _is_batch(value.key) else NOTHING
 
 
 def _is_batch(key: Hashable) -> bool:
@@ -68,86 +59,207 @@ def makes_batches(args: list[Value], keywords: Mapping[str, Value]) -> bool:
     return size > 1 if isinstance(size, int) else isinstance(size, Unknown)
 
 
-def of_created(args: list[Value]) -> Extent:
-    """Of ``torch.randn(8, 4)`` and its like."""
-    sizes = [slot.value for slot in args[0].items] if args and isinstance(args[0], Sequence) else args
-    if not sizes or not all(isinstance(size, int) for size in sizes):
-        return Extent.UNKNOWN
-    if len(sizes) > 1 and sizes[0] > 1:
-        return Extent.ROWS if 0 not in sizes else Extent.UNKNOWN
-    return Extent.MANY if max(sizes) > 1 and 0 not in sizes else Extent.UNKNOWN
+def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Extent:
+    """Of ``torch.randn(8, 4)`` and its like.  Nothing is said of masks, for what they pick may be a single element."""
+    if is_mask(keywords.get("dtype")) or not args:
+        return NOTHING
+    if name.endswith("_like"):
+        return extent_of(args[0])
+    if name in ("tensor", "as_tensor"):
+        return _of_display(args[0])
+    if name == "linspace":
+        return _of_sizes([keywords.get("steps", args[2] if len(args) > 2 else None)])
+    if name in ("arange", "randperm", "eye"):
+        return _of_sizes(args[:1]) if len(args) == 1 else NOTHING
+    if name == "randint":
+        args = args[-1:]
+    elif name not in ("zeros", "ones", "rand", "randn", "empty"):
+        return NOTHING
+    return _of_sizes([slot.value for slot in args[0].items] if args and isinstance(args[0], Sequence) else args)
+
+
+def is_mask(dtype: Value) -> bool:
+    return isinstance(dtype, Name) and dtype.path.rpartition(".")[2] in ("bool", "uint8")
+
+
+def _of_sizes(sizes: list[Value]) -> Extent:
+    if not sizes or not all(isinstance(size, int) for size in sizes) or 0 in sizes:
+        return NOTHING
+    if sizes[0] > 1:
+        return Extent(Several.CERTAIN, len(sizes))
+    return _MANY if max(sizes) > 1 else NOTHING
+
+
+def _of_display(value: Value) -> Extent:
+    """Of ``torch.tensor([[0.1, 0.2], [0.3, 0.4]])``."""
+    if not isinstance(value, Sequence) or value.more or len(value.items) < 2:
+        return NOTHING
+    items = [slot.value for slot in value.items]
+    if all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
+        return _MANY
+    inner = [item for item in items if isinstance(item, Sequence) and item.items]
+    numbers = all(isinstance(slot.value, (int, float)) for item in inner for slot in item.items)
+    return Extent(Several.CERTAIN, 2) if len(inner) == len(items) and numbers else NOTHING
 
 
 def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], scalar: bool | None) -> Extent:
     """Of the result of an operation of torch's."""
-    extents = [extent_of(value) for value in args]
-    first = extents[0] if extents else Extent.UNKNOWN
-    if scalar or not extents:
-        return Extent.UNKNOWN
-    if name in _PER_ROW:
-        return max(min(first, Extent.MANY), unreduced(keywords))
-    if name in _ELEMENTWISE or name.endswith(("_loss", "_entropy", "_logits")):
-        most = max(*extents, unreduced(keywords))
-        weights = most is Extent.UNREDUCED and name in ("mul", "div") and all(map(_is_array, args))
-        return Extent.WEIGHTED if weights else most
+    first = extent_of(args[0]) if args else NOTHING
+    if scalar or not args:
+        return NOTHING
+    if name in _PER_ROW or name.endswith(("_loss", "_entropy", "_logits")):
+        return of_loss(name, args, keywords)
+    if name in _ELEMENTWISE:
+        found = _broadcast(args)
+        weighted = found.several is Several.UNREDUCED and name in ("mul", "div") and all(map(_is_array, args))
+        return found._replace(several=Several.LIKELY) if weighted else found
+    if name in ("pad_sequence", "pad_packed_sequence"):
+        return _PADDED
+    if name in _JOINING:
+        return _joined(args[0])
+    if not first.several:
+        return NOTHING
     if name in _FLAT:
         return _reshaped(name, args, first)
-    if name in _REDUCING or name in ("gather", "linear"):
+    if name in _REDUCING:
+        at = 2 if name == "norm" else 1
+        return _reduced(first, keywords.get("dim", args[at] if len(args) > at else None), keywords)
+    if name == "gather":
         dim = keywords.get("dim", args[1] if len(args) > 1 else None)
-        if name == "linear":
-            return first if first is Extent.ROWS else Extent.UNKNOWN
-        if name == "norm":
-            dim = keywords.get("dim", args[2] if len(args) > 2 else None)
-        return Extent.MANY if first is Extent.ROWS and dim in (1, -1) else Extent.UNKNOWN
+        return first if first.dims > 1 and _is_inner(dim, first) else NOTHING
+    if name == "linear":
+        return first if first.dims > 1 else NOTHING
+    if name in ("matmul", "mm"):
+        return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
     if name == "index":
-        return extents[1] if len(extents) > 1 else Extent.UNKNOWN
-    return Extent.UNKNOWN
+        return _picked(first, extent_of(args[1])) if len(args) > 1 else NOTHING
+    return NOTHING
+
+
+def _broadcast(args: list[Value]) -> Extent:
+    """Of an operation element by element: what is the most in one of them is there in the result."""
+    extents = [extent_of(value) for value in args]
+    return max(extents)
+
+
+def _picked(extent: Extent, index: Extent) -> Extent:
+    """Of the rows that a tensor of numbers picks."""
+    several = min(extent.several, index.several)
+    return Extent(several, index.dims + max(extent.dims, 1) - 1) if several else NOTHING
+
+
+def _joined(parts: Value) -> Extent:
+    """Of several computed values side by side."""
+    slots = parts.items if isinstance(parts, Sequence) else []
+    computed = [slot for slot in slots if isinstance(slot.value, Tensor) and slot.value.cell.node is not None]
+    if not isinstance(parts, Sequence) or len(computed) < 2:
+        return NOTHING
+    return Extent(Several.LIKELY if parts.more else Several.CERTAIN, 1)
 
 
 def _is_array(value: Value) -> bool:
     return isinstance(value, Tensor) and value.cell.scalar is not True
 
 
+def _is_inner(dim: Value, extent: Extent) -> bool:
+    """Whether a dimension is certainly not the first."""
+    return isinstance(dim, int) and (dim > 0 or -extent.dims < dim < 0)
+
+
+def _reduced(first: Extent, dim: Value, options: Mapping[str, Value]) -> Extent:
+    """Of a reduction over some dimensions."""
+    dims = [slot.value for slot in dim.items] if isinstance(dim, Sequence) else [dim]
+    if not all(_is_inner(one, first) for one in dims):
+        return NOTHING
+    if options.get("keepdim") is True:
+        return first
+    return first._replace(dims=max(first.dims - len(dims), 1))
+
+
 def _reshaped(name: str, args: list[Value], first: Extent) -> Extent:
-    if name == "flatten" and len(args) > 1 and args[1] == 1:
-        return first
-    if name == "unsqueeze" and len(args) > 1 and args[1] in (1, -1):
-        return Extent.ROWS if first is Extent.MANY else first
-    if name in ("view", "reshape") and len(args) == 3 and args[2] == -1 and not isinstance(args[1], int):
-        return first
-    return min(first, Extent.MANY)
+    flat = first._replace(dims=min(first.dims, 1))
+    rest = args[1:]
+    match name:
+        case "flatten" if rest[:1] == [1]:
+            return first._replace(dims=min(first.dims, 2))
+        case "unsqueeze" if rest and isinstance(rest[0], int) and (rest[0] > 0 or rest[0] == -1):
+            return first._replace(dims=first.dims + 1)
+        case "squeeze" if rest and _is_inner(rest[0], first):
+            return first._replace(dims=max(first.dims - 1, 1))
+        case "transpose" if len(rest) == 2 and all(_is_inner(dim, first) for dim in rest):
+            return first
+        case "permute" if rest[:1] == [0]:
+            return first
+        case "contiguous":
+            return first
+        case "view" | "reshape" if rest == [-1, 1]:
+            return first._replace(dims=2)
+        case "view" | "reshape" if len(rest) == 2 and rest[1] == -1 and not isinstance(rest[0], int):
+            return first._replace(dims=min(first.dims, 2))
+    return flat
 
 
-def unreduced(options: Mapping[str, Value]) -> Extent:
-    """What a loss is at least that was told not to reduce."""
-    return Extent.UNREDUCED if options.get("reduction") == "none" or options.get("reduce") is False else Extent.UNKNOWN
+def _unreduced(options: Mapping[str, Value]) -> bool:
+    """Whether a loss was told not to reduce."""
+    return options.get("reduction") == "none" or options.get("reduce") is False
 
 
-def of_module(kind: str, values: list[Value], scalar: bool | None, options: Mapping[str, Value]) -> Extent:
+def of_loss(kind: str, values: list[Value], options: Mapping[str, Value]) -> Extent:
+    """Of a loss of torch's, as an operation or a module: many numbers where it was told not to reduce."""
+    if kind in ("CosineSimilarity", "PairwiseDistance"):
+        return _of_rows(values[0])
+    if not _unreduced(options) or not values:
+        return NOTHING
+    most = _of_rows(values[0]) if kind in _PER_ROW else _broadcast(values)
+    return max(most, Extent(Several.UNREDUCED, most.dims))
+
+
+def _of_rows(value: Value) -> Extent:
+    """Of one number for each row."""
+    first = extent_of(value)
+    if first.dims > 1:
+        return first._replace(dims=first.dims - 1)
+    likely = first if isinstance(value, Unknown) else first._replace(several=min(first.several, Several.LIKELY))
+    return likely if first.several else NOTHING
+
+
+def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> Extent:
     """Of the output of a module of torch's."""
-    first = extent_of(values[0]) if values else Extent.UNKNOWN
-    if scalar or not values:
-        return Extent.UNKNOWN
-    if kind in _PER_ROW:
-        return max(min(first, Extent.MANY), unreduced(options))
-    if kind.endswith("Loss"):
-        return max(*map(extent_of, values), unreduced(options))
+    if not values:
+        return NOTHING
+    if kind.endswith("Loss") or kind in _PER_ROW:
+        return of_loss(kind, values, options)
+    first = extent_of(values[0])
+    if kind == "Embedding":
+        return first._replace(dims=first.dims + 1) if first.several else NOTHING
     if kind in _ROW_BY_ROW or "Norm" in kind or kind in ("RNN", "GRU", "LSTM", "Flatten", "Unflatten"):
         # A layer takes no batch without a second dimension; of a single vector it may make a single number.
-        return Extent.ROWS if first is Extent.ROWS or (first and isinstance(values[0], Unknown)) else Extent.UNKNOWN
+        if first.several and isinstance(values[0], Unknown):
+            return first._replace(dims=max(first.dims, 2))
+        if kind == "Flatten":
+            return first._replace(dims=min(first.dims, 2)) if first.dims > 1 else NOTHING
+        return first if first.dims > 1 else NOTHING
     return first
 
 
 def of_item(machine: Machine, extent: Extent, index: Value) -> Extent:
     """Of ``x[index]``."""
     if isinstance(index, Tensor):
-        return min(extent_of(index), extent) if extent_of(index) else Extent.UNKNOWN
+        return _picked(extent, extent_of(index))
     parts = [slot.value for slot in index.items] if isinstance(index, Sequence) else [index]
     if not _is_wide(parts[0]):
-        return Extent.UNKNOWN
-    if len(parts) == 1:
-        return extent
-    return Extent.MANY if extent is Extent.ROWS and len(parts) == 2 else Extent.UNKNOWN
+        return NOTHING
+    dims = extent.dims
+    for part in parts[1:]:
+        if part is Ellipsis:
+            return extent._replace(dims=min(dims, 1))
+        if not isinstance(part, (slice, Tensor)) and not _is_slice(part):
+            dims += 1 if part is None else -1
+    return extent._replace(dims=dims) if dims > 0 else NOTHING
+
+
+def _is_slice(index: Value) -> bool:
+    return isinstance(index, Unknown) and isinstance(index.key, tuple) and index.key[1:2] == ("slice",)
 
 
 def _is_wide(index: Value) -> bool:
@@ -158,7 +270,7 @@ def _is_wide(index: Value) -> bool:
         if isinstance(index.start, int) and isinstance(index.stop, int):
             return index.stop - index.start > 1 and index.start * index.stop >= 0
         return (index.start is None and index.stop is None) or (index.start in (0, None) and (index.stop or 0) > 1)
-    return isinstance(index, Unknown) and isinstance(index.key, tuple) and index.key[1:3] == ("slice", True)
+    return _is_slice(index) and index.key[2] is True
 
 
 def is_wide_slice(lower: Value, upper: Value, step: Value) -> bool:

@@ -362,6 +362,7 @@ class Machine:
     def detached(self, tensor: Tensor, node: ast.expr, *, own_version: bool = False) -> Tensor:
         """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
         cell = Cell(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
+        cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
         cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else "detach")
         return Tensor(cell)

@@ -95,7 +95,7 @@ def call_module(
         name = _OPERATION.get(kind, kind)
         scalar = tensor_calls.reduces(module.options)
         lost = machine.operation(name, values, node, scalar=scalar)
-        lost.cell.extent = extents.of_module(kind, values, scalar, module.options)
+        lost.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(machine, lost, values)
     if _WITHOUT_PARAMETERS.match(kind):
         if module.options.get("inplace") is True and isinstance(first, Tensor):
@@ -103,13 +103,13 @@ def call_module(
             return first
         view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
         made = machine.operation(_OPERATION.get(kind, kind), values, node, view=view)
-        made.cell.extent = extents.of_module(kind, values, None, module.options)
+        made.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(machine, made, values)
     leaves = [module.leaf] if module.leaf is not None else []
     result = machine.operation(
         kind, values, node, leaves=leaves, extra_saved=_saved_by_module(machine, kind, module.leaf, values)
     )
-    result.cell.extent = extents.of_module(kind, values, None, module.options)
+    result.cell.extent = extents.of_module(kind, values, module.options)
     if kind in _RECURRENT:
         state: Value = _part(machine, result, node)
         if kind == "LSTM":

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, escapes, extents, outside
-from codemods.tape.extents import Extent
 from codemods.tape.graph import Escape, Operand, Pass
 from codemods.tape.saves import is_operation
-from codemods.tape.values import GradMode, Sequence, Slot, Tensor, Unknown, Value
+from codemods.tape.values import GradMode, Sequence, Several, Slot, Tensor, Unknown, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -65,8 +64,9 @@ def run_backward(
         cuts.sent_back(machine, roots, node)
         return None
     machine.passed()
-    if len(roots) == 1 and isinstance(roots[0], Tensor) and roots[0].cell.extent > Extent.UNREDUCED and not given:
-        machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node)))
+    if not given and len(roots) == 1 and extents.extent_of(roots[0]).several > Several.UNREDUCED:
+        of_data = inputs is not None and not any(leaf in machine.tape.owned for leaf in machine.leaves_of(inputs))
+        machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node), of_data))
     create = keywords.get("create_graph", False)
     retain = keywords.get("retain_graph")
     if retain is None:
@@ -136,7 +136,7 @@ def call_tensor_method(
         case "data":
             return machine.detached(tensor, node, own_version=True)
     if name in _SAME:
-        return tensor
+        return machine.data() if any(map(extents.is_mask, (*args, *keywords.values()))) else tensor
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and machine.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
@@ -176,9 +176,14 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})
     if name in _PAIRS and not whole and not (len(args) == 2 and isinstance(args[1], Tensor)):
         picked = machine.operation(name, values, node)
+        picked.cell.extent = extents.of_operation(name, values, keywords, None)
         places = machine.data()
         places.cell.lost = cuts.dropped(machine, values, node, "integer")
         return Sequence("tuple", [Slot(picked), Slot(places)])
+    if name == "pad_packed_sequence":
+        padded = machine.operation(name, values, node)
+        padded.cell.extent = extents.of_operation(name, values, keywords, None)
+        return Sequence("tuple", [Slot(padded), Slot(machine.data())])
     scalar: bool | None = None
     if name in _REDUCTIONS:
         scalar = True if whole else None
@@ -205,8 +210,9 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
 
 
 def reduces(options: Mapping[str, Value]) -> bool | None:
-    """Whether a loss with these options is one number; None where it is not."""
-    return True if options.get("reduction", "mean") in ("mean", "sum") and options.get("reduce") is not False else None
+    """Whether a loss with these options is one number; None where it is not, or where that is not known."""
+    how = options.get("reduction", "mean")
+    return True if isinstance(how, str) and how != "none" and options.get("reduce") is not False else None
 
 
 def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:

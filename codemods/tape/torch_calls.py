@@ -33,7 +33,6 @@ _CREATED = frozenset(
     Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor zeros_like ones_like rand_like
     randn_like empty_like full_like randint_like load""".split()
 )
-_SIZED = frozenset("zeros ones rand randn empty randint".split())
 _COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
 # Libraries whose functions of tensors are made of torch's own operations.
 _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
@@ -230,14 +229,13 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
         scalar = True
     if last == "as_tensor" and args and isinstance(args[0], Tensor):
         return args[0]
+    extent = extents.of_created(last, args, keywords)
     if keywords.get("requires_grad") is True:
-        return _copy(machine, machine.parameter("tensor", node, cell=Cell(scalar=scalar)), args, node)
+        leaf = machine.parameter("tensor", node, cell=Cell(scalar=scalar, extent=extent))
+        return _copy(machine, leaf, args, node)
     made = machine.data(scalar=scalar)
     made.cell.lost = cuts.dropped(machine, args, node, _how_copied(args)) if last in _COPIES else None
-    if last in _SIZED:
-        made.cell.extent = extents.of_created(args if last != "randint" else args[-1:])
-    elif last.endswith("_like") and args:
-        made.cell.extent = extents.extent_of(args[0])
+    made.cell.extent = extent
     return made
 
 

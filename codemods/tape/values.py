@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 from codemods.facts import Form
 from codemods.tape.graph import Kept, Leaf, Lost, Node, Storage
@@ -18,6 +19,31 @@ NAMES_PER_VALUE = 8
 """How many of the last statements that carried a value are remembered."""
 
 
+class Several(IntEnum):
+    """How sure it is that there are several elements."""
+
+    UNKNOWN = 0
+    UNREDUCED = 1
+    """A loss that was told not to reduce: one element where there is one example."""
+    LIKELY = 2
+    """Such a loss, with weights that are tensors, or padded sequences: nobody weights or pads a single example."""
+    CERTAIN = 3
+
+
+class Extent(NamedTuple):
+    """What is known of a tensor's shape.
+
+    With two dimensions or more it is the first of them that has several elements: what a layer maps row by row.
+    """
+
+    several: Several = Several.UNKNOWN
+    dims: int = 0
+    """It has at least so many dimensions."""
+
+
+NOTHING = Extent()
+
+
 @dataclass(eq=False, slots=True)
 class Cell:
     """What a tensor object is: in-place operations change it for everyone who holds it."""
@@ -26,8 +52,8 @@ class Cell:
     storage: Storage = field(default_factory=Storage)
     scalar: bool | None = None
     """Whether it has no dimensions; None where that is not known."""
-    extent: int = 0
-    """Whether it certainly has several elements: an :class:`codemods.tape.extents.Extent`."""
+    extent: Extent = NOTHING
+    """Whether it has several elements."""
     base: Cell | None = None
     leaf: Leaf | None = None
     """The parameter whose data this is, also through ``detach()`` and ``.data``."""
