@@ -283,6 +283,8 @@ class CutGraph(Fact):
     """Where those were made from which ``requires_grad`` was taken."""
     spared: bool = False
     """Whether the optimizer holds only some of the parameters from which ``requires_grad`` was taken."""
+    probable: bool = False
+    """Whether what lost its graph are probabilities: results of a sigmoid or a softmax."""
     name: str = ""
 
     @property

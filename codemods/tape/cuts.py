@@ -23,6 +23,10 @@ CUTS = 8
 INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
 """Operations whose result has no gradient because it is not a smooth function of what goes in."""
 
+_PROBABILITIES = frozenset(("sigmoid", "softmax"))
+_PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
+# Methods that have no tensors but their own among what they are called with.
+_OF_DATA = _PARTS | frozenset("sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs".split())
 _NUMBERS = frozenset(
     """number item tolist size dim numel stride len nelement ndimension round index count get_device
     is_floating_point is_complex equal allclose torch.cuda torch.device time compare""".split()
@@ -171,6 +175,11 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
     match key[0]:
         case "index" | "count" | "len" | "residue" | "remainder" | "int" | "float" | "str" | "text" | "range":
             return True
+        case "~" | "new" if len(key) > 2 and key[1] == "call":
+            called = key[2]
+            if not (isinstance(called, tuple) and len(called) == 3 and called[0] == "method"):
+                return False
+            return called[2] in _OF_DATA and plain_number(called[1], depth - 1)
         case "~" | "new" if len(key) > 2:
             label = key[1]
             return isinstance(label, str) and (label in _NUMBERS or label.startswith("torch.utils.data"))
@@ -238,6 +247,13 @@ def name_of(machine: Machine, node: ast.expr) -> str:
         if node.args:
             return machine.source.text_of(node.args[0])
     return ""
+
+
+def is_probability(node: Node) -> bool:
+    """Whether a node's result lies between 0 and 1: a sigmoid's or a softmax's, or a part of one."""
+    while node.operation in _PARTS and len(node.operands) == 1:
+        node = node.operands[0].node
+    return node.operation in _PROBABILITIES
 
 
 def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:

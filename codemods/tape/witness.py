@@ -499,6 +499,8 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
     frozen = [leaf for one in drops for leaf in one.leaves if leaf.frozen_at is not None]
     kept = [leaf for leaf in frozen if leaf in owned]
     taken = (kept or frozen)[-1].frozen_at if frozen else None
+    # What to put in the place of a comparison is a choice: the pass fails for certain, but not every loss is meant so.
+    doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
     owner = tape.owners.get(kept[-1]) if kept else None
     return CutGraph(
         cut=cut.site.span,
@@ -513,8 +515,9 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
         wanted=tuple(sorted(leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned)),
         built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
         spared=len(set(kept)) < len(set(frozen)),
+        probable=bool(graph) and all(cuts.is_probability(node) for node in graph),
         name=rootless.name,
-        certainty=Certainty.LIKELY if any(node.opaque for node in graph) else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if doubtful else Certainty.CERTAIN,
     )
 
 
