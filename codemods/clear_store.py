@@ -43,13 +43,20 @@ class ClearStore(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
-        kept = tree.statement(fact.kept) if fact.kept is not None and fact.inside else None
         failed = tree.statement_of(tree.expression(fact.failed))
-        store = _store(kept, tree)
-        if kept is None or store is None or failed is None or not tree.block_of(failed):
+        if fact.kept is None or not fact.inside or failed is None or not tree.block_of(failed):
             return
-        yield from _after_the_pass(store, kept, failed, fact, tree)
-        yield from _where_read(store, fact, tree)
+        # What is kept last may be a copy of the store: a list that a comprehension makes of it.
+        for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in reversed(fact.carriers)))):
+            kept = tree.statement(span)
+            store = _store(kept, tree)
+            if kept is None or store is None:
+                continue
+            if not isinstance(store, cst.Subscript):
+                yield from _after_the_pass(store, kept, failed, fact, tree)
+            yield from _in_the_loop(store, kept, fact, tree)
+            if not isinstance(store, cst.Subscript):
+                yield from _where_read(store, fact, tree)
 
 
 def _after_the_pass(
@@ -83,7 +90,45 @@ def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None
         found = part.target
     else:
         found = None
-    return found if isinstance(found, (cst.Name, cst.Attribute)) else None
+    return found if isinstance(found, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+def _in_the_loop(
+    store: cst.BaseExpression, kept: Statement, fact: StaleGraph | Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """What empties the store before the loop, as a new epoch begins, moves to the start of each iteration."""
+    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    if loop is None or not tree.body_of(loop):
+        return
+    while isinstance(store, cst.Subscript):
+        store = store.value
+    name = tree.code(store).rpartition(".")[2]
+    is_attribute = isinstance(store, cst.Attribute)
+    around: cst.CSTNode | None = loop
+    while isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
+        block = tree.block_of(around)
+        for statement in reversed(block[: block.index(around)] if around in block else []):
+            if _clears(statement, name, is_attribute, tree) or _resets(statement, name, kept, tree):
+                code = tree.own_code(statement)
+                edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], code)
+                yield Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
+        parent = tree.parent_of(around)
+        around = tree.parent_of(parent) if parent is not None else None
+
+
+def _resets(statement: Statement, name: str, kept: Statement, tree: Tree) -> bool:
+    """Whether a statement calls, on the object that has the store, a method of its class that empties it."""
+    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    home = tree.class_of(kept)
+    if not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call) or home is None or part.value.args:
+        return False
+    called = tree.code(part.value.func).rpartition(".")[2]
+    return any(
+        isinstance(method, cst.FunctionDef)
+        and method.name.value == called
+        and any(_clears(one, name, True, tree) for one in tree.body_of(method))
+        for method in tree.body_of(home)
+    )
 
 
 def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:

@@ -52,14 +52,18 @@ class DetachCarried(Codemod):
         yield from self._detach_written(fact, tree, carriers)
         if named:
             yield from self._detach_by_statement(fact, tree, named[-1])
-        for carrier in fact.carriers:  # under the names that callers have for it
-            if carrier.expression is None and carrier.name.rpartition(".")[2] == fact.name.rpartition(".")[2]:
-                if carrier.name != fact.name:
-                    yield from self._detach_by_statement(fact, tree, carrier)
+        for carrier in fact.outside:
+            if carrier.name.rpartition(".")[2] == fact.name.partition("[")[0].rpartition(".")[2]:
+                yield from self._detach_by_statement(fact, tree, carrier)
         for carrier in reversed(fact.carriers):
             if carrier.statement != fact.kept and carrier.name and not _only_names(carrier, tree):
                 yield from self._detach_written(fact, tree, [carrier])
                 yield from self._detach_by_statement(fact, tree, carrier)
+        for carrier in reversed(
+            fact.carriers
+        ):  # parts of displays and comprehensions: `[(h.detach(), c) for h, c in s]`
+            if carrier.statement != fact.kept and not carrier.name:
+                yield from self._detach_written(fact, tree, [carrier])
 
     def _detach_written(
         self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]

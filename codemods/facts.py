@@ -93,7 +93,10 @@ class Outer:
     mixed: bool = False
     """Whether the value is combined, element by element, with another that has a graph of its own."""
     passes: tuple[Span, Span] | None = None
-    """Where the ways to the two passes part, if one function makes both: the innermost calls that are not the same."""
+    """Where the ways to two passes part, if one function makes both: the innermost calls that are not the same.
+
+    For what is overwritten, the ways to the change and to the pass, if other functions make them.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +156,8 @@ class StaleGraph(Fact):
     """Whether an earlier iteration of the loop made it; false where it was made before the loop."""
     carriers: tuple[Carrier, ...] = ()
     """All the statements that carried it, in order."""
+    outside: tuple[Carrier, ...] = ()
+    """Those that set attributes or items, under the names that callers have for the attribute or the container."""
     outer: Outer | None = None
     together: bool = field(default=False, metadata={"role": False})
     """Whether one step, and no other, uses the gradients of both passes."""
@@ -201,10 +206,15 @@ class Overwritten(Fact):
     loop: Span | None = None
     inside: bool = True
     carriers: tuple[Carrier, ...] = ()
+    outside: tuple[Carrier, ...] = ()
     outer: Outer | None = None
     name: str = ""
     by_step: bool = False
     """Whether an optimizer's step made the change."""
+    parameter: bool = False
+    """Whether a parameter was changed, by hand."""
+    operation: Span | None = field(default=None, metadata={"role": False})
+    """The operation that saved it, in the function where it stands; ``saved`` may be a call of that function."""
     part: bool = False
     """Whether it was made through a name for a part of the tensor: ``row = x[0]; row += 1``."""
 
@@ -322,6 +332,9 @@ class GraphHeld(Fact):
     loop: Span
     expression: Span | None = field(default=None, metadata={"role": False})
     """What is written for the value, where that is an expression of its own."""
+    form: Form = Form.TENSOR
+    parts: tuple[Span, ...] = ()
+    """What is written for those values with a graph that are put into a container or an object first."""
     evaluates: bool = False
     """Whether the loop evaluates: nothing in it needs a graph at all."""
     name: str = ""
@@ -449,9 +462,11 @@ class LegacyApi(Fact):
     code = "AF700"
     kind = "legacy API"
     error = "invalid index of a 0-dim tensor"
-    phrases = {"call": "gone from PyTorch 2"}
+    phrases = {"call": "gone from PyTorch 2", "defined": "its forward is a method of an object"}
 
     call: Span
+    defined: Span | None = None
+    """Where a ``torch.autograd.Function`` has the ``forward`` that is called as it was before PyTorch 0.4."""
     name: str = ""
 
     @property

@@ -98,6 +98,9 @@ class GuardFeatures(Codemod):
             codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
             yield Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+        if not _feeds_itself(run, tree):  # also before the loop, where something else reads it
+            again = Edit(tree).insert_before(body[0], *(_dedented(tree.own_code(one)) for one in run))
+            yield Candidate(again.program(), f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
 
     def _again(self, fact: StaleGraph, kept: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """An attribute that the constructor computes from parameters is computed anew where a method reads it."""

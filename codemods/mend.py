@@ -105,7 +105,9 @@ class _Search:
                     continue
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
-                    deeper = self._behind(verdict.revealed[0], (candidate.program, after, []), fact, origin, start, depth)
+                    deeper = self._behind(
+                        verdict.revealed[0], (candidate.program, after, []), fact, origin, start, depth
+                    )
                     if deeper is not None and self._holds(fact, origin, start, deeper):
                         best = best or (deeper[0], deeper[1], [done, *deeper[2]])
             if best is not None and partial is None:
@@ -122,6 +124,8 @@ class _Search:
             if further is None:
                 return None
             reached = (further[0], further[1], [*reached[2], *further[2]])
+            if isinstance(fact, (StaleGraph, Overwritten)):
+                break  # one repair that needs several others is a guess
             revealed = judge(origin, start, reached[0], reached[1], fact, Keeps.PARAMETERS).revealed
             if not revealed:
                 break

@@ -191,7 +191,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         root = root.func.value
     if isinstance(root, cst.Subscript):
         root = root.value
-    saved = tree.expression(fact.saved)
+    saved = tree.expression(fact.operation or fact.saved)
     if not isinstance(root, (cst.Name, cst.Attribute)):
         return
     name = tree.code(root)
@@ -201,6 +201,26 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         for operand in read:
             edit.change(operand, lambda node: method_call(node, "clone"))
         yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
+        return
+    inside = list(_mentions(saved, name, tree))
+    if inside:  # `x @ self.weight.t()`
+        edit = Edit(tree)
+        for part in inside:
+            edit.change(part, lambda node: method_call(node, "clone"))
+        yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
+
+
+def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.BaseExpression]:
+    """The places in an expression where this name or attribute stands."""
+    pending = [node] if node is not None else []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, (cst.Name, cst.Attribute)) and tree.code(part) == name:
+            yield part
+        elif isinstance(part, cst.Arg):
+            pending.append(part.value)
+        else:
+            pending.extend(part.children)
 
 
 def _base_of(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -7,6 +7,7 @@ gradient flow that was not stale is still walked.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -74,9 +75,12 @@ def _aligned(original: str, patched: str) -> dict[int, int]:
     return found
 
 
+_OF_PASS = re.compile(r"(, )?(retain_graph=True|inputs=\[p for group in \S+ for p in group\['params'\]\])")
+
+
 def _plain(line: str) -> str:
-    """A line as it is compared: whether a pass keeps its graph does not make it another pass."""
-    return line.strip().replace("retain_graph=True", "").replace("(, ", "(").replace(", )", ")")
+    """A line as it is compared: whether a pass keeps its graph, and for whom it is, does not make it another pass."""
+    return _OF_PASS.sub("", line.strip()).replace("(, ", "(")
 
 
 def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:

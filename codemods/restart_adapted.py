@@ -61,9 +61,14 @@ def _start(name: str, loop: Statement, tree: Tree) -> Statement | None:
         for statement in reversed(block[: block.index(around)] if around in block else []):
             part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
             if isinstance(part, cst.Assign) and [tree.code(one.target) for one in part.targets] == [name]:
-                return statement if "parameters()" in tree.code(part.value) else None
+                takes = isinstance(part.value, (cst.Name, cst.Attribute)) or "parameters()" in tree.code(part.value)
+                return statement if takes and not _is_constant(part.value) else None
         outer = tree.parent_of(around)
         around = tree.statement_of(tree.parent_of(outer)) if outer is not None and around in block else None
         if not isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
             return None
     return None
+
+
+def _is_constant(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Name) and value.value in ("None", "True", "False")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten
 from codemods.proof import Keeps
@@ -44,31 +45,89 @@ class StepOrder(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, Overwritten)
-        if not fact.by_step or (fact.loop is not None and fact.inside):
+        if fact.loop is not None and fact.inside:
             return
         step = tree.statement_of(tree.expression(fact.changed))
         failed = tree.statement_of(tree.expression(fact.failed))
+        apart = fact.outer.passes if fact.outer is not None else None
+        if apart is not None:  # helpers step and send back: the function that calls both has the order
+            step, failed = (tree.statement_of(tree.expression(span)) for span in apart)
         if step is None or failed is None:
             return
         block = tree.block_of(step)
         if step not in block or failed not in block:
             return
-        if block.index(failed) < block.index(step):
+        if fact.by_step and block.index(failed) < block.index(step):
             yield from _steps_in_a_loop_of_their_own(step, fact, block, tree)
-        if block.index(failed) < block.index(step) or fact.loop is not None:
+        if block.index(failed) <= block.index(step) or fact.loop is not None:
             return
-        if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
-            code = tree.own_code(step)
-            program = Edit(tree).remove(step).insert_after(failed, code).program()
-            yield Candidate(
-                program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS
-            )
-        made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
-        if isinstance(made, cst.SimpleStatementLine) and made in block and block.index(made) < block.index(step):
-            code = tree.own_code(made)
-            program = Edit(tree).remove(made).insert_after(step, code).program()
-            yield Candidate(program, f"`{code.partition('=')[0].strip()}` is computed after the step", Keeps.PARAMETERS)
-        yield from _whole_update_later(step, failed, block, tree)
+        if fact.by_step and apart is None:
+            yield from _step_later(step, failed, tree)
+        if fact.by_step or fact.parameter:
+            yield from _computed_later(step, failed, block, fact, tree)
+        if fact.by_step and apart is None:
+            yield from _whole_update_later(step, failed, block, tree)
+            yield from _for_its_own_only(step, failed, block, fact, tree)
+
+
+def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+    """The step after the pass that it would spoil."""
+    if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
+        code = tree.own_code(step)
+        program = Edit(tree).remove(step).insert_after(failed, code).program()
+        yield Candidate(program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS)
+
+
+def _for_its_own_only(
+    step: Statement, failed: Statement, block: list[Statement], fact: Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """The same, and the pass serves no optimizer but the one that steps after it."""
+    call = tree.expression(fact.failed)
+    later = [tree.own_code(one) for one in block[block.index(failed) + 1 :]]
+    owner = next((one.removesuffix(".step()") for one in later if one.endswith(".step()")), None)
+    code = tree.own_code(step)
+    if owner is None or not isinstance(call, cst.Call) or owner == code.removesuffix(".step()"):
+        return
+    if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
+        edit = Edit(tree).remove(step).insert_after(failed, code)
+        edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
+        remedy = f"`{code}` after the last backward that needs the old parameters, which serves `{owner}` only"
+        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+def _computed_later(
+    step: Statement, failed: Statement, block: list[Statement], fact: Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """The loss is computed after the step, from the parameters as they are then; anew, if a pass needs it before."""
+    made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+    if not isinstance(made, cst.SimpleStatementLine) or made not in block or block.index(made) >= block.index(step):
+        return
+    code = tree.own_code(made)
+    name = code.partition("=")[0].strip()
+    if fact.by_step:
+        program = Edit(tree).remove(made).insert_after(step, code).program()
+        yield Candidate(program, f"`{name}` is computed after the step", Keeps.PARAMETERS)
+    between = block[block.index(made) + 1 : block.index(step)]
+    if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
+        return
+    needed = [one for one in between if _serves(one, failed, tree)]
+
+    def build(edit: Edit) -> None:
+        edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
+
+    for program, more in retain.variants(fact, tree, build):
+        yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+
+
+def _serves(statement: Statement, failed: Statement, tree: Tree) -> bool:
+    """Whether a statement between the forward pass and its backward computes: it assigns to plain names."""
+    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    return isinstance(part, cst.Assign) and all(isinstance(one.target, (cst.Name, cst.Tuple)) for one in part.targets)
+
+
+def _parameters_of(optimizer: str) -> str:
+    """Source text of the list of an optimizer's parameters."""
+    return f"[p for group in {optimizer}.param_groups for p in group['params']]"
 
 
 def _steps_in_a_loop_of_their_own(
@@ -87,8 +146,7 @@ def _steps_in_a_loop_of_their_own(
         return
     indent = tree.module_of(loop).default_indent
     edit = Edit(tree).remove(step)
-    wanted = f"[p for group in {owner}.param_groups for p in group['params']]"
-    edit.change(call, lambda node: with_keyword(node, "inputs", wanted))
+    edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
     header = f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"
     edit.insert_after(loop, f"{header}\n{indent}{code}")
     yield Candidate(edit.program(), f"`{code}` once all the passes are through", Keeps.PARAMETERS)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import cuts, escapes, extents, holding
+from codemods.tape import cuts, escapes, extents, holding, optimizers
 from codemods.tape.generators import Generator
 from codemods.tape.saves import is_operation
 from codemods.tape.source import Site
@@ -43,6 +43,7 @@ _NOT_TENSORS = frozenset(
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
+_FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 
 
 def mapping_key(machine: Machine, value: Value) -> Hashable:
@@ -87,6 +88,16 @@ def torch_base(instance: Instance) -> str:
             kind = base.path.rpartition(".")[2]
             return "" if kind == "Module" else kind
     return ""
+
+
+def legacy_forward(instance: Instance) -> Function | None:
+    """The ``forward`` of an object of a ``torch.autograd.Function``, where it is a method as before PyTorch 0.4."""
+    found = find(instance, "forward")
+    if not isinstance(found, Function) or found.flavour == "staticmethod" or found.source is None:
+        return None
+    if any(isinstance(base, Name) and base.path in _FUNCTIONS for base in lineage(instance.cls)):
+        return None if find(instance, "__call__") is not None else found
+    return None
 
 
 _BASE = "~base"
@@ -151,6 +162,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator() | Exits():
             if isinstance(value, Sequence) and name in value.fields:
                 return item(machine, value, value.fields.index(name), node)
+            if isinstance(value, Optimizer) and name == "param_groups":
+                return optimizers.param_groups(value)
             if isinstance(value, Mapping) and name in value.items:
                 return machine.read(value.items[name], value)
             if name in _ONLY_TENSORS:
@@ -495,9 +508,9 @@ def set_item(
         case Tensor():
             write_into(machine, receiver, [value], target, expression=expression)
         case Mapping():
-            receiver.items[mapping_key(machine, index)] = machine.slot(value, name, expression)
+            receiver.items[mapping_key(machine, index)] = machine.slot(value, name, expression, receiver)
         case Sequence():
-            slot = machine.slot(value, name, expression)
+            slot = machine.slot(value, name, expression, receiver)
             if isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items):
                 receiver.items[index] = slot
             elif isinstance(index, slice):
@@ -535,7 +548,7 @@ def append(
 ) -> None:
     """Add one item to a sequence; a ``deque`` with a limit drops its oldest."""
     slot = machine.slot(value, name, expression)
-    holding.added(machine, receiver, slot)
+    holding.added(machine, receiver, slot, name, expression)
     if at is None or at >= len(receiver.items):
         receiver.items.append(slot)
     else:

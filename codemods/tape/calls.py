@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, managers, module_calls, python_calls, tensor_calls, torch_calls, unknown_calls
+from codemods.tape import (
+    attributes,
+    managers,
+    module_calls,
+    optimizers,
+    python_calls,
+    tensor_calls,
+    torch_calls,
+    unknown_calls,
+)
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.source import Site
 from codemods.tape.values import (
@@ -278,6 +287,10 @@ def call_instance(
     machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``model(x)``: its ``__call__``, or its ``forward`` where it is a module."""
+    old = attributes.legacy_forward(instance)
+    if old is not None:
+        machine.old_functions[machine.site(node)] = Site(old.source, old.node)
+        return machine.opaque("call", [*args, *keywords.values()], node, differentiable=True)
     for name in ("__call__", "forward"):
         found = attributes.find(instance, name)
         if found is not None:
@@ -319,7 +332,7 @@ def call_method(
         case Exits():
             return managers.call_exits(machine, receiver, name, args, keywords, node)
         case Optimizer():
-            return torch_calls.call_optimizer(machine, receiver, name, args, keywords, node)
+            return optimizers.call_method(machine, receiver, name, args, keywords, node)
         case TorchModule() | Instance():
             return module_calls.call_module_method(machine, receiver, name, args, keywords, node)
         case Super():

@@ -90,6 +90,10 @@ class Change(NamedTuple):
     """Where the module was made that changed it."""
     part: bool = False
     """Whether it was made through a part of the tensor, picked by index, that other names do not see."""
+    stack: tuple[Site, ...] = ()
+    """The calls of the program's own functions that it was made in, outermost first."""
+    parameter: bool = False
+    """Whether it is a parameter that was changed, and not by a step."""
 
 
 @dataclass(eq=False, slots=True)
@@ -251,9 +255,14 @@ class Holding(NamedTuple):
     kept: Kept
     point: LoopPoint
     """The loop, as it stood."""
-    node: Node
+    nodes: tuple[Node, ...]
+    """What is kept: one value, or those in the container or object that is."""
     evaluates: bool = False
     """Whether all parameters under the graph belong to models in evaluation mode."""
+    parts: tuple[Kept | None, ...] = ()
+    """For each node in a container or object, what put it there."""
+    bounded: bool = False
+    """Whether only so many values are kept: then those that no pass has freed are too many."""
 
 
 @dataclass(eq=False)
@@ -394,7 +403,7 @@ class Tape:
                 self.clobbered.append(Clobbered(node, change, reader, via, current))
                 return
 
-    def step(self, leaves: Iterable[Leaf], site: Site) -> None:
+    def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...]) -> None:
         """An optimizer's step: changes in place every parameter that has a gradient."""
         for leaf in leaves:
             if not leaf.grads:
@@ -402,10 +411,18 @@ class Tape:
             for backward in leaf.grads:
                 self.trained.add((backward.site.line, leaf.name))
                 backward.steps.add(site)
-            leaf.storage.changes.append(Change(site, True, self.tick()))
+            leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack))
 
-    def change(self, storage: Storage, site: Site, origin: Site | None = None, part: bool = False) -> None:
-        storage.changes.append(Change(site, False, self.tick(), origin, part))
+    def change(
+        self,
+        storage: Storage,
+        site: Site,
+        origin: Site | None = None,
+        part: bool = False,
+        stack: tuple[Site, ...] = (),
+        parameter: bool = False,
+    ) -> None:
+        storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
 
 
 def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:

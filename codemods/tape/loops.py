@@ -188,6 +188,7 @@ class Plan:
         self._grown = len(machine.growing)
         self._moduli = len(machine.moduli)
         self._steps = machine.steps_taken
+        self._turns = 0
         self.over_parts = False
         """Whether it runs over a model's modules or parameters."""
         self.cut = True
@@ -195,6 +196,7 @@ class Plan:
 
     def after_first(self) -> int:
         """How many to run in order, where something happens every k-th time; else two, the second for any later one."""
+        self._turns = self._machine.turns
         every = max((k for k in self._machine.moduli[self._moduli :] if 1 < k <= EVERY), default=0)
         cost = self._machine.steps_taken - self._steps
         if every and cost * (2 * every + 1) <= COST:
@@ -208,9 +210,10 @@ class Plan:
         return count <= ITEMS and (self._machine.steps_taken - self._steps) * count <= COST
 
     def needs_a_third(self) -> bool:
-        """Whether two iterations may not show a mistake: one pass only, or graphs that outlive their pass."""
+        """Whether two iterations may not show a mistake: one pass, graphs that outlive theirs, another beginning."""
         passes = self._machine.tape.passes[self._passes :]
-        return self.cut and (len(passes) == 1 or any(one.retains for one in passes))
+        begun = bool(passes) and self._machine.turns > self._turns and self.affords(3)
+        return self.cut and (len(passes) == 1 or any(one.retains for one in passes) or begun)
 
 
 HANDED_OUT = 200

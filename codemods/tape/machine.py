@@ -84,6 +84,8 @@ class Machine:
         self.crashes: set[str] = set()
         """Errors that the program certainly meets: a method of None, an undefined name."""
         self.legacy: dict[tuple[str, int], Site] = {}
+        self.old_functions: dict[Site, Site] = {}
+        """Calls of objects of autograd's ``Function``, and the ``forward`` that is a method there."""
         self.generators: list[Generator] = []
         self.hooks: list[Hook] = []
         """In the order in which they were registered."""
@@ -99,6 +101,10 @@ class Machine:
         """Whether the function that was called last ended by an exception."""
         self.exited = False
         """Whether the program ended itself."""
+        self.ways: dict[ast.AST, bool] = {}
+        """Which way known conditions went last."""
+        self.turns = 0
+        """How often one of them went another way than the time before: what begins differently than it goes on."""
         self.retaining = False
         """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
         self._unknowns: dict[Hashable, Unknown] = {}
@@ -375,7 +381,8 @@ class Machine:
             return
         made = tensor.cell.node
         part = tensor.cell.base is not None and made is not None and made.operation == "select"
-        self.tape.change(tensor.cell.storage, self.site(node), origin, part)
+        parameter = tensor.cell.leaf is not None
+        self.tape.change(tensor.cell.storage, self.site(node), origin, part, self.stack, parameter)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, extents, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, extents, optimizers, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.values import (
     Bound,
@@ -158,6 +158,9 @@ def call_module_method(
     node: ast.expr,
 ) -> Value:
     """Methods that every torch module has."""
+    own = module.names.get(optimizers.OWN) if isinstance(module, Instance) else None
+    if own is not None:
+        return optimizers.call_method(machine, own.value, name, args, keywords, node)
     if isinstance(module, Instance) and not attributes.is_module(module):
         has_unknown_base = any(not isinstance(base, type(module.cls)) for base in attributes.lineage(module.cls))
         if not has_unknown_base:
@@ -293,7 +296,8 @@ def call_super(
     """A method of a base class that is not in the program."""
     if name == "__init__":
         if isinstance(receiver.instance, Instance):
-            become_base(machine, receiver.instance, args, keywords, node)
+            if not optimizers.become(machine, receiver.instance, args, keywords, node):
+                become_base(machine, receiver.instance, args, keywords, node)
         return None
     if isinstance(receiver.instance, Instance) and name == "__call__":
         forward = attributes.find(receiver.instance, "forward")

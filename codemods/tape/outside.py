@@ -1,5 +1,7 @@
 """What a state that an object keeps is called by those who call the object: ``net.memory.state`` for ``self.state``.
 
+The same for a container of states: ``net.memory.states`` for ``self.states[node]``.
+
 A state that several calls within one iteration update can only be cut loose between two iterations, and the function
 in which the loop stands knows it under another name than the method that sets it.
 """
@@ -10,8 +12,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from codemods.facts import Form
 from codemods.tape.graph import Kept
-from codemods.tape.values import Cell, Instance, Scope, Tensor, TorchModule, Value
+from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Tensor, TorchModule, Value, form_of
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -24,15 +27,23 @@ def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
     """The statements of *via* that set attributes, under the names of the functions that are running."""
     found: dict[str, Kept] = {}
     for kept in via:
-        if kept.owner is None or not kept.name.startswith("self."):
+        inside = isinstance(kept.owner, (Sequence, Mapping))
+        if kept.owner is None or not (inside or kept.name.startswith("self.")):
             continue
-        last = "" if isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
+        if inside:
+            kept = kept._replace(form=Form.OTHER if _is_deque(kept.owner) else form_of(kept.owner))
+        last = "" if inside or isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
         for frame in reversed(machine.frames):
             path = _path(frame.scope, kept.owner)
             if path and path + last != kept.name:
                 found.setdefault(path + last, kept._replace(name=path + last, expression=None))
                 break
     return tuple(found.values())
+
+
+def _is_deque(container: Value) -> bool:
+    """Whether a list could not take the place of a container."""
+    return isinstance(container, Sequence) and container.kind not in ("list", "tuple")
 
 
 def _path(scope: Scope, wanted: Value) -> str:

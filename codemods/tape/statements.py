@@ -70,9 +70,8 @@ def _assignment(machine: Machine, node: ast.Assign) -> str:
     for target in node.targets:
         counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
         value = machine.widened(value, node) if counter else value
-        before = (
-            _old_value(machine, target) if isinstance(value, Tensor) and isinstance(node.value, ast.BinOp) else None
-        )
+        adds = isinstance(value, Tensor) and isinstance(node.value, (ast.BinOp, ast.IfExp))
+        before = _old_value(machine, target) if adds else None
         assign(machine, target, value, node.value)
         if before is not None:
             holding.summed(machine, before, value, node, machine.source.text_of(target))
@@ -82,12 +81,18 @@ def _assignment(machine: Machine, node: ast.Assign) -> str:
 
 
 def _old_value(machine: Machine, target: ast.expr) -> Value:
-    """What a name or attribute held before it is assigned to; None for others."""
+    """What a name, an attribute or an item held before it is assigned to; None for others."""
     if isinstance(target, ast.Name):
         slot = expressions.lookup(machine, target.id)
         return machine.read(slot) if slot is not None else None
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
         return machine.eval(_as_load(target))
+    if isinstance(target, ast.Subscript) and isinstance(target.value, (ast.Name, ast.Attribute)):
+        if isinstance(target.slice, (ast.Name, ast.Constant)):
+            container = machine.eval(target.value)
+            if isinstance(container, Mapping):
+                slot = container.items.get(attributes.mapping_key(machine, machine.eval(target.slice)))
+                return machine.read(slot, container) if slot is not None else None
     return None
 
 
@@ -191,6 +196,9 @@ def _if(machine: Machine, node: ast.If) -> str:
         del machine.moduli[moduli:]  # whether the log is written every k-th time is of no concern
     question = len(machine.oracle.asked)
     holds = machine.truth(test, likely=not leaves, optional=optional)
+    if question == len(machine.oracle.asked):
+        machine.turns += machine.ways.get(node, holds) != holds
+        machine.ways[node] = holds
     activity = machine.activity
     other = node.orelse if holds else node.body
     open_question = isinstance(test, (Unknown, Tensor)) and bool(machine.loops)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, escapes, extents, module_calls, python_calls, tensor_calls, unknown_calls
+from codemods.tape import (
+    attributes,
+    cuts,
+    escapes,
+    extents,
+    module_calls,
+    optimizers,
+    python_calls,
+    tensor_calls,
+    unknown_calls,
+)
 from codemods.tape.generators import Generator
 from codemods.tape.loops import LazyStream, Stream, counter
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
-    Bound,
     Cell,
     Exits,
     Function,
     Instance,
     Mapping,
-    Optimizer,
     Partial,
     Sequence,
     Slot,
@@ -169,7 +177,7 @@ def _call_torch(
             tensor.cell.leaf.frozen = True
         return tensor
     if path.startswith("torch.optim.") and "lr_scheduler" not in path and "swa_utils" not in path:
-        return _optimizer(machine, last, args, keywords, node)
+        return optimizers.make(machine, last, args, keywords, node)
     if path.startswith(("torch.nn.utils.rnn.", "torch.nn.functional.", "torch.nn.init")):
         if last == "normalize":
             return tensor_calls.operate(machine, "normalize", args, keywords, node)
@@ -304,54 +312,3 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
         for result in results:
             result.cell.lost = cuts.dropped(machine, [roots], node, "grad")
     return Sequence("tuple", [Slot(result) for result in results], more=not isinstance(inputs, (Sequence, Tensor)))
-
-
-def _optimizer(
-    machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Optimizer:
-    params = args[0] if args else keywords.get("params")
-    leaves = set(machine.leaves_of(params))
-    if not leaves:
-        machine.tape.unknown_owner = True
-    machine.tape.owned |= leaves
-    machine.tape.owners.update(dict.fromkeys(leaves, machine.site(node)))
-    return Optimizer(leaves, kind, cuts.given_without_flag(machine, params, node))
-
-
-def call_optimizer(
-    machine: Machine, optimizer: Optimizer, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
-    """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
-    flagged = {cell.leaf for cell in optimizer.cells if cell.leaf is not None and cell.node is cell.leaf.node}
-    optimizer.leaves |= flagged
-    machine.tape.owned |= flagged
-    match name:
-        case "register_step_pre_hook" | "register_step_post_hook" if args:
-            (optimizer.before if "pre" in name else optimizer.after).append(args[0])
-        case "step":
-            machine.activity += 1
-            for hook in optimizer.before:
-                machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
-            closure = args[0] if args else keywords.get("closure")
-            clock, passes = machine.tape.clock, len(machine.tape.passes)
-            result = machine.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
-            machine.tape.step(optimizer.leaves, machine.site(node))
-            nodes = (node for one in machine.tape.passes[passes:] for edge in one.edges for node in edge)
-            old = any(n.leaf is None and n.clock <= clock and n.loops == machine.loops for n in nodes)
-            if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
-                machine.call(closure, [], {}, node)
-                machine.tape.step(optimizer.leaves, machine.site(node))
-            for hook in optimizer.after:
-                machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
-            return result
-        case "zero_grad":
-            machine.activity += 1
-            for leaf in optimizer.leaves:
-                leaf.grads.clear()
-        case "add_param_group":
-            added = set(machine.leaves_of(args[0] if args else keywords.get("param_group")))
-            optimizer.leaves |= added
-            machine.tape.owned |= added
-        case "state_dict" | "load_state_dict":
-            return machine.fresh(name)
-    return None

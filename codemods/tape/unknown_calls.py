@@ -88,6 +88,6 @@ def _step_unknown(machine: Machine, receiver: Unknown, values: list[Value], node
     """``scaler.step(optimizer)``, or the step of an optimizer that was handed in."""
     for value in values:
         if isinstance(value, Optimizer):
-            machine.tape.step(value.leaves, machine.site(node))
+            machine.tape.step(value.leaves, machine.site(node), machine.stack)
             return
     machine.tape.unknown_owner = True

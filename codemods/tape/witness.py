@@ -260,6 +260,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(_cut_fact(rootless, tape), path)
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
+    for site, forward in machine.old_functions.items():
+        name = site.source.text_of(site.node)
+        found.facts.setdefault(LegacyApi(call=site.span, defined=forward.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
     for one in tape.passes:
         line = one.site.line
@@ -350,6 +353,17 @@ def _parting(freed: Pass, failed: Pass) -> tuple[Span, Span] | None:
     return (first[-1].span, second[-1].span) if apart else None
 
 
+def _apart(change: Change, failed: Pass) -> tuple[Span, Span] | None:
+    """The calls of one function that led to a change and to the pass, where they stand in other functions."""
+    first, second = [*change.stack, change.site], [*failed.stack, failed.site]
+    common = 0
+    while common < min(len(first), len(second)) - 1 and first[common] == second[common]:
+        common += 1
+    if first[common] is change.site and second[common] is failed.site:
+        return None
+    return first[common].span, second[common].span
+
+
 def _enters(node: Node | None) -> bool:
     """Whether a node belongs to a layer with parameters, or only passes tensors on to one; not to a loss."""
     if node is None:
@@ -376,11 +390,10 @@ def _made(node: Node, via: tuple[Kept, ...]) -> Span:
     return node.site.span
 
 
-def _carriers(via: tuple[Kept, ...], outside: tuple[Kept, ...] = ()) -> tuple[Carrier, ...]:
-    """The statements that carried a value, in order; before them those that set attributes, as callers name them."""
+def _carriers(via: tuple[Kept, ...]) -> tuple[Carrier, ...]:
     return tuple(
         Carrier(kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form)
-        for kept in (*outside, *sorted(via, key=lambda kept: kept.clock))
+        for kept in sorted(via, key=lambda kept: kept.clock)
     )
 
 
@@ -417,7 +430,8 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         failed=stale.failed.site.span,
         loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
-        carriers=_carriers(stale.via, stale.outside),
+        carriers=_carriers(stale.via),
+        outside=_carriers(stale.outside),
         outer=Outer(
             _outer(node, stale.failed).span,
             _outer(reader, stale.failed).span,
@@ -446,12 +460,19 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         failed=clobbered.failed.site.span,
         loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
-        carriers=_carriers(clobbered.via, clobbered.outside) if reader else (),
+        carriers=_carriers(clobbered.via) if reader else (),
+        outside=_carriers(clobbered.outside) if reader else (),
         outer=Outer(
-            _outer(node, clobbered.failed).span, _outer(reader, clobbered.failed).span, None, mixed=_mixes(reader)
+            _outer(node, clobbered.failed).span,
+            _outer(reader, clobbered.failed).span,
+            None,
+            mixed=_mixes(reader),
+            passes=_apart(clobbered.change, clobbered.failed),
         ),
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
+        parameter=clobbered.change.parameter,
+        operation=node.site.span,
         part=clobbered.change.part,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
     )
@@ -483,9 +504,11 @@ def _held_fact(one: Holding) -> GraphHeld:
         kept=one.kept.statement.span,
         loop=one.point.statement.span,
         expression=one.kept.expression.span if one.kept.expression is not None else None,
+        form=holding.form_of(one),
+        parts=tuple(part.expression.span for part in one.parts if part is not None and part.expression is not None),
         evaluates=one.evaluates,
         name=one.kept.name,
-        certainty=Certainty.LIKELY if one.node.opaque else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if one.bounded or any(node.opaque for node in one.nodes) else Certainty.CERTAIN,
     )
 
 

@@ -1,0 +1,102 @@
+"""Optimizers: torch's own, and the program's classes that are derived from them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.tape import attributes, cuts
+from codemods.tape.values import (
+    Bound,
+    Cell,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Optimizer,
+    Sequence,
+    Slot,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+
+def param_groups(optimizer: Optimizer) -> Sequence:
+    """What an optimizer holds, as its ``param_groups``: taken to be one group."""
+    parts = [Slot(Tensor(Cell(node=leaf.node, storage=leaf.storage, leaf=leaf))) for leaf in optimizer.leaves]
+    return Sequence("list", [Slot(Mapping({"params": Slot(Sequence("list", parts))}, more=True))])
+
+
+def make(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Optimizer:
+    params = args[0] if args else keywords.get("params")
+    leaves = set(machine.leaves_of(params))
+    if not leaves:
+        machine.tape.unknown_owner = True
+    machine.tape.owned |= leaves
+    machine.tape.owners.update(dict.fromkeys(leaves, machine.site(node)))
+    return Optimizer(leaves, kind, cuts.given_without_flag(machine, params, node))
+
+
+OWN = "~optimizer"
+"""Where an object of a class derived from ``torch.optim.Optimizer`` has what it is as such."""
+
+
+def become(machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> bool:
+    """What ``super().__init__(params, defaults)`` makes of an object whose class is derived from an optimizer."""
+    names = [base.path for base in attributes.lineage(instance.cls) if isinstance(base, Name)]
+    base = next((name for name in names if name.startswith("torch.optim.") or name.endswith(".Optimizer")), None)
+    if base is None:
+        return False
+    optimizer = make(machine, base.rpartition(".")[2], args, keywords, node)
+    groups = param_groups(optimizer)
+    defaults = args[1] if len(args) > 1 else keywords.get("defaults")
+    group = groups.items[0].value
+    if isinstance(group, Mapping) and isinstance(defaults, Mapping):
+        group.items.update({name: slot for name, slot in defaults.items.items() if name not in group.items})
+    instance.names[OWN] = Slot(optimizer)
+    instance.names["param_groups"] = Slot(groups)
+    instance.names["defaults"] = Slot(defaults if isinstance(defaults, Mapping) else Mapping(more=True))
+    instance.names["state"] = Slot(Mapping(more=True, default=Name("builtins.dict")))
+    return True
+
+
+def call_method(
+    machine: Machine, optimizer: Optimizer, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
+    flagged = {cell.leaf for cell in optimizer.cells if cell.leaf is not None and cell.node is cell.leaf.node}
+    optimizer.leaves |= flagged
+    machine.tape.owned |= flagged
+    match name:
+        case "register_step_pre_hook" | "register_step_post_hook" if args:
+            (optimizer.before if "pre" in name else optimizer.after).append(args[0])
+        case "step":
+            machine.activity += 1
+            for hook in optimizer.before:
+                machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
+            closure = args[0] if args else keywords.get("closure")
+            clock, passes = machine.tape.clock, len(machine.tape.passes)
+            result = machine.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
+            machine.tape.step(optimizer.leaves, machine.site(node), machine.stack)
+            nodes = (node for one in machine.tape.passes[passes:] for edge in one.edges for node in edge)
+            old = any(n.leaf is None and n.clock <= clock and n.loops == machine.loops for n in nodes)
+            if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
+                machine.call(closure, [], {}, node)
+                machine.tape.step(optimizer.leaves, machine.site(node), machine.stack)
+            for hook in optimizer.after:
+                machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
+            return result
+        case "zero_grad":
+            machine.activity += 1
+            for leaf in optimizer.leaves:
+                leaf.grads.clear()
+        case "add_param_group":
+            added = set(machine.leaves_of(args[0] if args else keywords.get("param_group")))
+            optimizer.leaves |= added
+            machine.tape.owned |= added
+        case "state_dict" | "load_state_dict":
+            return machine.fresh(name)
+    return None
