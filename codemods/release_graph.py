@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, GraphHeld
-from codemods.rewrite import Edit, Tree, detach, guarded
+from codemods.facts import Fact, Form, GraphHeld
+from codemods.program import Program
+from codemods.rewrite import Edit, Tree, detach, detached, guarded
 
 
 class ReleaseGraph(Codemod):
@@ -44,10 +45,35 @@ class ReleaseGraph(Codemod):
         loop = tree.statement(fact.loop)
         if fact.evaluates and loop is not None and tree.block_of(loop):
             yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
+        for program in _detached(fact, tree):
+            yield Candidate(program, f"`{fact.name}` keeps values, not graphs")
+
+
+def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
+    """The program with what is kept detached: where it is kept, or where it is put into what is kept."""
+    whole = tree.expression(fact.expression) if fact.expression is not None else None
+    parts = [part for part in map(tree.expression, fact.parts) if part is not None]
+    here = [part for part in parts if tree.statement_of(part) is tree.statement(fact.kept)]
+    complete = parts and len(parts) == len(fact.parts)
+    if complete and len(here) == len(parts):
+        yield _each_detached(here, tree)
+    if fact.form in (Form.TENSOR, Form.UNKNOWN):
         value = _added(fact, tree)
         if value is not None:
-            program = Edit(tree).change(value, detach).program()
-            yield Candidate(program, f"`{fact.name}` keeps values, not graphs")
+            yield Edit(tree).change(value, detach).program()
+        if whole is not None and whole is not value:
+            yield Edit(tree).change(whole, detach).program()
+    elif fact.form is not Form.OTHER and whole is not None and not isinstance(whole, cst.Call):
+        yield detached(tree, whole, fact.form)
+    if complete and len(here) < len(parts):
+        yield _each_detached(parts, tree)
+
+
+def _each_detached(parts: list[cst.BaseExpression], tree: Tree) -> Program:
+    edit = Edit(tree)
+    for part in dict.fromkeys(parts):
+        edit.change(part, detach)
+    return edit.program()
 
 
 def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:

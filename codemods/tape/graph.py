@@ -255,12 +255,12 @@ class Holding(NamedTuple):
     kept: Kept
     point: LoopPoint
     """The loop, as it stood."""
-    nodes: tuple[Node, ...]
-    """What is kept: one value, or those in the container or object that is."""
+    cells: tuple[Any, ...]
+    """The tensors that are kept: one, or those in the container or object that is."""
     evaluates: bool = False
     """Whether all parameters under the graph belong to models in evaluation mode."""
     parts: tuple[Kept | None, ...] = ()
-    """For each node in a container or object, what put it there."""
+    """For each of them what put it into the container or object, or handed it over."""
     bounded: bool = False
     """Whether only so many values are kept: then those that no pass has freed are too many."""
 

@@ -11,9 +11,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from codemods.facts import Form, Span
+from codemods.tape import attributes
 from codemods.tape.graph import Holding, Kept, LoopPoint, Node, Operand, crossing
-from codemods.tape.source import Source
-from codemods.tape.values import Sequence, Slot, Tensor, Value
+from codemods.tape.source import Site, Source
+from codemods.tape.values import Cell, Instance, Mapping, Sequence, Slot, Tensor, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -22,21 +24,57 @@ ITERATIONS = 4
 """A loop that was followed for so many iterations is a long one."""
 DEPTH = 4
 """Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
+FEW = 64
+"""So many values are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
     """add_scalar add_scalars info debug warning error write set_postfix set_postfix_str set_description log_metric
-    log_metrics log save""".split()
+    log_metrics log save extreme sum abs pow""".split()
 )
 
 
-def added(machine: Machine, receiver: Sequence, slot: Slot) -> None:
-    """*slot* was just added to a container."""
-    kept = slot.kept
-    if kept is None or receiver.limit is not None or not isinstance(slot.value, Tensor):
+def added(machine: Machine, receiver: Sequence, slot: Slot, name: str, expression: ast.expr | None) -> None:
+    """*slot* was just added to a container; *expression* is what was written for its value."""
+    value = slot.value
+    if isinstance(value, Instance) and any(_graphs_of(machine, value)):
+        site = machine.site(expression) if expression is not None else None
+        slot.kept = Kept(machine.statement, site, name, Form.OTHER, machine.loops, machine.tape.tick())
+    kept = _kept_at(slot, machine.statement.node)
+    if kept is None or (receiver.limit is not None and receiver.limit < FEW):
         return
     for earlier in receiver.items:
-        if earlier.kept is not None and earlier.kept.statement.node is kept.statement.node:
-            _note(machine, kept, earlier.kept, slot.value)
+        before = _kept_at(earlier, machine.statement.node)
+        if before is not None:
+            cells = list(_graphs_of(machine, value))
+            _note(machine, kept, before, cells, bounded=receiver.limit is not None)
             return
+
+
+def _kept_at(slot: Slot, statement: ast.AST) -> Kept | None:
+    """The record that this statement put the value into the slot."""
+    kept = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
+    return next((one for one in reversed(kept) if one is not None and one.statement.node is statement), None)
+
+
+def _graphs_of(machine: Machine, value: Value, depth: int = 2) -> Iterator[tuple[Cell, Kept | None]]:
+    """The tensors with graphs in a value, each with what put it there where that is a container or an object."""
+    slots: list[Slot] = []
+    match value:
+        case Tensor():
+            if value.cell.node is not None and value.cell.node.leaf is None:
+                yield value.cell, None
+        case Sequence():
+            slots = value.items
+        case Mapping():
+            slots = list(value.items.values())
+        case Instance() if not attributes.is_module(value):
+            slots = list(value.names.values())
+    for slot in slots:
+        if isinstance(slot.value, Tensor):
+            cell = slot.value.cell
+            if cell.node is not None and cell.node.leaf is None:
+                yield cell, slot.kept
+        elif depth > 0:
+            yield from _graphs_of(machine, slot.value, depth - 1)
 
 
 def summed(machine: Machine, before: Value, after: Value, node: ast.stmt, name: str) -> None:
@@ -47,7 +85,7 @@ def summed(machine: Machine, before: Value, after: Value, node: ast.stmt, name: 
     earlier = next((kept for kept in reversed(vias) if kept.statement.node is node), None)
     if earlier is None or not _is_made_of(after.cell.node, node, DEPTH):
         return
-    _note(machine, earlier._replace(loops=machine.loops, name=name), earlier, after)
+    _note(machine, earlier._replace(loops=machine.loops, name=name), earlier, [(after.cell, None)])
 
 
 def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
@@ -59,11 +97,47 @@ def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
     )
 
 
-def _note(machine: Machine, kept: Kept, earlier: Kept, value: Tensor) -> None:
+def _note(
+    machine: Machine, kept: Kept, earlier: Kept, graphs: list[tuple[Cell, Kept | None]], *, bounded: bool = False
+) -> None:
     point = crossing(earlier.loops, machine.loops)
-    if point is None or not _is_long(machine, point) or value.cell.node is None:
+    if point is None or not _is_long(machine, point) or not graphs:
         return
-    machine.tape.holdings.append(Holding(kept, point, value.cell.node, machine.is_evaluating(value.cell.node)))
+    cells = tuple(cell for cell, _ in graphs)
+    parts = tuple(
+        part if part is not None and part.expression is not None else _handed_in(machine, cell, kept)
+        for cell, part in graphs
+    )
+    evaluates = all(cell.node is not None and machine.is_evaluating(cell.node) for cell in cells)
+    machine.tape.holdings.append(Holding(kept, point, cells, evaluates, parts, bounded))
+
+
+def _handed_in(machine: Machine, cell: Cell, kept: Kept) -> Kept | None:
+    """The argument of the call that led here which is the value, or what it was computed of."""
+    if not machine.stack or len(machine.frames) != len(machine.stack) + 1 or cell.node is None:
+        return None
+    call = machine.stack[-1]
+    if not isinstance(call.node, ast.Call):
+        return None
+    wanted = _made_here(cell.node, len(machine.stack))
+    for written in (*call.node.args, *(keyword.value for keyword in call.node.keywords)):
+        if isinstance(written, ast.Name):
+            slot = machine.frames[-2].scope.names.get(written.id)
+            if slot is not None and isinstance(slot.value, Tensor) and slot.value.cell.node in wanted:
+                return kept._replace(expression=Site(call.source, written))
+    return None
+
+
+def _made_here(node: Node, depth: int) -> list[Node]:
+    """A node and those that it was made of, as far back as the call in which it was made."""
+    found, pending = [node], [node]
+    while pending:
+        one = pending.pop()
+        if len(one.stack) >= depth:
+            inner = [operand.node for operand in one.operands if not operand.via or operand.node.leaf is None]
+            found.extend(inner)
+            pending.extend(node for node in inner if len(found) < 64)
+    return found
 
 
 def _is_long(machine: Machine, point: LoopPoint) -> bool:
@@ -108,9 +182,38 @@ def held(machine: Machine) -> Iterator[Holding]:
     for holding in tape.holdings:
         trains = holding.point.instance in looping
         local = machine.oracle.path.entry == "" or ("." not in holding.kept.name and "[" not in holding.kept.name)
-        if (trains or holding.evaluates) and local and has_graph(holding.node):
-            if holding.kept.statement.node not in used:
-                yield holding
+        if (trains or holding.evaluates) and local and not used.intersection(_carried_by(holding)):
+            sure = _where_sure(holding)
+            if sure.cells:
+                yield sure
+
+
+def _carried_by(holding: Holding) -> Iterator[ast.AST]:
+    """The statements through one of which a pass comes that uses what is kept."""
+    yield holding.kept.statement.node
+    if holding.kept.form is Form.OTHER:  # an object does not know where it was kept, only what was put into it
+        yield from (part.statement.node for part in holding.parts if part is not None)
+
+
+def _where_sure(holding: Holding) -> Holding:
+    """As much of it as certainly has a graph still; of what is limited, as much as no pass has freed."""
+    sure = [
+        cell.node is not None and has_graph(cell.node) and not (holding.bounded and cell.node.walked is not None)
+        for cell in holding.cells
+    ]
+    kept = holding.kept if all(sure) else holding.kept._replace(form=Form.OTHER)
+    return holding._replace(
+        kept=kept,
+        cells=tuple(cell for cell, one in zip(holding.cells, sure, strict=True) if one),
+        parts=tuple(part for part, one in zip(holding.parts, sure, strict=True) if one),
+    )
+
+
+def written_for(holding: Holding) -> tuple[Span, ...]:
+    """What is written for each of the values, where that is known of all of them."""
+    sites = [part.expression for part in holding.parts if part is not None]
+    spans = [site.span for site in sites if site is not None]
+    return tuple(spans) if len(spans) == len(holding.cells) else ()
 
 
 def every_reader_ran(holding: Holding, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:

@@ -504,11 +504,11 @@ def _held_fact(one: Holding) -> GraphHeld:
         kept=one.kept.statement.span,
         loop=one.point.statement.span,
         expression=one.kept.expression.span if one.kept.expression is not None else None,
-        form=holding.form_of(one),
-        parts=tuple(part.expression.span for part in one.parts if part is not None and part.expression is not None),
+        form=one.kept.form,
+        parts=holding.written_for(one),
         evaluates=one.evaluates,
         name=one.kept.name,
-        certainty=Certainty.LIKELY if one.bounded or any(node.opaque for node in one.nodes) else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if one.bounded or any(cell.node.opaque for cell in one.cells) else Certainty.CERTAIN,
     )
 
 
