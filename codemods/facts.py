@@ -462,11 +462,9 @@ class LegacyApi(Fact):
     code = "AF700"
     kind = "legacy API"
     error = "invalid index of a 0-dim tensor"
-    phrases = {"call": "gone from PyTorch 2", "defined": "its forward is a method of an object"}
+    phrases = {"call": "gone from PyTorch 2"}
 
     call: Span
-    defined: Span | None = None
-    """Where a ``torch.autograd.Function`` has the ``forward`` that is called as it was before PyTorch 0.4."""
     name: str = ""
 
     @property
@@ -476,3 +474,28 @@ class LegacyApi(Fact):
     @property
     def message(self) -> str:
         return f"`{self.name}` no longer works in PyTorch 2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegacyFunction(Fact):
+    """An object of a ``torch.autograd.Function`` is called, as before PyTorch 0.4."""
+
+    code = "AF710"
+    kind = "legacy function"
+    error = "Legacy autograd function with non-static forward"
+    phrases: ClassVar[dict[str, str]] = {
+        "call": "an object of a Function is called",
+        "defined": "its forward is a method of the object",
+    }
+
+    call: Span
+    defined: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.call
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` calls an object of an autograd Function, whose methods are static since PyTorch 1.5"

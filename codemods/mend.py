@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from libcst.codemod import CodemodContext
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Certainty, Fact, LegacyApi, Overwritten, StaleGraph
+from codemods.facts import Certainty, Fact, LegacyApi, LegacyFunction, Overwritten, StaleGraph
 from codemods.program import Program
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewrite import Tree
@@ -177,7 +177,7 @@ def _order(fact: Fact) -> tuple[bool, bool, bool, int]:
     """
     shared = isinstance(fact, (StaleGraph, Overwritten)) and fact.loop is None and fact.kept is not None
     early = isinstance(fact, Overwritten) and fact.by_step and fact.kept is None
-    return not isinstance(fact, LegacyApi), early, shared, -fact.cause.line if shared else 0
+    return not isinstance(fact, (LegacyApi, LegacyFunction)), early, shared, -fact.cause.line if shared else 0
 
 
 def mend(

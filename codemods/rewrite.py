@@ -69,6 +69,12 @@ class Tree:
         start = self.program.starts[index]
         return self._modules[index], (span.line - start, span.column, span.end_line - start, span.end_column)
 
+    def modules(self) -> list[cst.Module]:
+        """All files of the program, parsed."""
+        for path, start in zip(self.program.texts, self.program.starts, strict=True):
+            self._at(Span(path, start + 1, 0, start + 1, 0))
+        return [module.node for module in self._modules.values()]
+
     def _nodes_at(self, span: Span) -> list[cst.CSTNode]:
         module, place = self._at(span)
         return module.by_place.get(place, [])

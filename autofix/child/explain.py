@@ -35,6 +35,7 @@ ERRORS = {
     "Only Tensors created explicitly by the user": "graph copied",
     "Cowardly refusing to serialize non-leaf tensor": "graph sent",
     "invalid index of a 0-dim tensor": "legacy API",
+    "Legacy autograd function with non-static forward": "legacy function",
 }
 """Pieces of messages that a call itself raises, and the kind of fact that they tell of."""
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")

@@ -21,6 +21,7 @@ from codemods.facts import (
     GraphSent,
     LeafChanged,
     LegacyApi,
+    LegacyFunction,
     NotScalar,
     Outer,
     Overwritten,
@@ -262,7 +263,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     for site, forward in machine.old_functions.items():
         name = site.source.text_of(site.node)
-        found.facts.setdefault(LegacyApi(call=site.span, defined=forward.span, name=name), path)
+        found.facts.setdefault(LegacyFunction(call=site.span, defined=forward.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
     for one in tape.passes:
         line = one.site.line
