@@ -314,6 +314,9 @@ def set_attribute(
         holding.given_away(machine, value)  # an object may be looked at by whoever made the call
     match receiver:
         case Instance():
+            former = receiver.names.get(name)
+            if former is not None and former.value is not value:
+                holding.emptied(machine, former.value)
             receiver.names[name] = slot
         case TorchModule():
             if name == "inplace":
@@ -514,6 +517,7 @@ def set_item(
             if isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items):
                 receiver.items[index] = slot
             elif isinstance(index, slice):
+                holding.emptied(machine, receiver)
                 if isinstance(value, Sequence):
                     try:
                         receiver.items[index] = [Slot(machine.read(part, value), part.kept) for part in value.items]

@@ -290,6 +290,8 @@ class Tape:
     holdings: list[Holding] = field(default_factory=list)
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) through which passes came."""
+    emptied: set[Any] = field(default_factory=set)
+    """Statements that keep values in what is emptied, or does not grow any further, in the very same loop."""
     handed: list[Operand] = field(default_factory=list)
     """Values that were handed to code that is not read."""
     unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)

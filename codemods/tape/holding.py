@@ -49,6 +49,19 @@ def added(machine: Machine, receiver: Sequence, slot: Slot, name: str, expressio
             return
 
 
+def emptied(machine: Machine, container: Value) -> None:
+    """Something is taken out of a container, or the container is given up: it does not grow for ever."""
+    if not machine.loops or not isinstance(container, (Sequence, Mapping)):
+        return
+    running = {point.instance for point in machine.loops}
+    slots = container.items if isinstance(container, Sequence) else container.items.values()
+    for slot in slots:
+        records = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
+        for kept in records:
+            if kept is not None and kept.loops and kept.loops[-1].instance in running:
+                machine.tape.emptied.add(kept.statement.node)
+
+
 def _kept_at(slot: Slot, statement: ast.AST) -> Kept | None:
     """The record that this statement put the value into the slot."""
     kept = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
@@ -177,7 +190,7 @@ def held(machine: Machine) -> Iterator[Holding]:
     tape = machine.tape
     if not tape.holdings:
         return
-    used = statements_under(tape.handed)
+    used = statements_under(tape.handed) | tape.emptied
     looping = {point.instance for one in tape.passes for point in one.loops}
     for holding in tape.holdings:
         trains = holding.point.instance in looping

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, expressions, loops
+from codemods.tape import attributes, cuts, expressions, holding, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.values import (
@@ -389,11 +389,16 @@ def written_keyword(node: ast.expr, name: str) -> ast.expr | None:
     return next((keyword.value for keyword in keywords if keyword.arg == name), None)
 
 
+_TAKING = frozenset("pop popleft popitem remove discard clear".split())
+
+
 def _sequence_method(
     machine: Machine, receiver: Sequence, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     items = receiver.items
     machine.activity += 1
+    if name in _TAKING:
+        holding.emptied(machine, receiver)
     match name:
         case "append" | "add" if args:
             attributes.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
@@ -440,6 +445,8 @@ def _mapping_method(
 ) -> Value:
     items = receiver.items
     machine.activity += name not in ("get", "items", "keys", "values")
+    if name in _TAKING:
+        holding.emptied(machine, receiver)
     match name:
         case "get" | "pop" | "setdefault" if args:
             key = attributes.mapping_key(machine, args[0])

@@ -34,6 +34,9 @@ def assign(machine: Machine, target: ast.expr, value: Value, expression: ast.exp
     match target:
         case ast.Name():
             scope = machine.scope.declared.get(target.id, machine.scope)
+            former = scope.names.get(target.id)
+            if former is not None and former.value is not value:
+                holding.emptied(machine, former.value)
             scope.names[target.id] = machine.slot(value, target.id, expression)
         case ast.Tuple() | ast.List():
             _assign_several(machine, target, value, expression)
@@ -443,6 +446,7 @@ def _delete(machine: Machine, node: ast.Delete) -> str:
         elif isinstance(target, ast.Subscript):
             container = machine.eval(target.value)
             index = machine.eval(target.slice)
+            holding.emptied(machine, container)
             if isinstance(container, Sequence):
                 if isinstance(index, slice) and index == slice(None, None, None):
                     container.items.clear()

@@ -248,7 +248,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(held, path)
     for site, escape in tape.escapes.items():
         found.facts.setdefault(_escape_fact(site, escape), path)
-    found.used |= tape.reached
+    found.used |= tape.reached | tape.emptied
     found.executed |= machine.executed
     for root, site, name, by_row in tape.unreduced:
         certainty = Certainty.LIKELY if root.cell.extent.several is Several.LIKELY else Certainty.CERTAIN
