@@ -71,6 +71,8 @@ class Pass:
     """Graph nodes that it visits."""
     past: int
     """Those of them that an earlier pass had freed, or had visited before an earlier optimizer step."""
+    repeats: bool
+    """Whether it comes to the past only where an earlier iteration's pass came to the very same nodes from."""
     keeps: bool
     """Whether it keeps the graph: ``retain_graph`` or ``create_graph``."""
     reached: frozenset[int]
@@ -80,6 +82,14 @@ class Pass:
     """Fingerprints of the parameters before it."""
     random: str
     """Fingerprint of the random generator before it."""
+    trunk: tuple[str, ...]
+    """The types of the nodes from its root to the first that parts into several."""
+    types: frozenset[str]
+    """The types of all nodes that it visits."""
+    frozen: frozenset[int]
+    """Members of optimizers that do not require grad."""
+    values: Sketches
+    """Of the first pass: the parameters, in few numbers, to tell whether what differs is rounding."""
     live: Live | None
     sketches: Sketches | None
     sound: Sketches
@@ -96,7 +106,9 @@ class Step:
     number: int
     optimizer: int
     passes: int
-    """Passes that had been started before it."""
+    """Passes that had been started before its end."""
+    closure: int
+    """The first of them that it started itself, by calling a closure; 0 where it did not."""
     gradients: Mapping[int, float]
     moved: Mapping[int, float]
     settings: tuple[Mapping[str, float], ...]
@@ -301,11 +313,16 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         file=event["file"],
         walked=event["walked"],
         past=event["past"],
+        repeats=event.get("repeats", False),
         keeps=event["keeps"],
         reached=frozenset(event["reached"]),
         gradients=_numbers(event["gradients"]),
         state=_numbers(event["state"]),
         random=event["random"],
+        trunk=tuple(event.get("trunk", ())),
+        types=frozenset(event.get("types", ())),
+        frozen=frozenset(event.get("frozen", ())),
+        values=_sketches(event.get("values")),
         live=_live(event["live"]),
         sketches=_sketches(event["sketches"]) if "sketches" in event else None,
         sound=_sketches(event.get("sound")),
@@ -321,6 +338,7 @@ def _step(event: Mapping[str, Any]) -> Step:
         number=event["number"],
         optimizer=event["optimizer"],
         passes=event["passes"],
+        closure=event.get("closure", 0),
         gradients=_numbers(event["gradients"]),
         moved=_numbers(event["moved"]),
         settings=tuple(event.get("settings", ())),

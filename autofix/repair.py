@@ -10,6 +10,7 @@ from pathlib import Path
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
 from autofix.evidence import LOOKED_AT, Evidence, witness
+from autofix.merit import is_lean, merit
 from autofix.points.held import held
 from autofix.project import Project, gather
 from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
@@ -19,6 +20,8 @@ from codemods.program import Program
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
+RUNS, FEW = 60, 12
+"""Candidates that are executed where nothing else stands the proof, and where there might be something better."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool 
         analysis = engine.analyse(source.text, source.name, others=project.others)
     attempt = _Attempt(project, original, limits, run_original(original, limits))
     first = attempt.by_source(analysis) if analysis.changes else None
+    if first is not None and first.certificate is not None and first.certificate.proved:
+        return first if is_lean(first.certificate) else attempt.leaner(first)
     if first is not None and first.certificate is not None and first.certificate.verdict is not Verdict.FAILED:
         return first
     return attempt.by_run(analysis, first)
@@ -76,6 +81,7 @@ class _Attempt:
         refused: list[str] = []
         rejected: set[Program] = set()
         first: tuple[Analysis, Certificate] | None = None
+        best: Repair | None = None
         for _ in range(ATTEMPTS):
             if self.reference is None and self.before.failure is not None:
                 self.reference = run_reference(self.original, self.limits, self.before)
@@ -88,19 +94,32 @@ class _Attempt:
                 reference=self.reference,
             )
             first = first or (analysis, certificate)
-            if certificate.verdict is not Verdict.FAILED:
-                return Repair(self.project, analysis, certificate, tuple(refused))
-            refused.append(_reason(analysis, certificate))
+            stands = Repair(self.project, analysis, certificate, tuple(refused))
+            if certificate.verdict is Verdict.NOT_PROVED or (certificate.proved and is_lean(certificate)):
+                return best or stands
+            if certificate.proved:
+                best = better(best, stands)
+            else:
+                refused.append(_reason(analysis, certificate))
             rejected |= set(analysis.steps)
             source = analysis.program.files[0]
             analysis = engine.analyse(source.text, source.path, others=self.project.others, rejected=rejected)
             if not analysis.changes:
                 break
+        if best is not None:
+            return best
         assert first is not None
         return Repair(self.project, *first, tuple(refused[1:]))
 
-    def by_run(self, analysis: Analysis, failed: Repair | None) -> Repair:
-        """The patch that what the run shows leads to; where none stands, what there is to say, with *failed* before."""
+    def leaner(self, stands: Repair) -> Repair:
+        """*stands*, or a better patch that the run leads to: it keeps graphs, or draws random numbers anew."""
+        return better(stands, self.by_run(stands.analysis, stands, FEW))
+
+    def by_run(self, analysis: Analysis, failed: Repair | None, runs: int = RUNS) -> Repair:
+        """The patch that what the run shows leads to; where none stands, what there is to say, with *failed* before.
+
+        At most so many *runs* of candidates are made.
+        """
         holds = self.before.failure is None and held(self.before) > 0
         if self.before.failure is None and not holds:
             return failed or self._sound(analysis)
@@ -117,6 +136,7 @@ class _Attempt:
             self.limits,
             self.before,
             self.reference,
+            runs,
         )
         found = search.find(evidence)
         if found is not None:
@@ -159,6 +179,15 @@ class _Attempt:
                 continue
             companions[file.name] = (place, file)
         self.project = replace(self.project, companions=companions)
+
+
+def better(one: Repair | None, other: Repair) -> Repair:
+    """The better of two repairs that stand the proof; the first, where they are as good."""
+    if one is None or one.certificate is None:
+        return other
+    if other.certificate is None or not other.certificate.proved:
+        return one
+    return other if merit(other.certificate) > merit(one.certificate) else one
 
 
 def patched_script(original: Script, project: Project, program: Program) -> Script:

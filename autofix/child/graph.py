@@ -13,14 +13,23 @@ import torch
 LIMIT = 200_000
 """Nodes that one walk looks at.  More would make the meter slower than the training; growth shows long before."""
 
+LONG = 64
+"""Nodes of a trunk that are told."""
+
 MANY = 20_000
 """Objects in the collector's sight from which a measurement would slow a step down."""
 FREEZES = 4
 
 SPENT = "autofix_spent"
 """Key in ``Node.metadata`` of nodes whose saved tensors a backward pass has freed."""
+PLACE = "autofix_place"
+"""Key of the place that a node had in the first pass that visited it."""
 WALKED = "autofix_walked"
 """Key of nodes that a backward pass has visited, whether or not it kept the graph."""
+
+
+Place = tuple[int, str]
+"""How far a node is from the root of a pass, and the type of the node before it."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,49 @@ def walk(roots: Iterable[Any]) -> Walk:
             continue
         stack.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
     return Walk(nodes, leaves)
+
+
+def places_in(roots: Iterable[Any]) -> dict[Any, Place]:
+    """The place of each node under *roots*, on the shortest way to it."""
+    found: dict[Any, Place] = {root: (0, "") for root in roots if root is not None}
+    level = list(found)
+    depth = 0
+    while level and len(found) < LIMIT:
+        depth += 1
+        following = []
+        for node in level:
+            for one, _ in node.next_functions:
+                if one is not None and one not in found:
+                    found[one] = depth, type(node).__name__
+                    following.append(one)
+        level = following
+    return found
+
+
+def repeats(places: dict[Any, Place], now: Moment, *, by_hand: bool) -> bool:
+    """Whether a pass enters earlier iterations, and only where a pass of them was at the same place of its own graph.
+
+    So it is where a store of losses is filled on and on: its first items are sent back with every sum over it.
+    """
+    entries = [
+        following
+        for node in places
+        if not is_of_earlier_iteration(node.metadata, now, by_hand=by_hand)
+        for following, _ in node.next_functions
+        if following is not None and is_of_earlier_iteration(following.metadata, now, by_hand=by_hand)
+        if not hasattr(following, "variable")
+    ]
+    return bool(entries) and all(one.metadata.get(PLACE) == places.get(one) for one in entries)
+
+
+def trunk_of(roots: Iterable[Any]) -> list[str]:
+    """The types of the nodes from the only one of *roots* to the first that parts into several; empty for several."""
+    found: list[str] = []
+    ways = [root for root in roots if root is not None]
+    while len(ways) == 1 and len(found) < LONG:
+        found.append(type(ways[0]).__name__)
+        ways = [following for following, _ in ways[0].next_functions if following is not None]
+    return found
 
 
 def roots_of(tensors: Any) -> list[Any]:

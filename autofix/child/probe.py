@@ -26,9 +26,23 @@ from torch.optim.optimizer import (
 
 from . import device
 from .events import Events
-from .graph import SPENT, WALKED, Meter, Moment, Walk, count_past, mark, roots_of, walk
+from .graph import (
+    PLACE,
+    SPENT,
+    WALKED,
+    Meter,
+    Moment,
+    Walk,
+    count_past,
+    mark,
+    places_in,
+    repeats,
+    roots_of,
+    trunk_of,
+    walk,
+)
 from .job import Job
-from .parameters import Parameters, digest, gradient_norms, norm, settings_of
+from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
 from .reference import Reference
 from .sketch import sketch
 from .stage import user_chain, user_place
@@ -62,6 +76,8 @@ class Probe:
             self._allow_more(job.failed_steps, job.failed_passes or 0)
         self._last: dict[int, str] = {}
         """The parameters' fingerprints after the last step."""
+        self._stepping: list[int] = []
+        """The optimizers within whose steps the run is: a closure starts passes there."""
         self._clipped_after = -1
         self._unclipped: dict[str, dict[int, Any]] = {}
         """Sketches of the gradients as the last pass left them, where they were clipped after it."""
@@ -138,8 +154,14 @@ class Probe:
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
         file, line = user_place(self._job.root)
         self._passes += 1
+        members = [tracked for tracked in self._parameters if tracked.in_optimizer]
+        places, moment = places_in(roots_of(tensors)), Moment(self._steps, file, line)
+        again = repeats(places, moment, by_hand=not self._made)
+        for node, place in places.items():
+            node.metadata.setdefault(PLACE, place)
         return {
             "kind": kind,
+            "repeats": again,
             "number": self._passes,
             "step": self._steps,
             "losses": loss_values(tensors),
@@ -151,6 +173,10 @@ class Probe:
             "reached": sorted({tracked.index for tracked in reached}),
             "random": random_state(),
             "state": self._state(self._passes),
+            "trunk": trunk_of(roots_of(tensors)),
+            "types": sorted({type(node).__name__ for node in walked.nodes}),
+            "frozen": [one.index for one in members if one.tensor is not None and not one.tensor.requires_grad],
+            **({"values": values_of(members)} if self._passes == 1 else {}),
         }
 
     def _after_pass(
@@ -166,6 +192,8 @@ class Probe:
             for tracked in self._parameters
             if tracked.index in reached and (tensor := tracked.tensor) is not None and tensor.grad is not None
         }
+        if self._stepping and state.get("kind") == "backward":
+            self._after_pass_within(self._stepping[-1], state["number"])
         live = self._meter.measure() if not self._made else None
         self._events.write(
             "pass",
@@ -180,6 +208,12 @@ class Probe:
             self._allow_more(self._steps, self._passes)
         if self._stop_at_pass is not None and self._passes >= self._stop_at_pass:
             self.finish("stopped", None)
+
+    def _after_pass_within(self, optimizer: int, number: int) -> None:
+        """The first pass of a closure shows the gradients that others have before the step."""
+        values, _, told = self._before.get(optimizer, ({}, {}, {"closure": 0}))
+        if "closure" not in told:
+            told |= {"closure": number, **self._sketches(list(values))}
 
     def _state(self, ordinal: int) -> dict[int, str]:
         """Fingerprints of the parameters, at the pass or step *ordinal*.
@@ -275,6 +309,7 @@ class Probe:
             own = {index for index, _ in members}
             sketches = {key: {i: v for i, v in part.items() if i in own} for key, part in self._unclipped.items()}
         elsewhere = [i for i, tensor in members if i in self._last and digest(tensor) != self._last[i]]
+        self._stepping.append(self._register(optimizer))
         self._before[self._register(optimizer)] = (
             values,
             gradient_norms(members),
@@ -290,6 +325,7 @@ class Probe:
         members = self._members(optimizer)
         number = self._register(optimizer)
         values, gradients, sketches = self._before.pop(number, ({}, {}, {}))
+        self._stepping = [one for one in self._stepping if one != number]
         for one in members:
             if (tracked := self._parameters.find(one[1])) is not None:
                 tracked.stepped = True
@@ -379,6 +415,11 @@ def seed_everything(seed: int) -> None:
         return unseeded(seed if source is None else source)
 
     numpy.random.default_rng = default_rng
+
+
+def values_of(members: list[Tracked]) -> dict[int, list[float]]:
+    """Sketches of parameters."""
+    return {one.index: sketch(tensor) for one in members if (tensor := one.tensor) is not None}
 
 
 def loss_values(tensors: Any) -> list[float]:

@@ -113,6 +113,11 @@ class Reference:
         """The arguments of a pass, changed so that it keeps its graph."""
         bound = (BACKWARD if kind == "backward" else GRAD).bind(*args, **kwargs)
         bound.arguments["retain_graph"] = True
+        outputs = bound.arguments.get("outputs")
+        if outputs is not None and bound.arguments.get("grad_outputs") is None:
+            # Of a vector, the gradient for each element apart: what a gradient penalty or a derivative asks for.
+            each = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
+            bound.arguments["grad_outputs"] = [torch.ones_like(one) for one in each]
         return bound
 
     def before_pass(

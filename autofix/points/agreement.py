@@ -10,6 +10,7 @@ from typing import Any
 from autofix.points.base import Point, Verdict, count, listed, matching, point
 from autofix.record import Outcome, Pass, RunRecord
 
+START = "at the start"
 ROUNDING = 1e-5
 """Relative difference up to which two losses or norms count as equal although their bits differ."""
 
@@ -114,7 +115,7 @@ def compare_parameters(before: RunRecord, after: RunRecord, passes: int, steps: 
     indices = matching(before, after)
     if missing := [p.name for i, p in before.parameters.items() if i not in indices and p.optimizer is not None]:
         return False, f"no longer among the parameters: {listed(missing)}"
-    moments = [("at the start", p.state, q.state) for p, q in zip(before.passes[:1], after.passes[:1], strict=False)]
+    moments = [(START, p.state, q.state) for p, q in zip(before.passes[:1], after.passes[:1], strict=False)]
     moments += [
         (f"after step {s.number}", s.state, t.state)
         for s, t in zip(before.updates[:steps], after.updates, strict=False)
@@ -129,10 +130,18 @@ def compare_parameters(before: RunRecord, after: RunRecord, passes: int, steps: 
             for i, bits in ours.items()
             if i in indices and theirs.get(indices[i], bits) != bits
         ]
-        if names and not _moved_alike(before, after, indices, number):
+        alike = _moved_alike(before, after, indices, number) or (when == START and _begin_alike(before, after, indices))
+        if names and not alike:
             return False, f"{when}, {listed(names)} differ{'s' if len(names) == 1 else ''} from the original"
         exact = exact and not names
     return exact, ""
+
+
+def _begin_alike(before: RunRecord, after: RunRecord, indices: dict[int, int]) -> bool:
+    """Whether all parameters are equal up to rounding at the first pass."""
+    ours, theirs = before.passes[0].values, after.passes[0].values
+    pairs = [(value, theirs.get(indices[i], ())) for i, value in ours.items() if i in indices]
+    return bool(pairs) and all(len(a) == len(b) and math.dist(a, b) <= ROUNDING * math.hypot(*a) for a, b in pairs)
 
 
 def _moved_alike(before: RunRecord, after: RunRecord, indices: dict[int, int], step: int) -> bool:

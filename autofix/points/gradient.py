@@ -9,6 +9,10 @@ after the failure, as long as both runs still have the same parameters.  For eac
   iterations means just that;
 - *recomputed*: that part is there with other values, because a second forward pass took the place of a stale one and
   saw the weights after a step (``D(g)`` asked anew after the discriminator's step), or drew other random numbers;
+- *afresh*: nothing of the past is in it, neither as a graph nor as a value, because what failed sent the past back a
+  second time from the same place of the loss (a store that was filled on and on is emptied), or led to the parameters
+  through the past alone (weights that are adapted are taken anew).  Each pass is then one like those that the original
+  made before it failed;
 - *later*: it gets gradients, but first at a step at which the runs have parted already, so that they say nothing;
 - *lost*: there is none any more;
 - *dropped*: the part is missing that comes through a graph of the same iteration, which failed because a step or a pass
@@ -49,6 +53,7 @@ class Kind(StrEnum):
     EXACT = "exact"
     TRUNCATED = "truncated"
     RECOMPUTED = "recomputed"
+    AFRESH = "afresh"
     LATER = "later"
     LOST = "lost"
     DROPPED = "dropped"
@@ -57,7 +62,7 @@ class Kind(StrEnum):
 
 
 REFUSED = (Kind.LOST, Kind.DROPPED, Kind.SCALED, Kind.CHANGED)
-SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.DROPPED, Kind.CHANGED)
+SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.AFRESH, Kind.DROPPED, Kind.CHANGED)
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,8 @@ class Moment:
     """What the passes of the step were sent back from, in all."""
     states: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
     """Fingerprints of the parameters before the first pass of the step, and before the last."""
+    closes: bool = False
+    """Whether the step makes passes of its own, and goes where they lead it."""
 
 
 Values = tuple[float, ...]
@@ -113,33 +120,47 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
     if not wanted:
         return replace(point(5, Verdict.NOT_PROVED, why_no_reference(before, reference)), optional=True)
     indices = matching(reference, after)
-    found = compare(wanted, ours, theirs, indices, fewer=walks_less(reference, after, start))
+    fewer, much_fewer = walks_less(reference, after, start), walks_less(reference, after, start, by_half=True)
+    found = compare(wanted, ours, theirs, indices, fewer=fewer, much_fewer=much_fewer)
     for index in wanted - set(found.kinds):
         alive = gets_gradient(after, indices.get(index, -1), start)
         found.kinds[index], found.differences[index] = (Kind.LATER, 0.0) if alive else (Kind.LOST, 1.0)
     for index, kind in found.kinds.items():
         if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
             found.kinds[index] = Kind.TRUNCATED
+    afresh = begins_afresh(before, after, ours, wanted)
     factor = common_factor(reference, found)
+    if factor is not None and afresh and not scales_losses(ours, theirs, factor):
+        factor = None  # other values went into the loss
+        found.kinds.update({i: Kind.CHANGED for i, k in found.kinds.items() if k is not Kind.EXACT})
     if factor is not None:
         found.kinds.update({i: Kind.SCALED for i, k in found.kinds.items() if k not in (Kind.EXACT, Kind.LATER)})
+    elif afresh and ours and theirs and not same_losses(ours[0].losses, theirs[0].losses):
+        found.kinds.update({i: Kind.AFRESH for i, k in found.kinds.items() if k is Kind.CHANGED})
     return told(reference, found.kinds, found.differences, factor)
 
 
 def compare(
-    wanted: set[int], ours: Sequence[Moment], theirs: Sequence[Moment], indices: Mapping[int, int], *, fewer: bool
+    wanted: set[int],
+    ours: Sequence[Moment],
+    theirs: Sequence[Moment],
+    indices: Mapping[int, int],
+    *,
+    fewer: bool,
+    much_fewer: bool,
 ) -> Comparison:
     """Follow both runs until they part, and classify each parameter where it first gets a gradient."""
     found = Comparison()
     for here, there in zip(ours, theirs, strict=False):
         if here.optimizer != there.optimizer:
             break
-        # Another loss from the same parameters, over no fewer nodes: a second forward pass saw other values.
-        anew = not fewer and not same_losses(here.losses, there.losses)
+        # Another loss from the same parameters, over about as many nodes: a second forward pass saw other values.
+        anew = bool(here.sound) and not much_fewer and not same_losses(here.losses, there.losses)
         # An optimizer that looks ahead (SAM) takes the last pass at weights that an earlier one has moved.
         begun, ended = (same_state(*pair, indices) for pair in zip(here.states, there.states, strict=True))
         elsewhere = begun and not ended
-        redrawn = parted = here.random != there.random or anew or elsewhere
+        redrawn = here.random != there.random or anew or elsewhere
+        parted = redrawn or here.closes
         for index in sorted(wanted & set(here.whole)):
             whole = here.whole[index]
             seen = there.whole.get(indices.get(index, -1), ())
@@ -206,7 +227,12 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     for one in record.passes:
         first.setdefault(one.step, one.state)
         total[one.step] = total.get(one.step, 0.0) + sum(one.losses)
-    last = {p.number: (p.random, (total[p.step],), (first[p.step], p.state)) for p in record.passes}
+    last: dict[int, tuple[str, tuple[float, ...], tuple[Mapping[int, str], Mapping[int, str]]]] = {
+        p.number: (p.random, (total[p.step],), (first[p.step], p.state)) for p in record.passes
+    }
+    # Of a closure, the first pass is compared: the others are made at weights that the step has moved.
+    closed = {step.closure for step in record.updates}
+    last |= {p.number: (p.random, p.losses, (p.state, p.state)) for p in record.passes if p.number in closed}
     return [
         Moment(
             step.optimizer,
@@ -215,7 +241,8 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
             step.ways,
             step.present,
             step.parts,
-            *last.get(step.passes, ("", ())),
+            *last.get(step.closure or step.passes, ("", (), ({}, {}))),
+            bool(step.closure),
         )
         for step in record.updates
         if step.number > start and step.sketches is not None
@@ -295,12 +322,51 @@ def is_sum_of_some(parts: Sequence[Values], seen: Values, base: Values, toleranc
     return False
 
 
-def walks_less(reference: RunRecord, after: RunRecord, start: int) -> bool:
-    """Whether the patched run's passes of the first compared step visit fewer nodes than the reference's."""
+def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: bool = False) -> bool:
+    """Whether the patched run's passes of the first compared step visit fewer nodes than the reference's.
+
+    *by_half*: fewer by half of those that an earlier pass had visited, so that these cannot all have been made anew.
+    """
     by_step = bool(reference.optimizers)
-    ours = sum(p.walked for p in reference.passes if (p.step if by_step else p.number - 1) == start)
+    mine = [p for p in reference.passes if (p.step if by_step else p.number - 1) == start]
     theirs = sum(p.walked for p in after.passes if (p.step if by_step else p.number - 1) == start)
-    return theirs < ours
+    return theirs < sum(p.walked for p in mine) - (sum(p.past for p in mine) // 2 if by_half else 0)
+
+
+def begins_afresh(before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int]) -> bool:
+    """Whether each pass of the patched run, from the one that failed on, is like those that the original had made.
+
+    The one that failed sent back again what an earlier iteration had sent back from the same place, or nothing but the
+    past led it to the parameters, so that no detach could be right.  Those of the patched run do not walk into the
+    past: they are made of the same kinds of nodes, below the same first ones, and reach the same parameters as passes
+    that succeeded before.
+    """
+    failure = before.failure
+    assert failure is not None
+    if not failure.in_pass or not (before.passes[failure.passes].repeats or is_all_past(ours, wanted)):
+        return False
+    failed, indices = before.passes[failure.passes], matching(before, after)
+    models = [p for p in before.passes[: failure.passes] if p.reached == failed.reached and not p.past]
+    types = frozenset[str]().union(*(p.types for p in models))
+    reached = {indices.get(index) for index in failed.reached}
+    later = [p for p in after.passes[failure.passes :] if p.reached == reached]
+    return bool(models and later) and all(
+        not p.past and p.trunk in [model.trunk for model in models] and p.types <= types for p in later
+    )
+
+
+def is_all_past(ours: Sequence[Moment], wanted: set[int]) -> bool:
+    """Whether all of the first gradients comes through graphs of earlier iterations."""
+    found = {i: ours[0].whole[i] for i in wanted & set(ours[0].whole)} if ours else {}
+    return bool(found) and all(
+        i in ours[0].present and size(ours[0].present[i]) <= EXACT * size(whole) for i, whole in found.items()
+    )
+
+
+def scales_losses(ours: Sequence[Moment], theirs: Sequence[Moment], factor: float) -> bool:
+    """Whether the first losses differ by the factor by which the gradients do, or not at all."""
+    here, there = (sum(moments[0].losses) for moments in (ours, theirs))
+    return any(math.isclose(there, times * here, rel_tol=1e-3) for times in (1.0, factor))
 
 
 def common_factor(reference: RunRecord, found: Comparison) -> float | None:

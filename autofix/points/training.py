@@ -34,6 +34,7 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
         return begins_to_train(after)
     indices, there = matching(before, after), matching(before, reference)
     places = passes_at(reference, after, failure) / passes_at(after, reference, failure)
+    by_hand, still = changed_by_hand(before), changed_by_hand(after)
     problems: dict[str, list[str]] = {}
     for index in sorted(trained):
         parameter = before.parameters[index]
@@ -45,6 +46,8 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
             mine = steps_of(after, indices[index])
             theirs = steps_of(reference, there.get(index, -1))
             problem = why_not_training(before, after, mine) or why_trained_otherwise(theirs, mine, failure, places)
+            if not problem and index in by_hand and indices[index] not in still:
+                problem = "is not changed any more by what changes it beside its optimizer"
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
@@ -100,6 +103,15 @@ def moved_by_hand(record: RunRecord, index: int) -> bool:
     return len({p.state[index] for p in record.passes if index in p.state}) > 1
 
 
+def changed_by_hand(record: RunRecord) -> set[int]:
+    """The members of optimizers that change while no optimizer makes a step: weights that a script moves for a pass."""
+    found = {i for step in record.updates for i in step.elsewhere}
+    for one, other in itertools.pairwise(record.passes):
+        if one.step == other.step:
+            found |= {i for i, bits in other.state.items() if one.state.get(i, bits) != bits}
+    return {i for i in found if record.parameters[i].optimizer is not None}
+
+
 @dataclass(frozen=True)
 class Own:
     """What the steps of one run say of one parameter."""
@@ -142,11 +154,19 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own) -> str:
     later = mine.later(failure)
     own = later or mine.steps
     theirs = [s for s in before.updates if s.optimizer == own[0].optimizer]
+    if before.passes[failure.passes :] and mine.index in last_frozen(after) and not later:
+        frozen = before.passes[failure.passes].frozen
+        if any(before.parameters[i].key == after.parameters[mine.index].key for i in frozen):
+            return ""  # the script itself had frozen it by then
     steps_before = len(theirs)
     passes_later = len(after.passes) - failure.passes
     if theirs and not later and failure.passes - theirs[-1].passes > SELDOM * max(1.0, passes_between(theirs)):
         return ""  # done with before the failure: a teacher that was trained first
-    if steps_before and 4 * (len(later) + 1) * max(1, failure.passes // steps_before) < passes_later:
+    if (
+        steps_before
+        and not any(s.closure for s in own)
+        and 4 * (len(later) + 1) * max(1, failure.passes // steps_before) < passes_later
+    ):
         return f"its optimizer makes {count(len(later), 'step')} in {count(passes_later, 'backward pass')}"
     if not any(map(mine.gradient, own)):
         return "gets no gradient any more" if mine.index not in own[-1].gradients else "gets only zero gradients"
@@ -170,7 +190,12 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
     pairs = list(zip(theirs.later(failure), mine.later(failure), strict=False))
     if not pairs:
         return ""
-    if (gap := passes_between(theirs.steps)) and (now := passes_between(mine.later(failure))) * places > SELDOM * gap:
+    closes = any(step.closure for step, _ in pairs)
+    if (
+        not closes
+        and (gap := passes_between(theirs.steps))
+        and (now := passes_between(mine.later(failure))) * places > SELDOM * gap
+    ):
         return f"its optimizer steps after every {now:g} backward passes instead of {gap:g}"
     varies = any(step.settings != pairs[0][0].settings for step, _ in pairs)
     for step, other in pairs[:1] if varies else pairs:
@@ -178,20 +203,25 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
             for name, value in group.items():
                 if not close(value, groups_now.get(name, value)):
                     return f"{name} is {groups_now[name]:g} instead of {value:g} from step {other.number} on"
-    if not any(theirs.index in step.elsewhere for step in theirs.steps):
+    if not any(step.elsewhere for step in theirs.steps):
         if moved := [step.number for _, step in pairs if mine.index in step.elsewhere]:
             return f"is changed by other means than its optimizer before step {moved[0]}"
     half = pairs[len(pairs) // 2 :]
     if len(pairs) >= COMPARABLE and any(theirs.gradient(step) for step, _ in half):
         if not any(mine.gradient(step) for _, step in half):
             return f"gets no gradient after step {max(s.number for s in mine.steps if mine.gradient(s))}"
-    for step, other in pairs:
+    for step, other in () if closes else pairs:
         if not same_gradient(step, theirs.index, other, mine.index):
             break
         if not close(theirs.moved(step), mine.moved(other), STRENGTH):
             ratio = mine.moved(other) / (theirs.moved(step) or 1.0)
             return f"moves {ratio:.3g} times as far at step {other.number}, with the same gradient"
     return ""
+
+
+def last_frozen(record: RunRecord) -> frozenset[int]:
+    """The members of optimizers that do not require grad at the last pass."""
+    return record.passes[-1].frozen if record.passes else frozenset()
 
 
 def passes_between(steps: Sequence[Step]) -> float:

@@ -15,7 +15,7 @@ from autofix.witnessed.carriers import Carry, carries_of, stores_in
 from autofix.witnessed.cuts import cut_graphs
 from autofix.witnessed.escapes import copied, escapes, sent
 from autofix.witnessed.places import Chain, crossed, outer_place
-from autofix.witnessed.source import Loop, Texts, names_in
+from autofix.witnessed.source import Loop, Text, Texts, names_in
 from codemods.facts import (
     CACHES,
     Carrier,
@@ -99,24 +99,24 @@ class _Witnessed:
         """The statements that came to hold the value, each with the loop around it; the last one holds it longest."""
         for carry in reversed(self.carries):
             store = carry.store
-            around = store.text.loops_of(store.statement) or self._loops_around(carry)
+            own = [(store.text, loop) for loop in store.text.loops_of(store.statement)]
+            around = own or self._loops_around(carry)
             if not around or carry.only_names:
                 continue
-            loop = around[0]
-            text = store.text if loop in store.text.parents else self.texts.of(self._chain(carry.put.site)[0])
+            text, loop = around[0]
             passes = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(loop))
             expression = store.text.span(store.value) if store.whole else None
             yield GraphHeld(
                 kept=store.span, loop=text.span(loop), expression=expression, evaluates=not passes, name=store.name
             )
 
-    def _loops_around(self, carry: Carry) -> list[Loop]:
+    def _loops_around(self, carry: Carry) -> list[tuple[Text, Loop]]:
         """The loops in the functions that called the one in which the statement stands, the innermost first."""
-        found: list[Loop] = []
+        found: list[tuple[Text, Loop]] = []
         for span in reversed(self._chain(carry.put.site)[:-1]):
             text = self.texts.of(span)
             statement = text.statement(span)
-            found += text.loops_of(statement) if statement is not None else []
+            found += [(text, loop) for loop in text.loops_of(statement)] if statement is not None else []
         return found
 
     def _drops(self) -> list[Drop]:

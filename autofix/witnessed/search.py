@@ -17,6 +17,7 @@ from libcst.codemod import CodemodContext
 
 from autofix.engine import Analysis, Finding, cause_of, touched_by
 from autofix.evidence import Evidence, evidence_of, follow
+from autofix.merit import is_exact, is_lean, merit
 from autofix.points.agreement import same_until_failure
 from autofix.points.base import short
 from autofix.points.gradient import gradient
@@ -49,10 +50,6 @@ CANDIDATES = 30
 """Candidates of one program that are executed."""
 TURN = 3
 """Candidates for one meaning of the evidence before the next one is asked."""
-RUNS = 60
-"""Runs of candidates for one script."""
-CLOSE = 0.05
-"""Relative difference from the gradients that are meant up to which one patch is as good as another."""
 DEPTH = 4
 """Mistakes that are repaired one behind the other."""
 SECONDS = 600.0
@@ -112,6 +109,8 @@ class Search:
     limits: Limits
     before: RunRecord
     reference: RunRecord | None = None
+    runs: int = 60
+    """Runs of candidates."""
     refused: dict[str, None] = field(default_factory=dict)
     _runs: int = 0
     _tried: set[Program] = field(default_factory=set)
@@ -139,7 +138,7 @@ class Search:
         steps: list[Step] = []
         lines = LineMap(self.program, program)
         for told, fact, kind, candidate in self._candidates(program, evidence):
-            if self._runs >= RUNS or time.monotonic() > self._until:
+            if self._runs >= self.runs or time.monotonic() > self._until:
                 break
             self._runs += 1
             added = frozenset(line for _, part in without_insertions(program, candidate.program) for line in part)
@@ -164,13 +163,13 @@ class Search:
                 continue
             if best is None or merit(found.certificate) > merit(best.certificate):
                 best = found
-            if is_exact(found.certificate):
+            if is_exact(found.certificate) and is_lean(found.certificate):
                 return found
             if crosses_iterations(fact):
                 return best  # no gradient from an earlier iteration can be had: the first that stands is preferred
-        if depth < DEPTH and (best is None or -merit(best.certificate)[1] > 0):
+        if depth < DEPTH and (best is None or merit(best.certificate)[1] < 0):
             for step in sorted(steps, key=lambda step: step.reveals):
-                if self._runs < RUNS and self._begins_alike(step):
+                if self._runs < self.runs and self._begins_alike(step):
                     found = self._from(step.program, step.told, step.done, depth + 1)
                     if found is not None and (best is None or merit(found.certificate) > merit(best.certificate)):
                         best = found
@@ -309,14 +308,6 @@ def in_turns(sources: Sequence[Iterator[T]]) -> Iterator[T]:
                 waiting.remove(source)
 
 
-def is_exact(certificate: Certificate) -> bool:
-    """Whether the certificate compares gradients and finds all of them exact."""
-    gradient = next((point for point in certificate.points if point.number == 5), None)
-    if gradient is None or gradient.verdict is not Verdict.PASSED:
-        return False
-    return set(gradient.figures.get("counts", {})) <= {"exact"}
-
-
 def trains_its_own(certificate: Certificate) -> bool:
     """Whether most parameters of every optimizer that steps get a gradient: a graph may lead to the wrong network."""
     after = certificate.after
@@ -326,18 +317,6 @@ def trains_its_own(certificate: Certificate) -> bool:
         if 2 * len(own & got) < len(own):
             return False
     return True
-
-
-def merit(certificate: Certificate) -> tuple[int, float]:
-    """What one patch has over another that stands as well: more parameters trained, or gradients nearer to the meant.
-
-    The former counts where there is no reference to say which gradients are meant; the latter in steps of ``CLOSE``.
-    """
-    gradient = next((point for point in certificate.points if point.number == 5), None)
-    if gradient is None or gradient.verdict is not Verdict.PASSED:
-        return len({index for step in certificate.after.updates for index, norm in step.gradients.items() if norm}), 0.0
-    differences = [float(one["difference"]) for one in gradient.figures.get("parameters", {}).values()]
-    return 0, -CLOSE * int(max(differences, default=0.0) / CLOSE)
 
 
 def crosses_iterations(fact: Fact) -> bool:
