@@ -241,6 +241,8 @@ class LeafChanged(Fact):
 
     changed: Span
     name: str = ""
+    mixed: bool = False
+    """Whether a tensor is added to it, or multiplied with it: a computation, perhaps, rather than an update."""
 
     @property
     def cause(self) -> Span:
@@ -314,6 +316,30 @@ class CutGraph(Fact):
         if hows == {"integer"}:
             return f"{what} has no graph: comparisons and indices, which it is made of, have no gradient"
         return f"{what} has no graph any more when it is sent backward"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceSaved(Fact):
+    """A tensor made in inference mode is saved for a backward pass."""
+
+    code = "AF410"
+    kind = "inference tensor"
+    error = "Inference tensors cannot be saved for backward"
+    phrases: ClassVar[dict[str, str]] = {
+        "guard": "what is made here can never take part in a graph",
+        "used": "saved for the backward pass here",
+    }
+
+    guard: Span
+    used: Span
+
+    @property
+    def cause(self) -> Span:
+        return self.guard
+
+    @property
+    def message(self) -> str:
+        return "a tensor made in inference mode is used in a computation that is recorded"
 
 
 @dataclass(frozen=True, kw_only=True)

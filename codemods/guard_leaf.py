@@ -8,6 +8,8 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, LeafChanged
+from codemods.out_of_place import spelled_out
+from codemods.proof import Keeps
 from codemods.rewrite import Statement, Tree, guarded
 
 
@@ -41,8 +43,32 @@ class GuardLeaf(Codemod):
         statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
         if statement is None or not tree.block_of(statement):
             return
+        if fact.mixed and _computes(statement, tree):
+            for program in spelled_out(tree.node(fact.changed, cst.AugAssign), tree):
+                yield Candidate(program, "compute with a new tensor, and let the parameter be", Keeps.PARAMETERS)
         for run in (*_loops_around(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "change parameters under no_grad")
+
+
+def _computes(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement belongs to a forward pass: the local name that it changes goes into something afterwards.
+
+    Where a function has to do with gradients, it is an update.
+    """
+    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    block = tree.block_of(statement)
+    if not isinstance(part, cst.AugAssign) or not isinstance(part.target, cst.Name):
+        return False
+    if any(word in tree.code(tree.function_of(statement)) for word in ("backward", "grad")):
+        return False
+    name = part.target.value
+    later = block[block.index(statement) + 1 :]
+    return any(
+        one.value == name
+        for after in later
+        if isinstance(after, cst.SimpleStatementLine) and isinstance(after.body[0], (cst.Assign, cst.Return))
+        for one in tree.names_in(after)
+    )
 
 
 def _loops_around(statement: Statement, tree: Tree) -> Iterator[list[Statement]]:

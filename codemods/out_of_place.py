@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten
+from codemods.program import Program
 from codemods.rewrite import Edit, Tree, method_call, operands_of, parenthesised, without_keyword
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
@@ -59,7 +60,8 @@ class OutOfPlace(Codemod):
             yield from _without_inplace(tree.expression(fact.constructed), tree)
         node = tree.node(fact.changed, cst.AugAssign)
         if isinstance(node, cst.AugAssign):
-            yield from _spelled_out(node, tree)
+            for program in spelled_out(node, tree):
+                yield Candidate(program, f"`{tree.code(node.target)}` becomes a new tensor")
         call = tree.expression(fact.changed)
         if isinstance(call, cst.Call):
             yield from _without_inplace(call, tree)
@@ -94,10 +96,14 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         )
 
 
-def _spelled_out(node: cst.AugAssign, tree: Tree) -> Iterator[Candidate]:
-    """``x += y`` becomes ``x = x + y``."""
-    operator = _OPERATORS.get(type(node.operator))
-    if operator is None or not isinstance(node.target, (cst.Name, cst.Attribute)):
+def spelled_out(node: cst.CSTNode | None, tree: Tree) -> Iterator[Program]:
+    """The program in which ``x += y`` is ``x = x + y``, where there is such a spelling."""
+    operator = _OPERATORS.get(type(node.operator)) if isinstance(node, cst.AugAssign) else None
+    if (
+        operator is None
+        or not isinstance(node, cst.AugAssign)
+        or not isinstance(node.target, (cst.Name, cst.Attribute))
+    ):
         return
 
     def spell(aug: cst.CSTNode) -> cst.CSTNode:
@@ -109,8 +115,7 @@ def _spelled_out(node: cst.AugAssign, tree: Tree) -> Iterator[Candidate]:
         whole = cst.BinaryOperation(left=aug.target, operator=operator(), right=value)
         return cst.Assign(targets=[cst.AssignTarget(aug.target)], value=whole, semicolon=aug.semicolon)
 
-    name = tree.code(node.target)
-    yield Candidate(Edit(tree).change(node, spell).program(), f"`{name}` becomes a new tensor")
+    yield Edit(tree).change(node, spell).program()
 
 
 def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:

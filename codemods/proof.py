@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 
-from codemods.facts import CutGraph, Fact, StaleGraph
+from codemods.facts import CutGraph, Fact, LeafChanged, StaleGraph
 from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
@@ -131,7 +131,7 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
     more = {name for line, name in trained - before.trained if line not in mended}
-    if more:
+    if more and not isinstance(fact, LeafChanged):  # what a forward pass computes with a parameter, it trains
         return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
         gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)

@@ -626,7 +626,7 @@ def in_place(
     if not (is_leaf and machine.grad):
         names = ("self", "other") if len(args) == 1 else ()
         result = machine.operation(name, [tensor, *args], node, names=names)  # type: ignore[arg-type]
-    machine.change(tensor, node, origin)
+    machine.change(tensor, node, origin, args)
     if result is None or result.cell.node is None:
         return
     made = result.cell.node

@@ -101,6 +101,8 @@ class Storage:
     """What views share: a version counter and the places that raised it."""
 
     changes: list[Change] = field(default_factory=list)
+    inference: Site | None = None
+    """What switched the inference mode on in which it was made."""
 
     @property
     def version(self) -> int:
@@ -281,8 +283,8 @@ class Tape:
     """Where the last optimizer was made that was given a parameter."""
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
-    leaf_changes: dict[Site, None] = field(default_factory=dict)
-    """In-place changes of parameters under grad mode."""
+    leaf_changes: dict[Site, bool] = field(default_factory=dict)
+    """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
     escapes: dict[Site, Escape] = field(default_factory=dict)
     """Tensors with a graph that were handed to what can take none, by the call."""
     rootless: set[int] = field(default_factory=set)
@@ -297,6 +299,8 @@ class Tape:
     unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)
     """Roots (tensors) that have several elements and were given no gradient, the passes, their names, and whether the
     gradient of data is asked for."""
+    inference: dict[Site, Site] = field(default_factory=dict)
+    """Operations that saved a tensor made in inference mode, and what switched it on."""
     cut: list[Rootless] = field(default_factory=list)
     """Those of which it is known where the graph was lost."""
 

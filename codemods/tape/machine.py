@@ -303,6 +303,7 @@ class Machine:
         self.activity += 1
         saves, saved = self._saved(name, args, names, cell, opaque)
         saved += list(extra_saved)
+        cuts.saves_inference(self, saved, node)
         cell.node = Node(
             name,
             self.site(node),
@@ -373,8 +374,14 @@ class Machine:
         cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else "detach")
         return Tensor(cell)
 
-    def change(self, tensor: Tensor, node: ast.expr | ast.stmt, origin: Site | None = None) -> None:
-        """An in-place change of a tensor's data, by a module that was made at *origin*."""
+    def change(
+        self,
+        tensor: Tensor,
+        node: ast.expr | ast.stmt,
+        origin: Site | None = None,
+        operands: Iterable[Value] = (),
+    ) -> None:
+        """An in-place change of a tensor's data with *operands*, by a module that was made at *origin*."""
         self.activity += 1
         self.change_by_hand(tensor)
         if tensor.guessed:
@@ -386,7 +393,7 @@ class Machine:
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:
-                self.tape.leaf_changes[self.site(node)] = None
+                self.tape.leaf_changes[self.site(node)] = any(True for _ in self.tensors(*operands))
 
     def change_by_hand(self, tensor: Tensor) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""

@@ -19,6 +19,7 @@ from codemods.facts import (
     GraphEscapes,
     GraphHeld,
     GraphSent,
+    InferenceSaved,
     LeafChanged,
     LegacyApi,
     LegacyFunction,
@@ -240,8 +241,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
         tape.clobbered, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.change, one.failed)
     ):
         found.facts.setdefault(_overwritten_fact(clobbered), path)
-    for site in tape.leaf_changes:
-        found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node)), path)
+    for site, mixed in tape.leaf_changes.items():
+        found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node), mixed=mixed), path)
     for kept in holding.held(machine):
         held = _held_fact(kept)
         found.holdings[held] = kept
@@ -259,6 +260,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself
         found.facts.setdefault(_cut_fact(rootless, tape), path)
+    for site, guard in tape.inference.items():
+        found.facts.setdefault(InferenceSaved(guard=guard.span, used=site.span), path)
     for (name, _), site in machine.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
     for site, forward in machine.old_functions.items():
