@@ -276,8 +276,10 @@ class _Contextual(cst.CSTTransformer):
 
     NAMES: ClassVar[dict[str, str]] = {"self": "ctx", "saved_variables": "saved_tensors"}
 
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        return updated_node.with_changes(value=self.NAMES.get(original_node.value, updated_node.value))
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> object:  # type: ignore[override]
+        if isinstance(updated_node, cst.Name):
+            return updated_node.with_changes(value=self.NAMES.get(updated_node.value, updated_node.value))
+        return updated_node
 
 
 def _static(node: cst.CSTNode) -> cst.CSTNode:

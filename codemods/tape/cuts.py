@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.tape.graph import Cut, Leaf, Lost, Node, Operand, Rootless
+from codemods.tape.graph import Cut, Leaf, Lost, Node, Operand, Rootless, Saved
 from codemods.tape.source import Site
 from codemods.tape.values import Cell, Mapping, Method, Sequence, Tensor, Unknown, Value
 
@@ -106,6 +107,8 @@ def without_graph(
     earlier = [lost for part in parts if (lost := lost_by(part)) is not None]
     last: Lost | None = None
     if not machine.grad:
+        if cell.base is None and "dropout" not in name and _is_inference(machine.guard):
+            cell.storage.inference = machine.guard
         found = [_graph_of(part) for part in parts] + [leaf.node for leaf in leaves if not leaf.frozen]
         nodes = tuple(one for one in found if one is not None)
         if nodes:
@@ -154,6 +157,38 @@ def handed_over(tensors: Iterable[Tensor]) -> None:
         tensor.cell.handed = True
         if is_unflagged(tensor.cell):
             tensor.cell.lost = None
+
+
+def _is_inference(guard: Site | None) -> bool:
+    """Whether what turned recording off is ``inference_mode``: a block or a decorator."""
+    node = guard.node if guard is not None else None
+    modes: list[ast.expr] = []
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        modes = [item.context_expr for item in node.items]
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        modes = node.decorator_list
+    for mode in modes:
+        call = mode if isinstance(mode, ast.Call) else None
+        name = call.func if call is not None else mode
+        last = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
+        if last == "inference_mode" and (call is None or not (call.args or call.keywords)):
+            return True
+    return False
+
+
+def saves_inference(machine: Machine, saved: Iterable[Saved], node: ast.expr) -> None:
+    """An operation that is recorded saves these tensors: what was made in inference mode cannot be."""
+    guard = next((one.storage.inference for one in saved if one.storage.inference is not None), None)
+    if guard is not None and not _is_inference(machine.guard):  # `enable_grad` in inference mode records nothing
+        machine.tape.inference.setdefault(machine.site(node), guard)
+
+
+def maybe_copied(tensor: Tensor, name: str) -> Tensor:
+    """A tensor moved or converted by *name*: where that copies it, the copy was not made in inference mode."""
+    storage = tensor.cell.storage
+    if storage.inference is not None and name not in ("contiguous", "requires_grad_"):
+        return Tensor(replace(tensor.cell, storage=replace(storage, inference=None)), tensor.via)
+    return tensor
 
 
 def is_unflagged(cell: Cell) -> bool:
