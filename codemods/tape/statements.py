@@ -117,8 +117,11 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
     value = machine.eval(node.value)
     if isinstance(current, Tensor):
         attributes.change_in_place(machine, current, type(node.op), value, node)
-        if not isinstance(node.target, ast.Subscript) or not isinstance(machine.eval(target.value), Tensor):
+        owner = machine.eval(target.value) if isinstance(target, ast.Subscript) else None
+        if not isinstance(owner, Tensor):
             assign(machine, node.target, Tensor(current.cell), None)
+        elif current.cell.base is None:  # what is picked by an index of tensors is a copy, which is written back
+            attributes.write_into(machine, owner, [current], node)
         if machine.operands(value):
             holding.summed(machine, current, current, node, machine.source.text_of(node.target))
         return ""
