@@ -131,6 +131,9 @@ def call_tensor_method(
             return drawn
         case "register_hook" | "retain_grad":
             return machine.fresh(name)
+        case "reinforce":
+            machine.legacy[machine.source.text_of(node), machine.site(node).line] = machine.site(node)
+            return None
         case "set_" | "resize_":
             return tensor
         case "data":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
@@ -122,6 +123,10 @@ class _Collected:
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""
+    shown: Counter[Fact] = field(default_factory=Counter)
+    """On how many paths through the script a pass was found to have no graph."""
+    followed: int = 0
+    """Paths through the script itself."""
     complete: bool = True
     steps: int = 0
 
@@ -147,7 +152,10 @@ class _Collected:
             return used or not self.complete or not holding.every_reader_ran(kept, self.sources, self.executed)
         if isinstance(fact, CutGraph) and fact.silent:
             return bool(self.training)  # a script that trains may well ask for the gradient of a copy, too
-        return isinstance(fact, CutGraph) and not fact.lasting and fact.failed.line in self.training
+        if not isinstance(fact, CutGraph) or fact.lasting or fact.failed.line not in self.training:
+            return False
+        # A pass that trains in one stage of the script and fails in a later one, whichever way the script takes.
+        return not (self.complete and self.shown[fact] == self.followed)
 
 
 def observe(program: Program, only: Path | None = None) -> Observation:
@@ -256,10 +264,15 @@ def _collect(machine: Machine, found: _Collected) -> None:
         made = root.cell.node.site.span
         fact = NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
         found.facts.setdefault(fact, path)
+    found.followed += path.entry == MODULE
+    cut: set[Fact] = set()
     for rootless in tape.cut:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself
-        found.facts.setdefault(_cut_fact(rootless, tape), path)
+        fact = _cut_fact(rootless, tape)
+        found.facts.setdefault(fact, path)
+        cut.add(fact)
+    found.shown.update(cut if path.entry == MODULE else ())
     for site, guard in tape.inference.items():
         found.facts.setdefault(InferenceSaved(guard=guard.span, used=site.span), path)
     for (name, _), site in machine.legacy.items():
