@@ -84,34 +84,41 @@ class DetachCarried(Codemod):
 
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
-        name, form = carrier.name, carrier.form
-        kept = tree.statement(carrier.statement)
+        form, kept = carrier.form, tree.statement(carrier.statement)
         if form is Form.OTHER or kept is None:
             return
+        parts, _, rest = carrier.name.partition("[*]")  # `net.cells[*].h`: the state of each of several modules
+        part = tree.fresh_name("module", "layer", "part")
+        name = f"{part}{rest}" if rest else carrier.name
+        indent = tree.module_of(kept).default_indent
+
+        def whole(code: str) -> str:
+            return f"for {part} in {parts}:\n" + _indented(code, indent) if rest else code
+
         code = _own_method(name, kept, tree) or (
             f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name(kept))}"
         )
-        guarded = f"if {name} is not None:\n{tree.module_of(kept).default_indent}{code}"
+        guarded = f"if {name} is not None:\n{indent}{code}"
         places = list(self._places(fact, tree, carrier))
         together = _siblings(fact, carrier, tree)
         if len(together) > 1:
             both = f"{', '.join(together)} = {', '.join(f'{one}.detach()' for one in together)}"
             yield from self._inserted(fact, tree, ", ".join(together), [(both, *place) for place in places])
-        yield from self._inserted(fact, tree, name, [(code, *place) for place in places])
+        yield from self._inserted(fact, tree, name, [(whole(code), *place) for place in places])
         loop = _filling_loop(name, kept, tree) if form is Form.TENSOR else None
         if loop is not None:
             inside = set(tree.statements_in(loop))
-            each = f"{_header(name, loop, tree)}\n{tree.module_of(kept).default_indent}{code}"
+            each = f"{_header(name, loop, tree)}\n{indent}{code}"
             later = [(each, *place) for place in places if place[1] and place[0] not in inside]
             yield from self._inserted(fact, tree, name, later)
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
         # A guard against the None or the number before the first iteration only where no place does without.
-        yield from self._inserted(fact, tree, name, [(guarded, *place) for place in places if not place[1]])
+        early = [place for place in places if not place[1]]
+        yield from self._inserted(fact, tree, name, [(whole(guarded), *place) for place in early])
         if form is Form.TENSOR:
-            torch = tree.torch_name(kept)
-            sure = f"if isinstance({name}, {torch}.Tensor):\n{tree.module_of(kept).default_indent}{code}"
-            yield from self._inserted(fact, tree, name, [(sure, *place) for place in places if not place[1]])
+            sure = f"if isinstance({name}, {tree.torch_name(kept)}.Tensor):\n{indent}{code}"
+            yield from self._inserted(fact, tree, name, [(whole(sure), *place) for place in early])
 
     def _inserted(
         self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
@@ -180,6 +187,10 @@ class DetachCarried(Codemod):
         if carrier.name.startswith("self."):
             for statement in _ends_of_resets(kept, carrier.name, tree):
                 yield statement, False, "where its object is reset"
+
+
+def _indented(code: str, indent: str) -> str:
+    return "\n".join(indent + line for line in code.split("\n"))
 
 
 def _filling_loop(name: str, kept: Statement, tree: Tree) -> cst.For | None:

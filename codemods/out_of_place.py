@@ -216,12 +216,13 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
 
 
 def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.BaseExpression]:
-    """The places in an expression where this name or attribute stands."""
+    """The places in an expression where this name or attribute stands, or an item of it."""
     pending = [node] if node is not None else []
     while pending:
         part = pending.pop()
-        if isinstance(part, (cst.Name, cst.Attribute)) and tree.code(part) == name:
-            yield part
+        whole = isinstance(part, cst.Subscript) and tree.code(part.value) == name
+        if whole or (isinstance(part, (cst.Name, cst.Attribute)) and tree.code(part) == name):
+            yield part  # type: ignore[misc]
         elif isinstance(part, cst.Arg):
             pending.append(part.value)
         else:

@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import zip_longest
 
 from codemods.facts import CutGraph, Fact, LeafChanged, StaleGraph
 from codemods.program import Program, split
@@ -172,16 +173,22 @@ def _seen_through(edges: set[Edge], known: frozenset[Edge]) -> set[Edge]:
     for edge in edges:
         if edge.consumer not in nodes:
             below.setdefault((edge.line, edge.consumer), set()).add(edge)
+    farthest = max((lag for edge in known for lag in edge.lag), default=0)
     found, pending = set(edges), [edge for edge in edges if edge.producer not in nodes]
     while pending:
         upper = pending.pop()
         for lower in below.get((upper.line, upper.producer), ()):
-            joined = upper._replace(producer=lower.producer, gap=lower.gap)
-            if joined not in found:
+            joined = upper._replace(producer=lower.producer, gap=lower.gap, lag=_sum(upper.lag, lower.lag))
+            if joined not in found and max(joined.lag, default=0) <= farthest:
                 found.add(joined)
                 if joined.producer not in nodes:
                     pending.append(joined)
     return found
+
+
+def _sum(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """Two distances, one after the other."""
+    return tuple(a + b for a, b in zip_longest(first, second, fillvalue=0))
 
 
 def _mapped(edge: Edge, lines: LineMap) -> Edge:
@@ -190,6 +197,7 @@ def _mapped(edge: Edge, lines: LineMap) -> Edge:
         edge.consumer._replace(line=lines.original(edge.consumer.line)),
         edge.producer._replace(line=lines.original(edge.producer.line)),
         edge.gap,
+        edge.lag,
     )
 
 

@@ -42,11 +42,13 @@ class RetainShared(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
-        if fact.loop is not None or fact.freed == fact.failed:
+        if fact.loop is not None and (fact.inside or not fact.together):
+            return  # one pass in each iteration of training: the graph would be kept for ever
+        if fact.freed == fact.failed and fact.loop is None:
             return
         if fact.used == fact.failed:
             return  # the same loss sent backward twice: to keep its graph would double the gradient
-        if fact.together:
+        if fact.together and fact.loop is None:
             yield from _one_pass(fact, tree)
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call):

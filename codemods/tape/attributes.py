@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import cuts, escapes, extents, holding, optimizers
@@ -42,6 +43,7 @@ _NOT_TENSORS = frozenset(
 )
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
+_ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
 _FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 
@@ -50,13 +52,26 @@ def mapping_key(machine: Machine, value: Value) -> Hashable:
     """The key under which a mapping of the program holds what it stores for *value*."""
     if isinstance(value, (str, int, float, bool, bytes, type(None))):
         return value
+    if isinstance(value, Sequence) and value.kind == "tuple":
+        parts = tuple(slot.value for slot in value.items)
+        if all(isinstance(part, (str, int, float, bool, bytes, type(None))) for part in parts):
+            return Constants(parts)
     return ("?", machine.key(value))
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The key of a mapping that is a tuple of constants."""
+
+    parts: tuple[Value, ...]
 
 
 def key_value(machine: Machine, key: Hashable) -> Value:
     """The value for which a mapping holds something under *key*: what iterating over it gives."""
     if isinstance(key, tuple) and len(key) == 2 and key[0] == "?":
         return machine.unknown(key[1])
+    if isinstance(key, Constants):
+        return Sequence("tuple", [Slot(part) for part in key.parts])
     return key
 
 
@@ -170,6 +185,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
                 machine.crash(f"a container has no attribute {name!r}")
             return Method(value, name, node)
         case Unknown():
+            if name in _ONLY_TENSORS and _is_number(value.key):
+                machine.crash(f"a number has no attribute {name!r}")
             slot = machine.loose.get((value.key, name))
             return machine.read(slot) if slot is not None else Method(value, name, node)
         case Function(cache=dict()) | Bound(function=Function(cache=dict())) if name == "cache_clear":
@@ -185,6 +202,27 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case int() | float() if name in _ONLY_TENSORS:
             machine.crash(f"a number has no attribute {name!r}")
     return machine.fresh("attr", name)
+
+
+def _is_number(key: Hashable) -> bool:
+    """Whether an unknown value is certainly a number of Python's."""
+    if not isinstance(key, tuple) or len(key) < 2:
+        return False
+    if key[0] in ("new", "~"):
+        return key[1] in ("number", "dim", "numel", "nelement")
+    return key[0] in ("int", "float") or (key[0] in _ARITHMETIC and all(map(_is_number, key[1:])))
+
+
+def shown(machine: Machine, values: Iterable[Value], node: ast.expr) -> None:
+    """Values are made text: an object of the program says how."""
+    for value in values:
+        if isinstance(value, (Sequence, Mapping)):
+            slots = value.items if isinstance(value, Sequence) else value.items.values()
+            shown(machine, [slot.value for slot in slots if isinstance(slot.value, Instance)], node)
+        if isinstance(value, Instance) and not is_module(value):
+            found = find(value, "__str__") or find(value, "__repr__")
+            if isinstance(found, Function):
+                machine.call(Bound(found, value), [], {}, node)
 
 
 def _identity(value: Value) -> Hashable:
@@ -460,7 +498,13 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
         made = machine.call(value.default, [], {}, node)
         value.items[key] = Slot(made)
         return made
+    if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
+        machine.crash(f"KeyError: {key!r}")
     return machine.unknown(("item", id(value), key))
+
+
+def _holds_unknown_keys(value: Mapping) -> bool:
+    return any(isinstance(key, tuple) for key in value.items)
 
 
 def alias(machine: Machine, value: Mapping, key: Hashable) -> Slot | None:

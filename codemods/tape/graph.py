@@ -183,8 +183,8 @@ class Pass:
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
     idle: bool = False
     """Whether it reaches only leaves that nobody trains."""
-    steps: set[Site] = field(default_factory=set)
-    """The optimizers' steps that use its gradients."""
+    steps: set[int] = field(default_factory=set)
+    """The optimizers' steps that use its gradients, by their moments."""
 
 
 def repeats(earlier: Pass, later: Pass) -> bool:
@@ -263,6 +263,8 @@ class Holding(NamedTuple):
     """Whether all parameters under the graph belong to models in evaluation mode."""
     parts: tuple[Kept | None, ...] = ()
     """For each of them what put it into the container or object, or handed it over."""
+    handed: bool = False
+    """Whether the parts are arguments of the call that led to the statement."""
     bounded: bool = False
     """Whether only so many values are kept: then those that no pass has freed are too many."""
 
@@ -411,12 +413,13 @@ class Tape:
 
     def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...]) -> None:
         """An optimizer's step: changes in place every parameter that has a gradient."""
+        moment = self.tick()
         for leaf in leaves:
             if not leaf.grads:
                 continue
             for backward in leaf.grads:
                 self.trained.add((backward.site.line, leaf.name))
-                backward.steps.add(site)
+                backward.steps.add(moment)
             leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack))
 
     def change(

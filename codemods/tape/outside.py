@@ -57,17 +57,24 @@ def _path(scope: Scope, wanted: Value) -> str:
         if id(value) in seen or depth == DEPTH:
             continue
         seen.add(id(value))
-        pending.extend((f"{path}.{name}", part, depth + 1) for name, part in _attributes(value))
+        pending.extend((f"{path}{name}", part, depth + 1) for name, part in _attributes(value))
     return ""
 
 
 def _attributes(value: Value) -> Iterator[tuple[str, Value]]:
+    """What belongs to an object, with what is written behind the object's own name for it.
+
+    ``[*]`` stands for each of a list of modules, where all of them are of one class.
+    """
     if isinstance(value, Instance):
         slots = value.names
     elif isinstance(value, TorchModule):
+        parts = [slot.value for name, slot in value.children.items() if isinstance(name, int)]
+        if parts and all(isinstance(part, Instance) and part.cls is parts[0].cls for part in parts):
+            yield from (("[*]", part) for part in parts)
         slots = {name: slot for name, slot in value.children.items() if isinstance(name, str)}
     else:
         return
     for name, slot in slots.items():
         if name.isidentifier():
-            yield name, slot.value
+            yield f".{name}", slot.value

@@ -81,6 +81,8 @@ class Edge(NamedTuple):
     producer: Place
     gap: tuple[int, ...]
     """How many iterations of each common loop lie between the producer and the pass."""
+    lag: tuple[int, ...] = ()
+    """How many lie between the producer and the consumer: a state's way from one time step to the next."""
 
 
 @dataclass(frozen=True)
@@ -324,7 +326,8 @@ def _story(node: Node, reader: Node | None, via: tuple[Kept, ...], between: Pass
 
 def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
     gap = () if producer.leaf is not None else distance(producer.loops, one.loops)
-    return Edge(one.site.line, _place(consumer), _place(producer), gap)
+    lag = () if producer.leaf is not None else distance(producer.loops, consumer.loops)
+    return Edge(one.site.line, _place(consumer), _place(producer), gap, lag)
 
 
 def _place(node: Node) -> Place:
@@ -522,6 +525,7 @@ def _held_fact(one: Holding) -> GraphHeld:
         loop=one.point.statement.span,
         expression=one.kept.expression.span if one.kept.expression is not None else None,
         form=one.kept.form,
+        handed=next(iter(holding.written_for(one)), None) if one.handed else None,
         parts=holding.written_for(one),
         evaluates=one.evaluates,
         name=one.kept.name,
