@@ -130,8 +130,12 @@ class Evidence:
         """Whether a moment, after this number of passes, belongs to an earlier iteration than the failing pass."""
         if "failed" not in self.sites:
             return False
+        failed = self.sites["failed"].spans
         later = [site.spans for number, site in self.between if number > passes]
-        return not passed_by([place, *later, self.sites["failed"].spans])
+        if passes >= self.details.get("freed_by_pass", NEVER):
+            # Passes of a loop within, such as those that adapt weights, end no iteration of the loop around.
+            later = [spans for spans in later if spans == failed]
+        return not passed_by([place, *later, failed])
 
     def places(self) -> Iterator[Site]:
         """Every site that the evidence names."""

@@ -14,7 +14,7 @@ from autofix.evidence import Drop, Evidence, Site, Step, entry
 from autofix.witnessed.carriers import Carry, carries_of, stores_in
 from autofix.witnessed.cuts import cut_graphs
 from autofix.witnessed.escapes import copied, escapes, sent
-from autofix.witnessed.places import Chain, crossed, outer_place
+from autofix.witnessed.places import Chain, crossed, named_by_callers, outer_place, turned_within
 from autofix.witnessed.source import Loop, Text, Texts, names_in
 from codemods.facts import (
     CACHES,
@@ -171,6 +171,7 @@ class _Witnessed:
                 loop=loop,
                 inside=inside,
                 carriers=carriers,
+                outside=self._outside(kept),
                 outer=outer,
                 name=_name(kept),
             )
@@ -186,6 +187,8 @@ class _Witnessed:
         since = (self.evidence.details.get("saved_after") or {}).get("passes", 0)
         story = [saved, *(chain for _, chain in self._passes_after(since)), failed]
         loop, inside = crossed(self.texts, saved, saved, failed, story)
+        if turned_within(self.texts, saved, [changed, *story[1:]]):
+            loop, inside = None, False
         outer = Outer(
             outer_place(saved, failed),
             outer_place(used, failed),
@@ -205,6 +208,7 @@ class _Witnessed:
                 loop=loop,
                 inside=inside,
                 carriers=carriers,
+                outside=self._outside(kept),
                 outer=outer,
                 name=_name(kept),
                 by_step=self.evidence.details.get("change") == "optimizer step",
@@ -250,6 +254,22 @@ class _Witnessed:
         if carry.store.name.startswith("self.") and carry.put.function != home:
             known = (one.name for one in self.evidence.holders if one.function == home)
             yield from dict.fromkeys(name for name in known if name.endswith(carry.store.root))
+
+    def _outside(self, kept: Carry | None) -> tuple[Carrier, ...]:
+        """What the functions around the failing pass call an attribute of ``self`` that keeps the value.
+
+        So they call the object on which the run came into the function that put it there.
+        """
+        if kept is None or not kept.store.name.startswith("self."):
+            return ()
+        failed = self.evidence.sites["failed"].functions
+        name, bracket, _ = kept.store.name.partition("[")
+        form = Form(kept.put.form) if bracket else kept.carriers[0].form
+        found = []
+        for depth, called in named_by_callers(self.texts, name, self._chain(kept.put.site), kept.put.site.functions):
+            if kept.put.site.functions[: depth + 1] == failed[: depth + 1]:
+                found.append(Carrier(kept.store.span, None, called, form))
+        return tuple(found)
 
     def _passes_after(self, number: int) -> list[tuple[float, Chain]]:
         """The passes after the one of this number and before the one that failed, with their numbers."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Iterator, Sequence
 
 from autofix.evidence import parting, passed_by
 from autofix.witnessed.source import Loop, Texts
 from codemods.facts import Span
 
+COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 Chain = tuple[Span, ...]
 """Places of one moment, from the outermost call to the innermost."""
 
@@ -32,6 +34,18 @@ def crossed(texts: Texts, made: Chain, freed: Chain, failed: Chain, story: Seque
     return texts.of(failed[depth]).span(loop), False
 
 
+def turned_within(texts: Texts, made: Chain, moments: Sequence[Chain]) -> bool:
+    """Whether a loop lies around all *moments* and not around *made*, which comes before: several turns use it."""
+    failed = moments[-1]
+    around = _loops(texts, moments[0], failed)
+    if not around or not all(passed_by([made, one]) for one in moments):
+        return False
+    depth, loop = around[0]
+    return not _inside(texts, made, failed, depth, loop) and all(
+        _inside(texts, one, failed, depth, loop) for one in moments
+    )
+
+
 def _loops(texts: Texts, freed: Chain, failed: Chain) -> list[tuple[int, Loop]]:
     """The loops around both places with the index of their frame, the innermost first."""
     deepest = min(parting(freed, failed), len(failed) - 1, len(freed) - 1)
@@ -53,6 +67,27 @@ def _inside(texts: Texts, made: Chain, failed: Chain, depth: int, loop: Loop) ->
     text = texts.of(failed[depth])
     statement = text.statement(made[depth])
     return statement is not None and (loop in text.loops_of(statement) or statement is loop)
+
+
+def named_by_callers(texts: Texts, name: str, chain: Chain, functions: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """What the callers of a method call its ``self.name``, each with its place in *chain*; the innermost first.
+
+    Ends where a caller has no name for the object: another object called the method for it.
+    """
+    for depth in range(len(chain) - 2, -1, -1):
+        if not functions[depth + 1].endswith(COMPREHENSIONS):  # these share the names of the function around them
+            text = texts.of(chain[depth])
+            call = text.expression(chain[depth])
+            if not isinstance(call, ast.Call) or not name.startswith("self."):
+                return
+            method = functions[depth + 1].rpartition(".")[2]
+            owner = call.func
+            if isinstance(owner, ast.Attribute) and owner.attr == method:
+                owner = owner.value
+            if not isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript)):
+                return
+            name = text.code(owner) + name.removeprefix("self")
+        yield depth, name
 
 
 def outer_place(chain: Chain, failed: Chain) -> Span:

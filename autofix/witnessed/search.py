@@ -7,6 +7,7 @@ step on the way: it is watched in its turn.  What runs clean is held to the whol
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -134,7 +135,7 @@ class Search:
     def _from(self, program: Program, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
         evidence = follow(self.script_of(program), self.limits, evidence)
         best: Found | None = None
-        known = {self._key(one, program) for one in evidence}
+        known = Counter(self._key(one, program) for one in evidence)
         steps: list[Step] = []
         lines = LineMap(self.program, program)
         for told, fact, kind, candidate in self._candidates(program, evidence):
@@ -150,12 +151,12 @@ class Search:
                 continue
             after = self._watch(candidate.program)
             if after.outcome is Outcome.RAISED or any(one.kind != "graph held" for one in after.told):
-                gets_on = self._gets_on(told, after.told, program, candidate.program)
+                gets_on = self._gets_on(told, known, after.told, program, candidate.program)
                 if gets_on:
                     keys = {
                         self._key(one, candidate.program, LineMap(program, candidate.program)) for one in after.told
                     }
-                    steps.append(Step(candidate.program, after.told, so_far, not keys <= known))
+                    steps.append(Step(candidate.program, after.told, so_far, not keys <= set(known)))
                 self._refuse(so_far, _still_fails(after, gets_on))
                 continue
             found = self._prove(candidate.program, so_far)
@@ -225,13 +226,23 @@ class Search:
         record = run(script, self.limits, replace(bounds(self.before), trace=True))
         return Watched(record, evidence_of(record, script))
 
-    def _gets_on(self, before: Evidence, after: Sequence[Evidence], program: Program, patched: Program) -> bool:
-        """Whether a program that still fails does so for another reason, or with less behind it."""
+    def _gets_on(
+        self,
+        before: Evidence,
+        known: Mapping[tuple[object, ...], int],
+        after: Sequence[Evidence],
+        program: Program,
+        patched: Program,
+    ) -> bool:
+        """Whether a program that still fails does so for another reason, or with less behind it.
+
+        *known* says how often the same has gone wrong: two modules of one class keep their states by the same line.
+        """
         if not after or any(one.kind == "cut graph" and one.kind != before.kind for one in after):
             return False  # what leaves a loss without a graph is no step on the way
         lines = LineMap(program, patched)
         same = [one for one in after if self._key(one, patched, lines) == self._key(before, program)]
-        return all(
+        return len(same) < known[self._key(before, program)] or all(
             one.details.get("failed_pass", 0) > before.details.get("failed_pass", 0)
             or one.details.get("edges", 1) < before.details.get("edges", 1)
             for one in same
