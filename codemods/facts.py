@@ -350,10 +350,13 @@ class GraphHeld(Fact):
     kind = "graph held"
     error = ""
     phrases: ClassVar[dict[str, str]] = {
+        "handed": "handed over with its graph here",
         "kept": "kept with its graph here",
         "loop": "in every iteration of this loop",
     }
 
+    handed: Span | None = None
+    """The argument of the call that led to what keeps it."""
     kept: Span
     loop: Span
     expression: Span | None = field(default=None, metadata={"role": False})
@@ -367,7 +370,7 @@ class GraphHeld(Fact):
 
     @property
     def cause(self) -> Span:
-        return self.kept
+        return self.handed or self.kept
 
     @property
     def message(self) -> str:

@@ -55,8 +55,8 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
     parts = [part for part in map(tree.expression, fact.parts) if part is not None]
     here = [part for part in parts if tree.statement_of(part) is tree.statement(fact.kept)]
     complete = parts and len(parts) == len(fact.parts)
-    if complete and len(here) == len(parts):
-        yield _each_detached(here, tree)
+    if complete and (fact.handed is not None or len(here) == len(parts)):
+        yield _each_detached(parts, tree)
     if fact.form in (Form.TENSOR, Form.UNKNOWN):
         value = _added(fact, tree)
         if value is not None:
@@ -65,7 +65,7 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
             yield Edit(tree).change(whole, detach).program()
     elif fact.form is not Form.OTHER and whole is not None and not isinstance(whole, cst.Call):
         yield detached(tree, whole, fact.form)
-    if complete and len(here) < len(parts):
+    if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
 
 

@@ -288,7 +288,7 @@ SHAPES = {
             m.update(loss)
             print(m.avg.item())
         """,
-        ["self.total += (v * n).detach()"],
+        ["m.update(loss.detach())"],
     ),
     "a training loop that nobody calls": (
         """
@@ -590,6 +590,164 @@ SHAPES = {
             opt.zero_grad(); loss.backward(); opt.step()
         """,
         ["loss = (1 - best).mean()"],
+    ),
+    "a meter that shows its mean": (
+        """
+        class Meter:
+            def __init__(self): self.total = self.count = 0
+            def update(self, value, n=1):
+                self.total += value * n
+                self.count += n
+            @property
+            def mean(self): return self.total / self.count
+            def __str__(self): return f"{self.mean:.4f}"
+        meter = Meter()
+        for step in range(50):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            meter.update(loss, len(x))
+            if step % 10 == 9: print(step, meter)
+        """,
+        ["meter.update(loss.detach(), len(x))"],
+    ),
+    "a meter is given tensors here and numbers there": (
+        """
+        class Meter:
+            def __init__(self): self.total = 0.0
+            def add(self, value):
+                self.total = self.total + value
+            def show(self): print(float(self.total))
+        train, test = Meter(), Meter()
+        for step in range(50):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            train.add(loss)
+            with torch.no_grad():
+                test.add(crit(net(x), y).item())
+        train.show(); test.show()
+        """,
+        ["train.add(loss.detach())"],
+    ),
+    "rows of a log are tuples": (
+        """
+        log = []
+        for step in range(50):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            log.append((step, loss, out.abs().max()))
+        for step, loss, top in log:
+            print(step, float(loss), float(top))
+        """,
+        ["log.append((step, loss.detach(), out.abs().max().detach()))"],
+    ),
+    "rows of a log are dicts": (
+        """
+        def train(history):
+            for step in range(50):
+                out = net(x)
+                loss = crit(out, y)
+                opt.zero_grad(); loss.backward(); opt.step()
+                history.append({"step": step, "loss": loss, "mae": (out - y).abs().mean()})
+        history = []
+        train(history)
+        print(max(float(row["mae"]) for row in history), history[-1]["loss"].item())
+        """,
+        ['history.append({"step": step, "loss": loss.detach(), "mae": (out - y).abs().mean().detach()})'],
+    ),
+    "rows of a log are objects": (
+        """
+        from dataclasses import dataclass
+        @dataclass
+        class Record:
+            epoch: int
+            loss: torch.Tensor
+            norm: torch.Tensor = None
+        class Log:
+            def __init__(self): self.records = []
+            def write(self, record): self.records.append(record)
+            def last(self): return self.records[-1].loss.item()
+        log = Log()
+        for epoch in range(40):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            log.write(Record(epoch, loss))
+        print(log.last())
+        """,
+        ["log.write(Record(epoch, loss.detach()))"],
+    ),
+    "averages in a dict": (
+        """
+        ema = {}
+        for step in range(50):
+            out = net(x)
+            parts = {"fit": crit(out, y), "size": out.pow(2).mean()}
+            loss = parts["fit"] + 0.1 * parts["size"]
+            opt.zero_grad(); loss.backward(); opt.step()
+            for name, value in parts.items():
+                if name not in ema:
+                    ema[name] = value
+                else:
+                    ema[name] = 0.9 * ema[name] + 0.1 * value
+        print({name: float(value) for name, value in ema.items()})
+        """,
+        ["ema[name] = (0.9 * ema[name] + 0.1 * value).detach()"],
+    ),
+    "a callback collects what it is given in a dict": (
+        """
+        class Recorder:
+            def __init__(self): self.seen = []
+            def after(self, out): self.seen.append(out["loss"])
+        class Loop:
+            def __init__(self, hooks): self.hooks = hooks
+            def run(self):
+                for _ in range(30):
+                    loss = crit(net(x), y)
+                    opt.zero_grad(); loss.backward(); opt.step()
+                    for hook in self.hooks: hook.after({"loss": loss})
+        recorder = Recorder()
+        Loop([recorder]).run()
+        print([f"{one:.3f}" for one in recorder.seen])
+        """,
+        ['def after(self, out): self.seen.append(out["loss"].detach())'],
+    ),
+    "a replay memory of recurrent states": (
+        """
+        import collections, random
+        class Replay:
+            def __init__(self): self.items = collections.deque(maxlen=500)
+            def push(self, *step): self.items.append(tuple(step))
+            def draw(self, k): return random.sample(self.items, k)
+        cell = nn.GRUCell(3, 3); head = nn.Linear(3, 2)
+        po = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+        replay = Replay()
+        for episode in range(30):
+            h = torch.zeros(1, 3)
+            for t in range(10):
+                o = torch.randn(1, 3)
+                new = cell(o, h)
+                action = head(new).argmax(1)
+                replay.push(o, h, action)
+                h = new
+            if len(replay.items) > 20:
+                batch = replay.draw(8)
+                os_, hs, acts = [torch.cat(part) for part in zip(*batch)]
+                q = head(cell(os_, hs.detach())).gather(1, acts[:, None])
+                loss = q.pow(2).mean()
+                po.zero_grad(); loss.backward(); po.step()
+        """,
+        ["replay.push(o, h.detach(), action)"],
+    ),
+    "only the best and the worst are looked at": (
+        """
+        scores = []
+        for epoch in range(30):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            scores.append(-loss)
+        print(max(scores).item(), min(scores).item())
+        """,
+        ["scores.append((-loss).detach())"],
     ),
 }
 

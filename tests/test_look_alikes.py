@@ -534,6 +534,138 @@ RIGHT = {
             opt.zero_grad(); nn.CosineSimilarity(dim=0)(net(x[0]), y[0]).backward(); opt.step()
             opt.zero_grad(); F.cross_entropy(net(x[0]), torch.tensor(1), reduction="none").backward(); opt.step()
         """,
+    "losses in dicts are summed every few steps": """
+        history = []
+        for step in range(20):
+            row = {"loss": crit(net(x), y)}
+            history.append(row)
+            if step % 4 == 3:
+                opt.zero_grad(); sum(r["loss"] for r in history).backward(); opt.step()
+                history = []
+        """,
+    "records of an episode are sent backward": """
+        from typing import NamedTuple
+        class Step(NamedTuple):
+            logp: object
+            reward: float
+        for episode in range(10):
+            steps = []
+            for t in range(20):
+                d = torch.distributions.Categorical(logits=net(x[:1]))
+                a = d.sample()
+                steps.append(Step(d.log_prob(a), float(t)))
+            loss = -sum(s.logp * s.reward for s in steps).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "meters of numbers and of values without graphs": """
+        class Meter:
+            def __init__(self): self.sum = 0.0; self.n = 0
+            def update(self, v, n=1): self.sum += v * n; self.n += n
+            def __str__(self): return f"{self.sum / self.n}"
+        m, k = Meter(), Meter()
+        for step in range(20):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            m.update(loss.item()); k.update(loss.detach())
+        print(m, str(k))
+        """,
+    "the last few values and rows are kept": """
+        recent, rows = [], []
+        for step in range(20):
+            loss = crit(net(x), y)
+            recent.append(loss)
+            rows.append({"l": loss})
+            opt.zero_grad(); loss.backward(); opt.step()
+            if len(recent) > 10: recent.pop(0)
+            rows = rows[-5:]
+        print(float(recent[-1]))
+        """,
+    "what was kept is detached where it stands": """
+        losses = []
+        for step in range(20):
+            loss = crit(net(x), y)
+            losses.append(loss)
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss.detach_()
+        print(torch.stack(losses).mean())
+        """,
+    "a short window, and a long one of values without graphs": """
+        from collections import deque
+        window, states = deque(maxlen=10), deque(maxlen=500)
+        for step in range(20):
+            loss = crit(net(x), y)
+            window.append(loss); states.append(net(x).detach())
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(sum(window) / len(window))
+        """,
+    "what a buffer stores is sent backward": """
+        from collections import deque
+        import random
+        buffer = deque(maxlen=500)
+        w = torch.zeros(3, requires_grad=True)
+        wo = torch.optim.SGD([w], lr=.1)
+        for step in range(40):
+            buffer.append((x[0], net(x[:1])))
+            if step % 20 == 19:
+                loss = sum(p.sum() for _, p in buffer)
+                opt.zero_grad(); loss.backward(); opt.step()
+                buffer.clear()
+        """,
+    "an average is the loss": """
+        ema = {}
+        for step in range(20):
+            opt.zero_grad()
+            loss = 0
+            for part in range(5):
+                value = crit(net(x), y) * (part + 1)
+                ema["a"] = value if "a" not in ema else 0.5 * ema["a"] + 0.5 * value
+            ema["a"].backward(); opt.step()
+            ema = {}
+        """,
+    "an evaluation asks for gradients": """
+        class H(nn.Module):
+            def __init__(self):
+                super().__init__(); self.f = nn.Linear(2, 1)
+            def forward(self, z):
+                with torch.enable_grad():
+                    z = z.detach().requires_grad_(True)
+                    return torch.autograd.grad(self.f(z).tanh().sum(), z, create_graph=self.training)[0]
+        m = H(); mo = torch.optim.Adam(m.parameters())
+        for i in range(20):
+            loss = (m(torch.randn(5, 2)) - 1).pow(2).mean()
+            mo.zero_grad(); loss.backward(); mo.step()
+        m.eval()
+        path = [torch.zeros(1, 2)]
+        for _ in range(10):
+            path.append(path[-1] + 0.1 * m(path[-1]))
+        m.train()
+        print(torch.stack(path).detach())
+        """,
+    "the caller sends backward what it gets": """
+        def rollout(model, n):
+            rows = []
+            for t in range(n):
+                rows.append({"v": model(x), "t": t})
+                crit(model(x), y).backward()
+            return rows
+        rows = rollout(net, 20)
+        loss = sum(r["v"].mean() for r in rows)
+        opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a buffer is emptied by a method": """
+        class T:
+            def __init__(self): self.buf = []
+            def add(self, out): self.buf.append({"o": out, "m": out.mean()})
+            def flush(self):
+                n = len(self.buf); self.buf.clear(); return n
+        t = T()
+        for step in range(30):
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            t.add(out)
+            if step % 5 == 4: print(t.flush())
+        """,
 }
 
 

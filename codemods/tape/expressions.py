@@ -448,6 +448,7 @@ def _formatted(machine: Machine, node: ast.JoinedStr) -> Value:
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
             value = machine.eval(part.value)
+            attributes.shown(machine, [value], part.value)
             parts.append(str(value) if is_constant(value) and part.format_spec is None else machine.key(value))
         else:
             parts.append(machine.eval(part))

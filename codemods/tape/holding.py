@@ -24,6 +24,8 @@ ITERATIONS = 4
 """A loop that was followed for so many iterations is a long one."""
 DEPTH = 4
 """Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
+OPERANDS = 16
+"""So many of the values that one was computed of are looked at."""
 FEW = 64
 """So many values are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
@@ -117,12 +119,11 @@ def _note(
     if point is None or not _is_long(machine, point) or not graphs:
         return
     cells = tuple(cell for cell, _ in graphs)
-    parts = tuple(
-        part if part is not None and part.expression is not None else _handed_in(machine, cell, kept)
-        for cell, part in graphs
-    )
+    handed = tuple(_handed_in(machine, cell, kept) for cell in cells)
+    is_handed = all(part is not None for part in handed)
+    parts = handed if is_handed else tuple(part for _, part in graphs)
     evaluates = all(cell.node is not None and machine.is_evaluating(cell.node) for cell in cells)
-    machine.tape.holdings.append(Holding(kept, point, cells, evaluates, parts, bounded))
+    machine.tape.holdings.append(Holding(kept, point, cells, evaluates, parts, is_handed, bounded))
 
 
 def _handed_in(machine: Machine, cell: Cell, kept: Kept) -> Kept | None:
@@ -132,24 +133,30 @@ def _handed_in(machine: Machine, cell: Cell, kept: Kept) -> Kept | None:
     call = machine.stack[-1]
     if not isinstance(call.node, ast.Call):
         return None
-    wanted = _made_here(cell.node, len(machine.stack))
-    for written in (*call.node.args, *(keyword.value for keyword in call.node.keywords)):
-        if isinstance(written, ast.Name):
-            slot = machine.frames[-2].scope.names.get(written.id)
+    names = machine.frames[-2].scope.names
+    written = [
+        one for one in (*call.node.args, *(word.value for word in call.node.keywords)) if isinstance(one, ast.Name)
+    ]
+    for wanted in ([cell.node], _made_here(cell.node, machine.stack)):
+        for one in written:
+            slot = names.get(one.id)
             if slot is not None and isinstance(slot.value, Tensor) and slot.value.cell.node in wanted:
-                return kept._replace(expression=Site(call.source, written))
+                return kept._replace(expression=Site(call.source, one))
     return None
 
 
-def _made_here(node: Node, depth: int) -> list[Node]:
-    """A node and those that it was made of, as far back as the call in which it was made."""
-    found, pending = [node], [node]
-    while pending:
+def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
+    """What a node was made of that was computed before the call, if the node was made in it."""
+    found: list[Node] = []
+    pending, seen = [node], {id(node)}
+    while pending and len(seen) < OPERANDS:
         one = pending.pop()
-        if len(one.stack) >= depth:
-            inner = [operand.node for operand in one.operands if not operand.via or operand.node.leaf is None]
-            found.extend(inner)
-            pending.extend(node for node in inner if len(found) < 64)
+        if one.stack[: len(stack)] == stack and one.leaf is None:
+            inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
+            seen.update(map(id, inner))
+            pending.extend(inner)
+        else:
+            found.append(one)
     return found
 
 
@@ -261,7 +268,7 @@ def _mentions(statement: ast.AST, name: str) -> bool:
     """Whether a statement itself, not one inside it, mentions a name or an attribute of this name."""
     if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return False
-    return any(_is_named(part, name) for _, part in _own_parts(statement))
+    return any(_is_mention(around, part, name) for around, part in _own_parts(statement))
 
 
 def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -275,6 +282,11 @@ def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
                 pending.append(part)
 
 
+def _is_mention(around: ast.AST, part: ast.AST, name: str) -> bool:
+    """Whether a part of a statement mentions what keeps the graphs; nobody calls a tensor, or a list."""
+    return _is_named(part, name) and not (isinstance(around, ast.Call) and around.func is part)
+
+
 def _is_named(node: ast.AST, name: str) -> bool:
     return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
 
@@ -286,7 +298,7 @@ _TOLD = frozenset(("item", "tolist", "detach", "clear"))
 def _only_tells(statement: ast.AST, name: str) -> bool:
     """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
     assert isinstance(statement, ast.stmt)
-    return all(_is_told(around, part) for around, part in _own_parts(statement) if _is_named(part, name))
+    return all(_is_told(around, part) for around, part in _own_parts(statement) if _is_mention(around, part, name))
 
 
 def _is_told(around: ast.AST, mention: ast.AST) -> bool:

@@ -276,6 +276,8 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):
         if name == "str" and args and expressions.is_constant(args[0]):
             return str(args[0])
+        if name in ("print", "str", "repr", "format"):
+            attributes.shown(machine, args, node)
         return None if name in ("print", "breakpoint") else machine.fresh(name)
     simple = _BUILTINS.get(name)
     if simple is not None and (args or name in ("super", "range")):
@@ -357,6 +359,8 @@ def _string_method(machine: Machine, receiver: str | bytes, name: str, args: lis
         if isinstance(found, list):
             return Sequence("list", [Slot(part) for part in found])
         return found
+    if name == "format":
+        attributes.shown(machine, args, node)
     return machine.unknown(("text", receiver, name, *(machine.key(arg) for arg in args)))
 
 

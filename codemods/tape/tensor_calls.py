@@ -149,7 +149,8 @@ def call_tensor_method(
         if name == "numpy" and machine.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
             machine.tape.escapes[machine.site(node)] = Escape("numpy")
         if name in ("item", "tolist", "numpy"):
-            return cuts.carry(machine, machine.fresh(name), [tensor], node, name)
+            made = machine.fresh("number" if name == "item" else name)
+            return cuts.carry(machine, made, [tensor], node, name)
         return machine.fresh(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)

@@ -264,8 +264,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for root, site, name, by_row in tape.unreduced:
         certainty = Certainty.LIKELY if root.cell.extent.several is Several.LIKELY else Certainty.CERTAIN
         made = root.cell.node.site.span
-        fact = NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
-        found.facts.setdefault(fact, path)
+        unreduced = NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
+        found.facts.setdefault(unreduced, path)
     found.followed += path.entry == MODULE
     cut: set[Fact] = set()
     for rootless in tape.cut:
