@@ -95,10 +95,13 @@ class DetachCarried(Codemod):
         def whole(code: str) -> str:
             return f"for {part} in {parts}:\n" + _indented(code, indent) if rest else code
 
-        code = _own_method(name, kept, tree) or (
-            f"{name} = {detached_code(name, form, tree.fresh_name('state', 'layer', 'tensor'), tree.torch_name(kept))}"
-        )
-        guarded = f"if {name} is not None:\n{indent}{code}"
+        item = tree.fresh_name("state", "layer", "tensor")
+        code = _own_method(name, kept, tree) or f"{name} = {detached_code(name, form, item, tree.torch_name(kept))}"
+        if carrier.items:  # others may hold the container: it stays the one it is
+            key = tree.fresh_name("key", "name", "index")
+            each = f"for {key} in {name}:\n{indent}{name}[{key}] = {name}[{key}].detach()"
+            code = each if form is Form.DICT else f"{name}[:] = {detached_code(name, form, item)}"
+        guarded = f"if {name} is not None:\n{_indented(code, indent)}"
         places = list(self._places(fact, tree, carrier))
         together = _siblings(fact, carrier, tree)
         if len(together) > 1:
@@ -117,7 +120,7 @@ class DetachCarried(Codemod):
         early = [place for place in places if not place[1]]
         yield from self._inserted(fact, tree, name, [(whole(guarded), *place) for place in early])
         if form is Form.TENSOR:
-            sure = f"if isinstance({name}, {tree.torch_name(kept)}.Tensor):\n{indent}{code}"
+            sure = f"if isinstance({name}, {tree.torch_name(kept)}.Tensor):\n{_indented(code, indent)}"
             yield from self._inserted(fact, tree, name, [(whole(sure), *place) for place in early])
 
     def _inserted(
@@ -167,6 +170,11 @@ class DetachCarried(Codemod):
             body = tree.body_of(loop)
             if body:
                 yield body[0], False, "at the start of each iteration"
+        if carrier.items:
+            uses = (one for one in tree.body_of(home) if carrier.name in tree.paths_in(one))
+            first = next(uses, None)
+            if first is not None and tree.block_of(first):
+                yield first, False, "before it is used again"
         if tree.block_of(kept):
             yield kept, True, "as soon as it is computed"
         for span in dict.fromkeys((fact.freed if isinstance(fact, StaleGraph) else fact.failed, fact.failed)):

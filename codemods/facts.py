@@ -79,6 +79,8 @@ class Carrier:
     name: str
     """Source text of the place: ``temp``, ``self.hidden``, ``cache[key]``."""
     form: Form
+    items: bool = False
+    """Whether the name is that of a container, of which only an item was set."""
 
 
 @dataclass(frozen=True, slots=True)

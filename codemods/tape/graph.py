@@ -77,7 +77,9 @@ class Kept(NamedTuple):
     loops: Loops
     clock: int
     owner: Any = None
-    """The object whose attribute it set."""
+    """The object whose attribute it set, or the container of which it set an item."""
+    items: bool = False
+    """Whether the name is that of the container."""
 
 
 class Change(NamedTuple):

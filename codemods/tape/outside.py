@@ -31,19 +31,23 @@ def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
         if kept.owner is None or not (inside or kept.name.startswith("self.")):
             continue
         if inside:
-            kept = kept._replace(form=Form.OTHER if _is_deque(kept.owner) else form_of(kept.owner))
+            kept = kept._replace(form=Form.OTHER if _is_fixed(kept.owner) else form_of(kept.owner), items=True)
         last = "" if inside or isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
         for frame in reversed(machine.frames):
             path = _path(frame.scope, kept.owner)
-            if path and path + last != kept.name:
+            if path and (inside or path + last != kept.name):
                 found.setdefault(path + last, kept._replace(name=path + last, expression=None))
                 break
+        else:
+            if inside:  # a default argument, or a closure's: only the function itself knows it
+                own = kept.name.partition("[")[0]
+                found.setdefault(own, kept._replace(name=own, expression=None))
     return tuple(found.values())
 
 
-def _is_deque(container: Value) -> bool:
-    """Whether a list could not take the place of a container."""
-    return isinstance(container, Sequence) and container.kind not in ("list", "tuple")
+def _is_fixed(container: Value) -> bool:
+    """Whether all of a container's items cannot be replaced at once."""
+    return isinstance(container, Sequence) and container.kind != "list"
 
 
 def _path(scope: Scope, wanted: Value) -> str:

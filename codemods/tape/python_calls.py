@@ -463,7 +463,8 @@ def _mapping_method(
             if name == "setdefault":
                 items[key] = machine.slot(default, _owner(machine, node), _written(node, 1))
                 return default
-            return machine.unknown(("get", id(receiver), key)) if receiver.more else default
+            open_question = receiver.more or (isinstance(key, tuple) and bool(items))
+            return machine.unknown(("get", id(receiver), key)) if open_question else default
         case "update":
             written = _written(node, 0)
             parts: dict[Any, ast.expr] = {}

@@ -21,6 +21,7 @@ from codemods.tape.loops import LazyStream, Stream, counter
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     Cell,
+    Class,
     Exits,
     Function,
     Instance,
@@ -56,6 +57,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         found = python_calls.call_collection(machine, last, args, keywords, node)
         if found is not None:
             return found
+    if path in ("types.SimpleNamespace", "argparse.Namespace"):
+        return _namespace(machine, keywords, node)
     if path in ("contextlib.ExitStack", "contextlib.AsyncExitStack"):
         return Exits()
     if path == "operator.methodcaller" and len(args) == 1 and isinstance(args[0], str):
@@ -107,6 +110,16 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _namespace(machine: Machine, keywords: dict[str, Value], node: ast.expr) -> Instance:
+    """An object with nothing but the attributes that it is given."""
+    written = ast.ClassDef("SimpleNamespace", [], [], [], [])
+    ast.copy_location(written, node)
+    names = {
+        name: machine.slot(value, name, python_calls.written_keyword(node, name)) for name, value in keywords.items()
+    }
+    return Instance(Class("SimpleNamespace", [], {}, written, machine.source), names)
 
 
 def _caller_of(machine: Machine, name: str, node: ast.expr) -> Function:

@@ -271,9 +271,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for rootless in tape.cut:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself
-        fact = _cut_fact(rootless, tape)
-        found.facts.setdefault(fact, path)
-        cut.add(fact)
+        dropped = _cut_fact(rootless, tape)
+        found.facts.setdefault(dropped, path)
+        cut.add(dropped)
     found.shown.update(cut if path.entry == MODULE else ())
     for site, guard in tape.inference.items():
         found.facts.setdefault(InferenceSaved(guard=guard.span, used=site.span), path)
@@ -412,7 +412,9 @@ def _made(node: Node, via: tuple[Kept, ...]) -> Span:
 
 def _carriers(via: tuple[Kept, ...]) -> tuple[Carrier, ...]:
     return tuple(
-        Carrier(kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form)
+        Carrier(
+            kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form, kept.items
+        )
         for kept in sorted(via, key=lambda kept: kept.clock)
     )
 
