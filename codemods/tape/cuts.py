@@ -119,6 +119,8 @@ def without_graph(
         if frozen:
             last = Lost((Cut(machine.site(node), "frozen", (), leaves=tuple(frozen)),))
         cell.vague = any(_is_vague(part) for part in parts)
+        if frozen and any(isinstance(part, Tensor) and part.cell.handed for part in parts):
+            cell.vague = True  # the parameters have no graph; their input may
     if earlier or last is not None:
         cell.lost = _joined(earlier, last, sums=name in _SUMS or not earlier)
 
