@@ -51,13 +51,15 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool 
     source = files.read(script)
     warm_up(limits)
     original = Script(script, args=args)
-    engine.parse(source.text, source.name)
+    engine.check_syntax(source.text, source.name)
     project = gather(script, source, within=original.folder)
     nothing = Program.of(source.text, source.name, project.others)
     analysis = Analysis(nothing, nothing, ())
     if static:
         analysis = engine.analyse(source.text, source.name, others=project.others)
     attempt = _Attempt(project, original, limits, run_original(original, limits))
+    if attempt.before.failure is None and attempt.before.outcome is Outcome.FINISHED:
+        return attempt.of_silent(analysis)
     first = attempt.by_source(analysis) if analysis.changes else None
     if first is not None and first.certificate is not None and first.certificate.proved:
         return first if is_lean(first.certificate) else attempt.leaner(first)
@@ -75,6 +77,24 @@ class _Attempt:
     limits: Limits
     before: RunRecord
     reference: RunRecord | None = None
+
+    def of_silent(self, analysis: Analysis) -> Repair:
+        """The repair of a script that comes to its end: of what is silent, since nothing is raised."""
+        silent = {finding.code for finding in analysis.findings if not finding.fact.error}
+        met = analysis
+        if len(silent) < len({finding.code for finding in analysis.findings}):
+            source = analysis.program.files[0]
+            met = replace(analysis, repaired=analysis.program, findings=(), steps=())
+            if silent:
+                met = engine.analyse(source.text, source.path, others=self.project.others, select=silent)
+        found = self.by_source(met) if met.changes else None
+        if found is None or found.certificate is None or found.certificate.verdict is Verdict.FAILED:
+            found = self.by_run(met, found)
+        missed = [finding for finding in analysis.findings if finding.code not in silent]
+        if not missed or found.certificate is not None:
+            return found
+        places = ", ".join(f"{one.code} in line {one.cause.line}" for one in missed)
+        return replace(found, note=f"{found.note} It does not come to what reading finds: {places}.")
 
     def by_source(self, analysis: Analysis) -> Repair:
         """The patch of *analysis*, or another that static reading gives, if one stands the proof; else the first."""

@@ -11,7 +11,8 @@ import pytest
 from autofix.prove import Limits
 from autofix.repair import Repair, repair
 
-FIXTURES = sorted(path for path in (Path(__file__).parent.parent / "fixtures").iterdir() if path.is_dir())
+FOLDER = Path(__file__).parent.parent / "fixtures"
+FIXTURES = sorted(path for path in FOLDER.iterdir() if path.is_dir())
 LIMITS = Limits(timeout=60, steps=8)
 
 START = """\
@@ -26,6 +27,34 @@ STEP = """\
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+"""
+
+TEMPERATURE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actor, log_alpha = nn.Linear(3, 2), nn.Parameter(torch.zeros(()))
+optimizer = torch.optim.Adam(actor.parameters(), lr=1e-2)
+temperature = torch.optim.Adam([log_alpha], lr=1e-2)
+
+def sample(s):
+    mean, spread = actor(s).chunk(2, -1)
+    normal = torch.distributions.Normal(mean, spread.exp())
+    action = normal.rsample()
+    return action, normal.log_prob(action).sum(-1)
+
+for step in range(40):
+    s = torch.randn(16, 3)
+    action, logp = sample(s)
+    loss = (log_alpha.exp().detach() * logp + (action - 1).pow(2).sum(-1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    gap = -(log_alpha * (logp + 1)).mean()
+    temperature.zero_grad()
+    gap.backward()
+    temperature.step()
 """
 
 
@@ -202,3 +231,21 @@ for x in batches:
     outcome = by_run(tmp_path, text)
     assert outcome.fails
     assert outcome.analysis.patched == text
+
+
+def test_what_a_run_does_not_come_to_is_not_reported_as_broken(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    text = (FOLDER / "detach_stored" / "broken.py").read_text(encoding="utf-8")
+    script.write_text("import sys\n\nif len(sys.argv) > 1:\n" + textwrap.indent(text, "    "))
+    outcome = repair(script, (), LIMITS)
+    assert outcome.certificate is None and not outcome.analysis.changes and not outcome.fails
+    assert outcome.note.startswith("The script runs; nothing was changed. It does not come to what reading finds: AF")
+    assert not outcome.analysis.findings
+
+
+def test_detach_is_better_than_random_numbers_drawn_anew(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TEMPERATURE)
+    outcome = repair(script, (), LIMITS)
+    assert_proved(outcome)
+    assert "logp.detach()" in outcome.analysis.patched

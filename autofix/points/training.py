@@ -72,6 +72,9 @@ def begins_to_train(after: RunRecord) -> Point:
     moving = {i for step in after.updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
     still = [p.name for i, p in members.items() if i not in moving]
     figures = {"trained": len(moving), "stopped": sorted(still)}
+    if not moving and all(i in step.gradients for step in after.updates for i in step.moved) and after.updates:
+        # Whether these are the gradients that are meant, nobody can see: any others would vanish as well.
+        return point(4, Verdict.NOT_PROVED, "every gradient is zero in these steps: they train nothing", **figures)
     if not moving:
         return point(4, Verdict.FAILED, "no parameter of any optimizer gets a gradient", **figures)
     rest = f", not {listed(still)}" if still else ""
