@@ -116,7 +116,7 @@ def check_file(
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
     try:
-        engine.parse(file.text, file.name)
+        engine.check_syntax(file.text, file.name)
         project = Project(path, file) if alone else gather(path, file, from_root=from_root)
         analysis = engine.analyse(file.text, file.name, others=project.others, select=select, unsafe=unsafe)
         return Result(project, analysis)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.facts import Certainty, Fact, Role, Span
+from codemods.facts import Certainty, Fact, OldKeyword, Role, Span
 from codemods.program import Program, split
 from codemods.proof import LineMap, key_of
+from codemods.tape import old_keywords
 from codemods.tape import source as sources
 from codemods.tape.witness import observe
 
@@ -120,7 +121,10 @@ def analyse(
     a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to; ``unsafe`` also repairs what is
     only likely.  Raises :class:`SourceError` where a text does not parse.
     """
-    parse(source, path)
+    old = check_syntax(source, path)
+    if old is not None:
+        known = analyse(old.text, path, others=others, select=select, rejected=rejected, unsafe=unsafe)
+        return _with_new_keywords(source, old, known, select)
     program = Program.of(source, path, others)
     seen = observe(program)
     if not seen.complete and others:  # too large as a whole: the script alone still tells something
@@ -141,6 +145,41 @@ def analyse(
             for finding in _findings(program, mended, select)
         )
     return Analysis(program, mended.patched, findings, mended.steps)
+
+
+def check_syntax(text: str, path: str) -> old_keywords.Renamed | None:
+    """Nothing for a text that parses; with new keywords, one that was written for an older Python and then does.
+
+    Raises :class:`SourceError` for any other.
+    """
+    try:
+        parse(text, path)
+        return None
+    except SourceError:
+        old = old_keywords.renamed(text)
+        if old is None:
+            raise
+    parse(old.text, path)
+    return old
+
+
+def _with_new_keywords(
+    source: str, old: old_keywords.Renamed, known: Analysis, select: Collection[str] | None
+) -> Analysis:
+    """What is *known* of a text whose old keywords were renamed, as an analysis of *source*, which has them yet."""
+    from codemods.modernize_legacy import ModernizeLegacy as Codemod
+
+    if not _wanted(Codemod.code, select):
+        raise SourceError(known.path, *old.places[0], f"`{old_keywords.OLD}` is a keyword of Python")
+    findings = list(known.findings)
+    for line, column in old.places:
+        span = Span(known.path, line, column, line, column + len(old_keywords.OLD))
+        fact = OldKeyword(call=span, name=f"{old_keywords.OLD}=")
+        remedy = f"`{old_keywords.OLD}` became a keyword of Python; the argument is called `{old_keywords.NEW}`"
+        findings.append(Finding(Codemod.code, Codemod.name, fact, True, remedy, span))
+    findings.sort(key=lambda finding: (finding.cause, finding.code))
+    program = known.program.with_texts({known.path: source})
+    return Analysis(program, known.repaired, tuple(findings), (known.program, *known.steps))
 
 
 def parse(text: str, path: str) -> ast.Module:

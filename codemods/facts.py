@@ -530,3 +530,24 @@ class LegacyFunction(Fact):
     @property
     def message(self) -> str:
         return f"`{self.name}` calls an object of an autograd Function, whose methods are static since PyTorch 1.5"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OldKeyword(Fact):
+    """An argument has a name that became a keyword of Python: the script does not parse."""
+
+    code = "AF720"
+    kind = "old keyword"
+    error = "invalid syntax"
+    phrases: ClassVar[dict[str, str]] = {"call": "a keyword since Python 3.7"}
+
+    call: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.call
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` no longer parses: the name is a keyword of Python"

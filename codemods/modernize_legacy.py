@@ -16,15 +16,16 @@ class ModernizeLegacy(Codemod):
 
     Error:
         IndexError: invalid index of a 0-dim tensor. Use ``tensor.item()`` to convert a 0-dim tensor to a number. And
-        the warning: volatile was removed and now has no effect.
+        the warning: volatile was removed and now has no effect. And, before anything runs: SyntaxError: invalid syntax.
 
     Cause:
         Until PyTorch 0.3 a loss had one element and ``loss.data[0]`` read it; since 0.4 it has no dimensions. The flag
-        ``volatile=True`` is ignored.
+        ``volatile=True`` is ignored. ``async`` became a keyword of Python 3.7, so that ``x.cuda(async=True)`` no longer
+        parses.
 
     Fix:
         ``loss.data[0]`` becomes ``loss.item()``. ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone
-        still works and is left as it is.
+        still works and is left as it is. ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``.
 
     When it is not what you want:
         Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
