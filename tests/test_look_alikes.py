@@ -666,6 +666,93 @@ RIGHT = {
             t.add(out)
             if step % 5 == 4: print(t.flush())
         """,
+    "objects with graphs are handed to code that is not read": """
+        import mylib
+        from typing import NamedTuple
+        class Step(NamedTuple):
+            logp: object
+            value: object
+        for episode in range(30):
+            rows = []
+            for t in range(20):
+                out = net(x)
+                rows.append(Step(out.mean(), out.std()))
+                crit(net(x), y).backward()
+            mylib.train_on(rows)
+        """,
+    "objects with graphs are returned": """
+        from dataclasses import dataclass
+        @dataclass
+        class Row:
+            loss: object
+        def rollout(model, n):
+            rows = []
+            for t in range(n):
+                out = model(x)
+                rows.append(Row(out.mean()))
+                model(x).sum().backward()
+            return rows
+        """,
+    "objects of a generator are sent backward every few steps": """
+        from dataclasses import dataclass
+        @dataclass
+        class Row:
+            loss: object
+        def stream(n):
+            for t in range(n):
+                yield Row(net(x).mean())
+        total = []
+        for row in stream(40):
+            total.append(row)
+            if len(total) == 4:
+                opt.zero_grad(); sum(r.loss for r in total).backward(); opt.step()
+                total = []
+        """,
+    "rows of dicts are put together": """
+        rows = []
+        for episode in range(30):
+            for t in range(10):
+                out = net(x)
+                rows.append({"a": out.mean(), "b": out.std(), "r": 1.0})
+            a, b, r = zip(*[row.values() for row in rows])
+            loss = torch.stack(a).mean() + torch.stack(b).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            rows.clear()
+        """,
+    "an object of numbers is printed in every way": """
+        class P:
+            def __init__(self): self.v = []
+            def __repr__(self): return str(sum(float(v) for v in self.v))
+            def add(self, v): self.v.append(v)
+        p = P()
+        for i in range(20):
+            loss = crit(net(x), y)
+            p.add(loss.item())
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(f"{p} {p!r}", p, [p], {"a": p})
+        """,
+    "a loss is an object of the program": """
+        class Loss:
+            def __init__(self, value): self.value = value
+            def backward(self): self.value.backward()
+        losses = []
+        for i in range(20):
+            losses.append(Loss(crit(net(x), y)))
+        opt.zero_grad()
+        for one in losses: one.backward()
+        opt.step()
+        """,
+    "the mean of a meter is sent backward": """
+        class Meter:
+            def __init__(self): self.total = 0; self.n = 0
+            def add(self, v): self.total = self.total + v; self.n += 1
+            def mean(self): return self.total / self.n
+        for epoch in range(10):
+            m = Meter()
+            for i in range(20):
+                m.add(crit(net(x), y))
+            opt.zero_grad(); m.mean().backward(); opt.step()
+        """,
 }
 
 

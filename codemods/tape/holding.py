@@ -164,12 +164,22 @@ def _is_long(machine: Machine, point: LoopPoint) -> bool:
     return point.instance in machine.cut_short or point.iteration >= ITERATIONS
 
 
-def hands_over(machine: Machine, label: object, operands: Iterable[Operand]) -> None:
+def hands_over(machine: Machine, label: object, values: list[Value]) -> None:
     """Values are handed to code that is not read."""
     last = label[-1] if isinstance(label, tuple) else label
     if isinstance(last, str) and last.rpartition(".")[2] in _ONLY_SHOW:
         return
-    machine.tape.handed.extend(operands)
+    machine.tape.handed.extend(machine.operands(*values))
+    for value in values:
+        _hand_objects(machine, value)
+
+
+def _hand_objects(machine: Machine, value: Value) -> None:
+    """The graphs in objects of the program, which no operation looks into, are handed over with them."""
+    if isinstance(value, (Sequence, Mapping, Instance)):
+        for cell, part in _graphs_of(machine, value):
+            if cell.node is not None:
+                machine.tape.handed.append(Operand(cell.node, (part,) if part is not None else ()))
 
 
 def given_away(machine: Machine, value: Value) -> None:
@@ -177,6 +187,7 @@ def given_away(machine: Machine, value: Value) -> None:
     for tensor in machine.tensors(value):
         if tensor.cell.node is not None:
             machine.tape.handed.append(Operand(tensor.cell.node, tensor.via))
+    _hand_objects(machine, value)
 
 
 def statements_under(operands: Iterable[Operand]) -> set[ast.AST]:

@@ -353,7 +353,7 @@ class Machine:
         call is known to be ``differentiable``.
         """
         values = list(args)
-        holding.hands_over(self, label, self.operands(*values))
+        holding.hands_over(self, label, values)
         if leaf is None and not differentiable:
             cuts.handed_over(self.tensors(*values))
         leaves = [leaf] if leaf is not None else []
