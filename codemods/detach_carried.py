@@ -85,7 +85,7 @@ class DetachCarried(Codemod):
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         form, kept = carrier.form, tree.statement(carrier.statement)
-        if form is Form.OTHER or kept is None:
+        if form is Form.OTHER or kept is None or "(" in carrier.name:
             return
         parts, _, rest = carrier.name.partition("[*]")  # `net.cells[*].h`: the state of each of several modules
         part = tree.fresh_name("module", "layer", "part")

@@ -56,10 +56,17 @@ class GuardFeatures(Codemod):
         name = fact.name or ", ".join(sorted(_targets(kept, tree))) or "it"
         if _guardable(run):
             yield Candidate(guarded(tree, run), f"compute `{name}` under no_grad: nothing behind it is trained")
+        made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+        if made is not None and made is not kept and tree.block_of(made) and _guardable([made]):
+            yield Candidate(guarded(tree, [made]), "what serves the loop is computed under no_grad: nothing trains it")
         yield from self._detach(fact, tree, name)
         yield from self._detach_use(fact, tree)
+        was = list(self._as_it_was(fact, tree))
+        if _is_ratio(tree.expression(fact.used), fact.name, tree):
+            yield from was
         yield from self._move(run, loop, tree, name)
         yield from self._again(fact, kept, tree, name)
+        yield from was
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Where the statement does more than compute, detach its value."""
@@ -71,6 +78,19 @@ class GuardFeatures(Codemod):
                         Edit(tree).change(expression, detach).program(),
                         f"detach `{name}`: nothing behind it is trained",
                     )
+
+    def _as_it_was(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``new - old`` in every iteration: the old value is what it was, a number, and the new one is trained."""
+        used = tree.expression(fact.used)
+        if fact.outer is None or not fact.outer.mixed or not isinstance(used, cst.BinaryOperation):
+            return
+        for operand in (used.left, used.right):
+            code = tree.code(operand).strip()
+            if isinstance(operand, (cst.Name, cst.Attribute)) and (
+                code == fact.name or code.startswith(f"{fact.name}.")
+            ):
+                program = Edit(tree).change(operand, detach).program()
+                yield Candidate(program, f"`{code}` is taken as it was before the loop", Keeps.PARAMETERS)
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
@@ -119,6 +139,23 @@ class GuardFeatures(Codemod):
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
         program = Edit(tree).insert_before(first, code).program()
         yield Candidate(program, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
+
+
+def _is_ratio(used: cst.BaseExpression | None, name: str, tree: Tree) -> bool:
+    """Whether an operation relates a new value to the old one called *name*: ``new / old``, ``exp(new - old)``."""
+    if not isinstance(used, cst.BinaryOperation):
+        return False
+    if isinstance(used.operator, cst.Divide):
+        return tree.code(used.right).strip().startswith(name)
+    if not isinstance(used.operator, cst.Subtract):
+        return False
+    code = tree.code(used).strip()
+    around = tree.parent_of(used)
+    given = [code.strip("()"), code]
+    if isinstance(around, cst.Assign) and isinstance(around.targets[0].target, cst.Name):
+        given = [around.targets[0].target.value]
+    text = tree.code(tree.function_of(used))
+    return any(f"exp({one})" in text or f"({one}).exp()" in text or f"{one}.exp()" in text for one in given)
 
 
 def _feeds_itself(run: list[Statement], tree: Tree) -> bool:

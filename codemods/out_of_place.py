@@ -207,12 +207,19 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
             edit.change(operand, lambda node: method_call(node, "clone"))
         yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
         return
-    inside = list(_mentions(saved, name, tree))
+    inside = list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
     if inside:  # `x @ self.weight.t()`
         edit = Edit(tree)
         for part in inside:
             edit.change(part, lambda node: method_call(node, "clone"))
         yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
+
+
+def _written(change: cst.CSTNode | None, tree: Tree) -> cst.BaseExpression | None:
+    """What is written for ``x[t + 1] = f(x[t])``, where the write is the change."""
+    target = tree.parent_of(change) if change is not None else None
+    assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else None
+    return assign.value if isinstance(assign, cst.Assign) else None
 
 
 def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.BaseExpression]:

@@ -43,7 +43,11 @@ class SeparateNetworks(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
-        if fact.loop is not None or fact.outer is None:
+        if fact.outer is None:
+            return
+        if fact.loop is not None:
+            if isinstance(fact, StaleGraph) and fact.outer.passes is not None:
+                yield from self._cut_for_nothing(fact, tree)  # two networks that take turns
             return
         if isinstance(fact, Overwritten) and not fact.by_step:
             return  # what was changed by hand was meant to change: computed anew it would not be
@@ -142,10 +146,10 @@ class SeparateNetworks(Codemod):
                 if place is None:
                     continue
                 for value in _values(place):
-                    if value not in seen and tree.code(value) == fact.name:
+                    if value not in seen and _is_part(tree.code(value), fact.name):
                         seen.add(value)
                         program = Edit(tree).change(value, detach).program()
-                        yield Candidate(program, f"the {which} loss takes `{fact.name}` detached")
+                        yield Candidate(program, f"the {which} loss takes `{tree.code(value)}` detached")
 
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
@@ -156,6 +160,11 @@ class SeparateNetworks(Codemod):
             if tree.code(value) == fact.name:
                 program = Edit(tree).change(value, detach).program()
                 yield Candidate(program, f"the {which} loss takes `{fact.name}` detached", Keeps.PARAMETERS)
+
+
+def _is_part(code: str, name: str) -> bool:
+    """Whether *code* names the value or an attribute of it: ``batch.logp`` of ``batch``."""
+    return code == name or code.startswith(f"{name}.")
 
 
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from codemods.tape import (
@@ -146,7 +147,7 @@ def _enter(
         return machine.opaque("recursion", [*args, *keywords.values()], node)
     machine.called.add(function.node)
     scope = Scope(
-        _bound_names(machine, function, args, keywords), parent=function.scope, globals=outermost(function.scope)
+        _bound_names(machine, function, args, keywords, node), parent=function.scope, globals=outermost(function.scope)
     )
     frame = Frame(function, scope)
     outer, statement, source, stack = machine.scope, machine.statement, machine.source, machine.stack
@@ -180,7 +181,7 @@ def outermost(scope: Scope) -> Scope:
 
 
 def _bound_names(
-    machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value]
+    machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> dict[str, Slot]:
     """The parameters of a call, bound as Python binds them; what was not given and has no default is unknown."""
     spec = function.node.args
@@ -208,25 +209,24 @@ def _bound_names(
     if spec.vararg is not None:
         names[spec.vararg.arg] = Slot(Sequence("tuple", [Slot(value) for value in args[len(positional) :]]))
     if spec.kwarg is not None:
-        names[spec.kwarg.arg] = Slot(Mapping({name: Slot(value) for name, value in rest.items()}))
+        given: dict[Hashable, Slot] = {
+            name: machine.slot(value, "", python_calls.written_keyword(node, name)) for name, value in rest.items()
+        }
+        names[spec.kwarg.arg] = Slot(Mapping(given))
     return names
 
 
 def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A new object of a class of the program."""
+    if _is_record(cls):
+        return _record(machine, cls, args, keywords, node)
     instance = Instance(cls)
     init = attributes.find(instance, "__init__")
     if isinstance(init, Function):
         call_function(machine, init, [instance, *args], keywords, node)
         return instance
     module_calls.become_base(machine, instance, args, keywords, node)
-    fields = [
-        (part.target.id, part.value)
-        for ancestor in reversed(attributes.lineage(cls))
-        if isinstance(ancestor, Class)
-        for part in ancestor.node.body
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-    ]
+    fields = _fields(cls)
     written = _written(node)
     for at, ((name, _), value) in enumerate(zip(fields, args, strict=False)):
         instance.names[name] = machine.slot(value, name, written[at] if at < len(written) else None)
@@ -238,6 +238,39 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     if isinstance(attributes.find(instance, "__post_init__"), Function):
         call_method_of(machine, instance, "__post_init__", [], node)
     return instance
+
+
+def _fields(cls: Class) -> list[tuple[str, ast.expr | None]]:
+    """The names that a class's body annotates, and their defaults."""
+    return [
+        (part.target.id, part.value)
+        for ancestor in reversed(attributes.lineage(cls))
+        if isinstance(ancestor, Class)
+        for part in ancestor.node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+
+
+def _is_record(cls: Class) -> bool:
+    """Whether a class is a named tuple and nothing more."""
+    bases = [base.path for base in cls.bases if isinstance(base, Name)]
+    named = any(path.rpartition(".")[2] == "NamedTuple" for path in bases)
+    return named and not any(isinstance(slot.value, Function) for slot in cls.names.values())
+
+
+def _record(machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A named tuple of a class of the program."""
+    fields, written = _fields(cls), _written(node)
+    slots = [
+        machine.slot(value, "", written[at] if at < len(written) else None)
+        for at, value in enumerate(args[: len(fields)])
+    ]
+    for name, default in fields[len(slots) :]:
+        if name in keywords:
+            slots.append(machine.slot(keywords[name], "", python_calls.written_keyword(node, name)))
+        else:
+            slots.append(Slot(machine.eval(default) if default is not None else machine.fresh(name)))
+    return Sequence("tuple", slots, fields=tuple(name for name, _ in fields))
 
 
 def _default_of_field(machine: Machine, default: ast.expr, node: ast.expr) -> Value:

@@ -108,6 +108,23 @@ def _binary(machine: Machine, node: ast.BinOp) -> Value:
     return binary(machine, type(node.op), left, right, node)
 
 
+_SPECIAL: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.MatMult: "matmul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+}
+
+
 def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
@@ -122,6 +139,10 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             return compute(left, right)
         except Exception:  # the program's own arithmetic may fail in any way; then nothing is known of the result
             return machine.fresh(name)
+    for owner, other, own in ((left, right, f"__{_SPECIAL[kind]}__"), (right, left, f"__r{_SPECIAL[kind]}__")):
+        found = attributes.find(owner, own) if isinstance(owner, Instance) else None
+        if found is not None:
+            return machine.call(attributes.bind(machine, found, owner), [other], {}, node)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         scalar: bool | None = True
         for value in (left, right):
@@ -146,10 +167,10 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return machine.opaque(name, [left, right], node)
     low, high = _bounds(kind, left, right)
-    found = machine.unknown(_arithmetic_key(machine, name, left, right))
+    result = machine.unknown(_arithmetic_key(machine, name, left, right))
     if low is not None or high is not None:
-        found = Unknown(found.key, low, high)
-    return cuts.carry(machine, found, [left, right], node)
+        result = Unknown(result.key, low, high)
+    return cuts.carry(machine, result, [left, right], node)
 
 
 def _arithmetic_key(machine: Machine, name: str, left: Value, right: Value) -> tuple[Any, ...]:

@@ -281,6 +281,8 @@ class Tape:
     clobbered: list[Clobbered] = field(default_factory=list)
     trained: set[tuple[int, str]] = field(default_factory=set)
     """Which pass (by line) gave a parameter a gradient that a step then used."""
+    served: set[tuple[int, str]] = field(default_factory=set)
+    """The same, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
     owned: set[Leaf] = field(default_factory=set)
     """Parameters that some optimizer holds."""
     owners: dict[Leaf, Site] = field(default_factory=dict)
@@ -305,6 +307,8 @@ class Tape:
     gradient of data is asked for."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and what switched it on."""
+    beside: dict[Site, Site] = field(default_factory=dict)
+    """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
     cut: list[Rootless] = field(default_factory=list)
     """Those of which it is known where the graph was lost."""
 
@@ -421,6 +425,7 @@ class Tape:
                 continue
             for backward in leaf.grads:
                 self.trained.add((backward.site.line, leaf.name))
+                self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)
             leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack))
 

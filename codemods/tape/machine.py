@@ -401,6 +401,7 @@ class Machine:
         if leaf is not None and leaf.grads:
             self.tape.owned.add(leaf)
             self.tape.trained.update((backward.site.line, leaf.name) for backward in leaf.grads)
+            self.tape.served.update((id(backward), leaf.name) for backward in leaf.grads)
 
     def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
         """The parameters that a module, a container or a tensor holds."""

@@ -12,6 +12,11 @@ from typing import NamedTuple
 _COMPOSITE: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "matmul": (("self", "other"), {"self": ("other",), "other": ("self",)}),
     "linear": (("input", "weight", "bias"), {"input": ("weight",), "weight": ("input",), "bias": ()}),
+    "einsum": (
+        ("equation", "first", "second", "third"),
+        {"first": ("second", "third"), "second": ("first", "third"), "third": ("first", "second")},
+    ),
+    "tensordot": (("a", "b"), {"a": ("b",), "b": ("a",)}),
     "reshape": (("self",), {"self": ()}),
     "flatten": (("self",), {"self": ()}),
     "contiguous": (("self",), {"self": ()}),

@@ -17,7 +17,7 @@ from codemods.tape import (
     unknown_calls,
 )
 from codemods.tape.generators import Generator
-from codemods.tape.loops import LazyStream, Stream, counter
+from codemods.tape.loops import LazyStream, Stream, counter, stream
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     Cell,
@@ -78,6 +78,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     if path == "itertools.count":
         start = args[0] if args and isinstance(args[0], int) else 0
         return LazyStream(Stream(None, lambda at, exact: at + start if exact else counter(machine, at + start)))
+    if path == "itertools.cycle" and args:
+        return _cycle(machine, args[0], node)
     if path == "itertools.islice" and args:
         return args[0]
     if path == "copy.deepcopy" and args:
@@ -110,6 +112,15 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _cycle(machine: Machine, value: Value, node: ast.expr) -> Value:
+    """The items of *value* again and again."""
+    items = stream(machine, value, node)
+    if not items.count or items.cut:
+        return value
+    count = items.count
+    return LazyStream(Stream(None, lambda at, exact: items.at(at % count, True)))
 
 
 def _namespace(machine: Machine, keywords: dict[str, Value], node: ast.expr) -> Instance:
@@ -312,6 +323,8 @@ def _call_autograd(machine: Machine, last: str, args: list[Value], keywords: dic
     rest = {name: value for name, value in keywords.items() if name != "inputs"}
     given = len(args) > 2 or "grad_outputs" in keywords
     tensor_calls.run_backward(machine, [roots], rest, node, accumulate=False, inputs=inputs, given=given)
+    if not keywords.keys() & {"allow_unused", "materialize_grads"} and len(args) < 6:
+        cuts.part_beside(machine, [roots], inputs, node)
     count = len(inputs.items) if isinstance(inputs, Sequence) else 1
     create = keywords.get("create_graph")
     if create not in (None, False):

@@ -27,6 +27,7 @@ from codemods.facts import (
     NotScalar,
     Outer,
     Overwritten,
+    PartBeside,
     Span,
     StaleGraph,
 )
@@ -275,6 +276,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(dropped, path)
         cut.add(dropped)
     found.shown.update(cut if path.entry == MODULE else ())
+    for site, made in tape.beside.items():
+        name = made.source.text_of(made.node)
+        found.facts.setdefault(PartBeside(made=made.span, failed=site.span, name=name), path)
     for site, guard in tape.inference.items():
         found.facts.setdefault(InferenceSaved(guard=guard.span, used=site.span), path)
     for (name, _), site in machine.legacy.items():
@@ -289,8 +293,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
         if not one.idle:
             found.training.add(line)
 
-        def useful(leaf: Leaf, line: int = line) -> bool:
-            return not known or (line, leaf.name) in tape.trained
+        def useful(leaf: Leaf, one: Pass = one) -> bool:
+            return not known or (id(one), leaf.name) in tape.served
 
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer))
