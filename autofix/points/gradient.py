@@ -151,11 +151,12 @@ def compare(
 ) -> Comparison:
     """Follow both runs until they part, and classify each parameter where it first gets a gradient."""
     found = Comparison()
-    for here, there in zip(ours, theirs, strict=False):
+    for number, (here, there) in enumerate(zip(ours, theirs, strict=False)):
         if here.optimizer != there.optimizer:
             break
-        # Another loss from the same parameters, over about as many nodes: a second forward pass saw other values.
-        anew = bool(here.sound) and not much_fewer and not same_losses(here.losses, there.losses)
+        # Another loss over about as many nodes: a second forward pass saw other values.  At the first step that takes
+        # something faulty; later, a parameter that the script itself changes in place may have come to another value.
+        anew = (number > 0 or bool(here.sound)) and not much_fewer and not same_losses(here.losses, there.losses)
         # An optimizer that looks ahead (SAM) takes the last pass at weights that an earlier one has moved.
         begun, ended = (same_state(*pair, indices) for pair in zip(here.states, there.states, strict=True))
         elsewhere = begun and not ended
