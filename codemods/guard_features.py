@@ -134,11 +134,40 @@ class GuardFeatures(Codemod):
         ):
             return
         code = tree.own_code(kept)
+        home = tree.class_of(kept)
+        readers = [
+            method
+            for method in (tree.body_of(home) if home is not None else [])
+            if isinstance(method, cst.FunctionDef) and tree.function_of(kept) is not method
+            if name in tree.paths_in(method)
+        ]
+        if len(readers) > 1:
+            yield from _as_property(kept, name, tree)
+            return
         # Before the first statement of the method that reads it, so that all of them read the same.
         body = tree.body_of(tree.function_of(reader))
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
         program = Edit(tree).insert_before(first, code).program()
         yield Candidate(program, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
+
+
+def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
+    """What the constructor computes for several methods becomes a property."""
+    constructor, home = tree.function_of(kept), tree.class_of(kept)
+    part = kept.body[0] if isinstance(kept, cst.SimpleStatementLine) and len(kept.body) == 1 else None
+    if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
+        return
+    body = tree.body_of(constructor)
+    own = {one.value for one in tree.names_in(constructor.params)} | set().union(*(_targets(one, tree) for one in body))
+    needed = {one.value for one in tree.names_in(part.value)} - {"self"}
+    again = [one for one in tree.statements_in(home) if one is not kept and name in _targets(one, tree)]
+    if kept not in body or len(body) < 2 or len(part.targets) != 1 or needed & own or again:
+        return
+    indent = tree.module_of(kept).default_indent
+    attribute = name.removeprefix("self.")
+    code = f"\n@property\ndef {attribute}(self):\n{indent}return {tree.code(part.value)}"
+    program = Edit(tree).remove(kept).insert_after(constructor, code).program()
+    yield Candidate(program, f"`{name}` is a property, computed anew wherever it is read", Keeps.PARAMETERS)
 
 
 def _is_ratio(used: cst.BaseExpression | None, name: str, tree: Tree) -> bool:

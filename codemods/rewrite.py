@@ -263,7 +263,11 @@ class Edit(cst.CSTTransformer):
         return self
 
     def _parsed(self, statement: Statement, code: str) -> Statement:
-        return cst.parse_statement(code, config=self._tree.module_of(statement).config_for_parsing)
+        parsed = cst.parse_statement(code, config=self._tree.module_of(statement).config_for_parsing)
+        if not parsed.leading_lines:
+            return parsed
+        bare = [line if line.comment else line.with_changes(indent=False) for line in parsed.leading_lines]
+        return parsed.with_changes(leading_lines=bare)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self._touched
