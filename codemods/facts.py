@@ -345,6 +345,31 @@ class InferenceSaved(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartBeside(Fact):
+    """A gradient is asked for a part of a tensor, and only the whole was used."""
+
+    code = "AF420"
+    kind = "unused input"
+    error = "appears to not have been used in the graph"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "a part is taken, which nothing is computed from",
+        "failed": "this gradient is asked for the part",
+    }
+
+    made: Span
+    failed: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.made
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is a new tensor beside the graph: a gradient for it needs a value computed from it"
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphHeld(Fact):
     """Graphs are kept alive that no backward will ever walk: memory grows with every iteration."""
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from codemods.facts import CutGraph, LegacyFunction
+from codemods.facts import CutGraph, LegacyFunction, PartBeside
 from codemods.mend import mend
 from codemods.program import Program
 from codemods.registry import all_codemods
@@ -416,3 +416,18 @@ def test_an_old_function_is_no_finding_until_it_is_called() -> None:
     facts = observe(program(text, loss)).facts
     assert [type(fact) for fact in facts] == [LegacyFunction]
     assert observe(program(text, "F.cross_entropy(net(x), y)")).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("joined", "found"),
+    [
+        ("at = spot[:, :1]; u = net(torch.cat([at, spot[:, 1:]], 1))", False),
+        ("u = net(spot); at = spot[:, :1]", True),
+        ("u = net(spot); at = spot", False),
+    ],
+    ids=["the part enters the network", "the part is taken beside it", "the whole"],
+)
+def test_a_gradient_for_a_part_that_nothing_was_computed_from(joined: str, found: bool) -> None:
+    text = f"opt = torch.optim.SGD(net.parameters(), lr=0.1)\nspot = torch.rand(6, 4, requires_grad=True)\n{joined}\n"
+    facts = observe(program(text + "torch.autograd.grad(u.sum(), at)\n", "F.cross_entropy(net(x), y)")).facts
+    assert [type(fact) for fact in facts] == [PartBeside] * found

@@ -276,6 +276,32 @@ def copied(machine: Machine, roots: list[Operand], node: ast.expr) -> bool:
     return True
 
 
+def part_beside(machine: Machine, roots: Iterable[Value], wanted: Value, node: ast.expr) -> None:
+    """A gradient for *wanted* is asked of *roots*: a part of what they were computed from is not what they were."""
+    tops = [part.cell.node for part in _parts(roots) if isinstance(part, Tensor) and part.cell.node is not None]
+    known = nodes_under(tops)
+    if not tops or any(one.opaque or one.doubtful for one in known.values()):
+        return
+    for part in _parts([wanted]):
+        made = part.cell.node if isinstance(part, Tensor) and not part.guessed else None
+        if made is None or made.operation != "select" or id(made) in known:
+            continue
+        if any(id(operand.node) in known for operand in made.operands):
+            machine.tape.beside.setdefault(machine.site(node), made.site)
+
+
+def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
+    """All nodes of a graph, by identity."""
+    found: dict[int, Node] = {}
+    pending = list(tops)
+    while pending:
+        one = pending.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            pending.extend(operand.node for operand in one.operands)
+    return found
+
+
 def name_of(machine: Machine, node: ast.expr) -> str:
     """The user's text of what is sent backward."""
     if isinstance(node, ast.Call):
