@@ -274,6 +274,11 @@ CASES = (
         ),
     ),
     Case(
+        "weights that are moved, and moved back by a method of their own",
+        ASCENT,
+        (Patch("they are only moved back", False, (("            p.add_(move)\n", "            p = p.add(move)\n"), ("    loss.backward()\n    with torch.no_grad():\n        moves", "    loss.backward(retain_graph=True)\n    with torch.no_grad():\n        moves")), (4, "is not changed any more by what changes it beside its optimizer")),),
+    ),
+    Case(
         "weights that are normalised before every use",
         NORMALISED,
         (Patch("once for each step", True, (("        self.renorm()\n", ""), ("    first, second", "    prototypes.renorm()\n    first, second")), (3, "equal up to rounding")),),

@@ -34,7 +34,7 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
         return begins_to_train(after)
     indices, there = matching(before, after), matching(before, reference)
     places = passes_at(reference, after, failure) / passes_at(after, reference, failure)
-    by_hand, still = changed_by_hand(before), changed_by_hand(after)
+    by_hand, still = moved_for_passes(before), moved_for_passes(after)
     problems: dict[str, list[str]] = {}
     for index in sorted(trained):
         parameter = before.parameters[index]
@@ -106,9 +106,9 @@ def moved_by_hand(record: RunRecord, index: int) -> bool:
     return len({p.state[index] for p in record.passes if index in p.state}) > 1
 
 
-def changed_by_hand(record: RunRecord) -> set[int]:
-    """The members of optimizers that change while no optimizer makes a step: weights that a script moves for a pass."""
-    found = {i for step in record.updates for i in step.elsewhere}
+def moved_for_passes(record: RunRecord) -> set[int]:
+    """The members of optimizers that change between two passes of one step: weights that are moved for the second."""
+    found: set[int] = set()
     for one, other in itertools.pairwise(record.passes):
         if one.step == other.step:
             found |= {i for i, bits in other.state.items() if one.state.get(i, bits) != bits}
