@@ -225,6 +225,9 @@ class Machine:
                 value = value.through(kept)
             for kept in container.kept if container is not None else ():
                 value = value.through(kept)
+        elif isinstance(value, (Sequence, Mapping)) and container is not None:
+            # What carried a list of tuples on carried each of the tuples on.
+            value.kept = (*value.kept, *(kept for kept in container.kept if kept not in value.kept))[-NAMES_PER_VALUE:]
         return value
 
     # Tensors
