@@ -49,6 +49,9 @@ class DetachCarried(Codemod):
             return
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]
+        for carrier in fact.carriers:
+            if _is_forgotten(carrier, tree):
+                yield from self._detach_written(fact, tree, [carrier])
         yield from self._detach_written(fact, tree, carriers)
         if named:
             yield from self._detach_by_statement(fact, tree, named[-1])
@@ -262,6 +265,16 @@ def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statemen
         ]
         if any(tree.code(target).startswith("self.") for target in sets) and name not in tree.paths_in(method):
             yield body[-1]
+
+
+def _is_forgotten(carrier: Carrier, tree: Tree) -> bool:
+    """Whether its neighbour is detached where it is not: ``(h.detach(), c)``."""
+    expression = tree.expression(carrier.expression) if carrier.expression is not None else None
+    element = tree.parent_of(expression) if expression is not None else None
+    around = tree.parent_of(element) if isinstance(element, cst.Element) else None
+    return isinstance(around, (cst.Tuple, cst.List)) and any(
+        isinstance(one.value, cst.Call) and tree.code(one.value).endswith(".detach()") for one in around.elements
+    )
 
 
 def _only_names(carrier: Carrier, tree: Tree) -> bool:

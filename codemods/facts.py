@@ -233,6 +233,31 @@ class Overwritten(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartChanged(Fact):
+    """One of several views that a single call made is changed in place."""
+
+    code = "AF210"
+    kind = "part changed"
+    error = "is a view and is being modified inplace"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "one of the views that are made here",
+        "changed": "changed in place here",
+    }
+
+    made: Span
+    changed: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.changed
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` changes one of several views in place, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeafChanged(Fact):
     """A leaf that requires grad is changed in place under grad mode."""
 

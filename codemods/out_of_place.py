@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Carrier, Fact, Form, Overwritten
+from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
 from codemods.program import Program
 from codemods.rewrite import Edit, Tree, method_call, operands_of, parenthesised, without_keyword
 
@@ -25,6 +25,8 @@ class OutOfPlace(Codemod):
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
+        For one of the views that ``chunk``, ``split`` or ``unbind`` make: Output 0 of SplitBackward0 is a view and is
+        being modified inplace.
 
     Cause:
         An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
@@ -46,11 +48,15 @@ class OutOfPlace(Codemod):
 
     code = "AF201"
     name = "overwritten-value"
-    answers = (Overwritten,)
+    answers = (Overwritten, PartChanged)
     rank = 15
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        assert isinstance(fact, Overwritten)
+        assert isinstance(fact, (Overwritten, PartChanged))
+        if isinstance(fact, PartChanged):
+            yield from _as_a_new_tensor(fact.changed, tree)
+            yield from _into_a_clone(fact.changed, tree)
+            return
         if fact.by_step:
             return
         if fact.part:
@@ -58,25 +64,38 @@ class OutOfPlace(Codemod):
             return
         if fact.constructed is not None:
             yield from _without_inplace(tree.expression(fact.constructed), tree)
-        node = tree.node(fact.changed, cst.AugAssign)
-        if isinstance(node, cst.AugAssign):
-            for program in spelled_out(node, tree):
-                yield Candidate(program, f"`{tree.code(node.target)}` becomes a new tensor")
+        yield from _as_a_new_tensor(fact.changed, tree)
         call = tree.expression(fact.changed)
-        if isinstance(call, cst.Call):
-            yield from _without_inplace(call, tree)
-            yield from _without_underscore(call, tree)
+        node = tree.node(fact.changed, cst.AugAssign)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
-        target = call.value if isinstance(call, cst.Subscript) else None
-        if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
-            target = node.target.value
-        if isinstance(target, (cst.Name, cst.Attribute)):
-            statement = tree.statement_of(target)
-            if statement is not None and tree.block_of(statement):
-                name = tree.code(target)
-                program = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").program()
-                yield Candidate(program, f"write into a clone of `{name}`")
+        yield from _into_a_clone(fact.changed, tree)
+
+
+def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
+    """The operation out of place."""
+    node = tree.node(changed, cst.AugAssign)
+    if isinstance(node, cst.AugAssign):
+        for program in spelled_out(node, tree):
+            yield Candidate(program, f"`{tree.code(node.target)}` becomes a new tensor")
+    call = tree.expression(changed)
+    if isinstance(call, cst.Call):
+        yield from _without_inplace(call, tree)
+        yield from _without_underscore(call, tree)
+
+
+def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
+    """``x[0] = y`` writes into a clone of ``x``."""
+    call, node = tree.expression(changed), tree.node(changed, cst.AugAssign)
+    target = call.value if isinstance(call, cst.Subscript) else None
+    if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
+        target = node.target.value
+    if isinstance(target, (cst.Name, cst.Attribute)):
+        statement = tree.statement_of(target)
+        if statement is not None and tree.block_of(statement):
+            name = tree.code(target)
+            program = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").program()
+            yield Candidate(program, f"write into a clone of `{name}`")
 
 
 def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:

@@ -337,7 +337,8 @@ def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str
         case Form.DICT:
             return f"{{key: {item}.detach() for key, {item} in {code}.items()}}"
         case Form.NESTED:
-            return f"[tuple({item}.detach() for {item} in layer) for layer in {code}]"
+            outer = "layer" if item != "layer" else "part"
+            return f"[tuple({item}.detach() for {item} in {outer}) for {outer} in {code}]"
     return f"{code}.detach()"
 
 

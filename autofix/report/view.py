@@ -22,6 +22,7 @@ MESSAGES = {
     "overwritten": "a value is changed in place while a graph still needs its old value",
     "cut graph": "the loss has no graph: it was dropped on the way",
     "leaf changed": "a parameter is changed in place while autograd records",
+    "part changed": "one of several views is changed in place",
     "graph escapes": "a tensor with a graph goes where none can",
     "legacy API": "a call that PyTorch 2 no longer knows",
     "graph held": "graphs of earlier steps are kept alive for nothing",

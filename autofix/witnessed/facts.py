@@ -27,6 +27,7 @@ from codemods.facts import (
     NotScalar,
     Outer,
     Overwritten,
+    PartChanged,
     Span,
     StaleGraph,
 )
@@ -71,6 +72,8 @@ class _Witnessed:
                 yield from self._overwritten()
             case "leaf changed":
                 yield LeafChanged(changed=failed[-1], name=name)
+            case "part changed":
+                yield PartChanged(made=failed[-1], changed=failed[-1], name=name)
             case "graph escapes":
                 yield from escapes(self.texts, failed[-1], name, self._forms())
             case "graph sent":

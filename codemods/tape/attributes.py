@@ -45,6 +45,7 @@ _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
+_SEVERAL_VIEWS = frozenset("chunk split unbind tensor_split split_with_sizes hsplit vsplit dsplit".split())
 _FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 
 
@@ -419,6 +420,8 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
                 return machine.fresh("number")
             picked = _of_tensor_item(machine, value, index, node)
             picked.cell.extent = extents.of_item(machine, extents.extent_of(value), index)
+            made = value.cell.node
+            picked.cell.sibling = made is not None and made.operation in _SEVERAL_VIEWS and not isinstance(index, slice)
             return picked
         case TorchModule():
             return _of_container_module(machine, value, index)

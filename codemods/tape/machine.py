@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codemods.tape import calls, cuts, expressions, holding, statements
+from codemods.tape import calls, cuts, escapes, expressions, holding, statements
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle
-from codemods.tape.saves import saves_of
+from codemods.tape.saves import gives_places, saves_of
 from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import (
     NAMES_PER_VALUE,
@@ -325,7 +325,7 @@ class Machine:
         self, name: str, args: list[Value], names: tuple[str, ...], cell: Cell, opaque: bool
     ) -> tuple[bool, list[Saved]]:
         table = saves_of(name)
-        if opaque or not table.known:
+        if opaque or not table.known or gives_places(name, len(args)):
             return True, []
         by_name: dict[str, Value] = dict(zip(names or table.args, args, strict=False))
         wanted: set[str] = set()
@@ -393,6 +393,9 @@ class Machine:
         part = tensor.cell.base is not None and made is not None and made.operation == "select"
         parameter = tensor.cell.leaf is not None
         self.tape.change(tensor.cell.storage, self.site(node), origin, part, self.stack, parameter)
+        if self.grad and tensor.cell.sibling and made is not None and escapes.certainly_has_graph(tensor):
+            source = made.operands[0].node if made.operands else made
+            self.tape.parts_changed.setdefault(self.site(node), source.site)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:

@@ -87,3 +87,12 @@ def saves_of(operation: str) -> Saves:
     """What *operation* (``mul``, ``sigmoid``, an in-place ``mul_``) saves; not ``known`` where the table lacks it."""
     name = operation.rstrip("_") if not operation.startswith("__") else operation
     return _table().get(_SYNONYMS.get(name, name), _UNKNOWN)
+
+
+_PLACES = frozenset("topk sort kthvalue mode cummax cummin".split())
+_PLACES_ALONG = frozenset("max min median nanmedian".split())
+
+
+def gives_places(operation: str, arguments: int) -> bool:
+    """Whether an operation gives values and their places, and saves only the places, which nobody changes."""
+    return operation in _PLACES or (operation in _PLACES_ALONG and arguments > 1)

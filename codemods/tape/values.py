@@ -65,6 +65,8 @@ class Cell:
     """The last statement that wrote a value with a graph into it: ``bank[i] = z``."""
     unsure: bool = False
     """Whether it may as well be a tuple of tensors: one of several results of a model that was not read."""
+    sibling: bool = False
+    """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
     lost: Lost | None = None
     """For a tensor without a graph: where it lost the one it could have."""
     vague: bool = False

@@ -28,6 +28,7 @@ from codemods.facts import (
     Outer,
     Overwritten,
     PartBeside,
+    PartChanged,
     Span,
     StaleGraph,
 )
@@ -254,6 +255,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(_overwritten_fact(clobbered), path)
     for site, mixed in tape.leaf_changes.items():
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node), mixed=mixed), path)
+    for site, made in tape.parts_changed.items():
+        fact = PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node))
+        found.facts.setdefault(fact, path)
     for kept in holding.held(machine):
         held = _held_fact(kept)
         found.holdings[held] = kept
