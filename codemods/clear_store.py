@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, Overwritten, StaleGraph
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.detach_stored import innermost
+from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree, detach
 
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
 _EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()"))
@@ -27,6 +29,8 @@ class ClearStore(Codemod):
     Fix:
         The list is emptied once its graphs are used up: ``log_probs.clear()`` after the optimizer's step. Lists that
         are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match.
+
+        A memory of limited length, or one that is sampled from, is meant to live on: it is given values instead.
 
     When it is not what you want:
         Where later episodes are to see the values of earlier ones, as numbers, store them detached. Where this is
@@ -52,11 +56,40 @@ class ClearStore(Codemod):
             store = _store(kept, tree)
             if kept is None or store is None:
                 continue
+            if _outlives(store, tree):
+                yield from _stored_as_data(span, fact, tree)
+                continue
             if not isinstance(store, cst.Subscript):
                 yield from _after_the_pass(store, kept, failed, fact, tree)
             yield from _in_the_loop(store, kept, fact, tree)
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
+
+
+def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a store is a memory that is meant to live on: one of limited length, or one that is sampled from."""
+    while isinstance(store, cst.Subscript):
+        store = store.value
+    name = tree.code(store).rpartition(".")[2]
+    for statement in tree.statements_in(tree.module_of(store)):
+        code = tree.code(statement) if isinstance(statement, cst.SimpleStatementLine) else ""
+        if name in code and any(f"{word}({before}{name}" in code for word in _SAMPLING for before in ("", "self.")):
+            return True
+        if f"{name} =" in code and "deque(" in code and "maxlen" in code:
+            return True
+    return False
+
+
+_SAMPLING = ("sample", "choice", "choices")
+
+
+def _stored_as_data(span: Span, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """What such a memory is given is data: the pass trains what it trains by what is computed anew."""
+    for carrier in innermost([one for one in fact.carriers if one.statement == span]):
+        expression = tree.expression(carrier.expression) if carrier.expression is not None else None
+        if expression is not None and carrier.form is Form.TENSOR:
+            program = Edit(tree).change(expression, detach).program()
+            yield Candidate(program, f"`{carrier.name or fact.name}` remembers values", Keeps.PARAMETERS)
 
 
 def _after_the_pass(

@@ -105,6 +105,8 @@ class GuardFeatures(Codemod):
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""
+        if tree.function_of(loop) is not tree.function_of(run[0]):
+            loop = _loop_behind(run[-1], tree) or loop  # a generator hands the value out again and again
         body = tree.body_of(loop)
         if not body or tree.function_of(loop) is not tree.function_of(run[0]):
             return
@@ -168,6 +170,13 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     code = f"\n@property\ndef {attribute}(self):\n{indent}return {tree.code(part.value)}"
     program = Edit(tree).remove(kept).insert_after(constructor, code).program()
     yield Candidate(program, f"`{name}` is a property, computed anew wherever it is read", Keeps.PARAMETERS)
+
+
+def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
+    """The next loop after a statement in its block."""
+    block = tree.block_of(kept)
+    later = block[block.index(kept) + 1 :] if kept in block else []
+    return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
 
 
 def _is_ratio(used: cst.BaseExpression | None, name: str, tree: Tree) -> bool:

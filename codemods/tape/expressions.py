@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, extents, loops
+from codemods.tape import attributes, cuts, elements, extents, loops
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.values import (
     Function,
@@ -93,7 +93,7 @@ def _attribute(machine: Machine, node: ast.Attribute) -> Value:
 
 
 def _subscript(machine: Machine, node: ast.Subscript) -> Value:
-    return attributes.item(machine, machine.eval(node.value), machine.eval(node.slice), node)
+    return elements.item(machine, machine.eval(node.value), machine.eval(node.slice), node)
 
 
 def _slice(machine: Machine, node: ast.Slice) -> Value:
@@ -413,7 +413,7 @@ def unpacked(machine: Machine, value: Value, count: int | None, node: ast.expr) 
     if isinstance(value, Instance) and value.names and attributes.find(value, "__iter__") is None:
         return [machine.read(slot) for slot in value.names.values()]
     if isinstance(value, (Tensor, Unknown)):
-        items = [attributes.item(machine, value, position, node) for position in range(count or 2)]
+        items = [elements.item(machine, value, position, node) for position in range(count or 2)]
         if isinstance(value, Tensor) and value.cell.node is not None and value.cell.node.opaque:
             for item in items:
                 item.cell.unsure = True
@@ -458,7 +458,7 @@ def _dict(machine: Machine, node: ast.Dict) -> Value:
             else:
                 mapping.more = True
             continue
-        key = attributes.mapping_key(machine, machine.eval(key_node))
+        key = elements.mapping_key(machine, machine.eval(key_node))
         kept = machine.kept(value, "", value_node) if isinstance(value, Tensor) else None
         mapping.items[key] = Slot(value, kept)
     return mapping

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes
+from codemods.tape import attributes, elements
 from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
 
@@ -69,7 +69,7 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             limit = len(value.items) or None
             return Stream(count, lambda at, exact: _item_of_sequence(machine, value, at), whole, limit)
         case Mapping():
-            keys = [attributes.key_value(machine, key) for key in value.items]
+            keys = [elements.key_value(machine, key) for key in value.items]
             count, limit = None if value.more else len(keys), len(keys) or None
             return Stream(count, lambda at, exact: keys[at] if at < len(keys) else machine.fresh("key"), limit=limit)
         case None:
@@ -78,7 +78,7 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             return Stream(len(value), lambda at, exact: value[at])
         case Tensor():
             return Stream(
-                None, lambda at, exact: attributes.item(machine, value, at if exact else machine.fresh("i"), node)
+                None, lambda at, exact: elements.item(machine, value, at if exact else machine.fresh("i"), node)
             )
         case TorchModule():
             parts: list[Value] = [
@@ -281,7 +281,7 @@ def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.Gener
         mapping = Mapping()
 
         def put() -> None:
-            key = attributes.mapping_key(machine, machine.eval(node.key))
+            key = elements.mapping_key(machine, machine.eval(node.key))
             mapping.items[key] = Slot(machine.eval(node.value))
 
         mapping.more = comprehend(machine, node, put)

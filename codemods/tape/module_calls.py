@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, extents, optimizers, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, extents, optimizers, overwriting, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.values import (
     Bound,
@@ -99,7 +99,7 @@ def call_module(
         return _or_unknown(machine, lost, values)
     if _WITHOUT_PARAMETERS.match(kind):
         if module.options.get("inplace") is True and isinstance(first, Tensor):
-            attributes.in_place(machine, first, _OPERATION.get(kind, kind), [], node, module.site)
+            overwriting.in_place(machine, first, _OPERATION.get(kind, kind), [], node, module.site)
             return first
         view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
         made = machine.operation(_OPERATION.get(kind, kind), values, node, view=view)

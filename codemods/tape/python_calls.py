@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, expressions, holding, loops
+from codemods.tape import attributes, cuts, elements, expressions, holding, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.values import (
@@ -256,7 +256,7 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
             for at in range(min(items.limit or items.count or 0, 16)):
                 pair = items.at(at, True)
                 if isinstance(pair, Sequence) and len(pair.items) == 2:
-                    key = attributes.mapping_key(machine, machine.read(pair.items[0], pair))
+                    key = elements.mapping_key(machine, machine.read(pair.items[0], pair))
                     mapping.items[key] = Slot(machine.read(pair.items[1], pair))
     return mapping
 
@@ -405,17 +405,17 @@ def _sequence_method(
         holding.emptied(machine, receiver)
     match name:
         case "append" | "add" if args:
-            attributes.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
+            elements.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
         case "appendleft" if args:
-            attributes.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0), at=0)
+            elements.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0), at=0)
         case "insert" if len(args) > 1:
             position = args[0] if isinstance(args[0], int) else 0
-            attributes.append(machine, receiver, args[1], _owner(machine, node), _written(node, 1), at=position)
+            elements.append(machine, receiver, args[1], _owner(machine, node), _written(node, 1), at=position)
         case "extend" | "update" | "extendleft" if args:
             written = _written(node, 0)
             parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
             for at, value in enumerate(expressions.unpacked(machine, args[0], None, node)):
-                attributes.append(
+                elements.append(
                     machine, receiver, value, _owner(machine, node), parts[at] if at < len(parts) else written
                 )
         case "pop" | "popleft":
@@ -453,8 +453,8 @@ def _mapping_method(
         holding.emptied(machine, receiver)
     match name:
         case "get" | "pop" | "setdefault" if args:
-            key = attributes.mapping_key(machine, args[0])
-            found = items.get(key) or attributes.alias(machine, receiver, key)
+            key = elements.mapping_key(machine, args[0])
+            found = items.get(key) or elements.alias(machine, receiver, key)
             if found is not None:
                 if name == "pop":
                     items.pop(key, None)
@@ -488,7 +488,7 @@ def _mapping_method(
             slots = []
             for key, slot in items.items():
                 value = machine.read(slot, receiver)
-                plain = attributes.key_value(machine, key)
+                plain = elements.key_value(machine, key)
                 if name == "items":
                     slots.append(Slot(Sequence("tuple", [Slot(plain), Slot(value)])))
                 else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.facts import CACHES
-from codemods.tape import attributes, expressions, holding, loops, managers
+from codemods.tape import attributes, elements, expressions, holding, loops, managers, overwriting
 from codemods.tape.values import (
     Class,
     Exits,
@@ -46,7 +46,7 @@ def assign(machine: Machine, target: ast.expr, value: Value, expression: ast.exp
         case ast.Subscript():
             receiver = machine.eval(target.value)
             index = machine.eval(target.slice)
-            attributes.set_item(machine, receiver, index, value, target, expression)
+            elements.set_item(machine, receiver, index, value, target, expression)
         case ast.Starred():
             assign(machine, target.value, value, expression)
 
@@ -94,7 +94,7 @@ def _old_value(machine: Machine, target: ast.expr) -> Value:
         if isinstance(target.slice, (ast.Name, ast.Constant)):
             container = machine.eval(target.value)
             if isinstance(container, Mapping):
-                slot = container.items.get(attributes.mapping_key(machine, machine.eval(target.slice)))
+                slot = container.items.get(elements.mapping_key(machine, machine.eval(target.slice)))
                 return machine.read(slot, container) if slot is not None else None
     return None
 
@@ -116,12 +116,12 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
     current = machine.eval(target)
     value = machine.eval(node.value)
     if isinstance(current, Tensor):
-        attributes.change_in_place(machine, current, type(node.op), value, node)
+        overwriting.change_in_place(machine, current, type(node.op), value, node)
         owner = machine.eval(target.value) if isinstance(target, ast.Subscript) else None
         if not isinstance(owner, Tensor):
             assign(machine, node.target, Tensor(current.cell), None)
         elif current.cell.base is None:  # what is picked by an index of tensors is a copy, which is written back
-            attributes.write_into(machine, owner, [current], node)
+            overwriting.write_into(machine, owner, [current], node)
         if machine.operands(value):
             holding.summed(machine, current, current, node, machine.source.text_of(node.target))
         return ""
@@ -129,7 +129,7 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
         items = expressions.unpacked(machine, value, None, node.value)
         for at, item in enumerate(items):
             written = node.value.elts[at] if _same_length(node.value, items) else node.value  # type: ignore[attr-defined]
-            attributes.append(machine, current, item, machine.source.text_of(node.target), written)
+            elements.append(machine, current, item, machine.source.text_of(node.target), written)
         return ""
     if isinstance(current, Instance):
         own = attributes.find(current, _IN_PLACE.get(type(node.op), ""))
@@ -460,7 +460,7 @@ def _delete(machine: Machine, node: ast.Delete) -> str:
                     except IndexError:
                         container.more = True
             elif isinstance(container, Mapping):
-                container.items.pop(attributes.mapping_key(machine, index), None)
+                container.items.pop(elements.mapping_key(machine, index), None)
         elif isinstance(target, ast.Attribute):
             receiver = machine.eval(target.value)
             if isinstance(receiver, Instance):

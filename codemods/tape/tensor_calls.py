@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, cuts, escapes, extents, outside
+from codemods.tape import attributes, cuts, escapes, extents, outside, overwriting
 from codemods.tape.graph import Escape, Operand, Pass
 from codemods.tape.saves import is_operation
 from codemods.tape.values import GradMode, Sequence, Several, Slot, Tensor, Unknown, Value
@@ -159,13 +159,13 @@ def call_tensor_method(
 
 def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr) -> Value:
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
-        attributes.write_into(machine, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
+        overwriting.write_into(machine, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
         machine.change(tensor, node)
         if machine.grad and tensor.cell.node is not None and tensor.cell.node.leaf is None:
             tensor.cell.node = None
     else:
-        attributes.in_place(machine, tensor, name, args, node)
+        overwriting.in_place(machine, tensor, name, args, node)
     return tensor
 
 
@@ -205,7 +205,7 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     view = first if name in _VIEWS and isinstance(first, Tensor) else None
     inplace = keywords.get("inplace")
     if inplace is True and isinstance(first, Tensor):
-        attributes.in_place(machine, first, name, [], node)
+        overwriting.in_place(machine, first, name, [], node)
         return first
     names = _argument_names(name, args, keywords)
     result = machine.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))

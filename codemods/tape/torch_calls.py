@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import (
-    attributes,
     cuts,
+    elements,
     escapes,
     extents,
     module_calls,
@@ -90,7 +90,7 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         if last in ("sample", "choices"):
             return python_calls.copy_of(machine, args[0], "list", node)
         if last == "choice":
-            return attributes.item(machine, args[0], machine.fresh("choice"), node)
+            return elements.item(machine, args[0], machine.fresh("choice"), node)
         if last == "shuffle":
             return None
     if path == "itertools.chain" or path == "itertools.chain.from_iterable":

@@ -1,0 +1,259 @@
+"""Reading and writing items: of containers, mappings and tensors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape import attributes, extents, holding, overwriting
+from codemods.tape.values import (
+    Instance,
+    Mapping,
+    Method,
+    Name,
+    Sequence,
+    Slot,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_SEVERAL_VIEWS = frozenset("chunk split unbind tensor_split split_with_sizes hsplit vsplit dsplit".split())
+
+
+def mapping_key(machine: Machine, value: Value) -> Hashable:
+    """The key under which a mapping of the program holds what it stores for *value*."""
+    if isinstance(value, (str, int, float, bool, bytes, type(None))):
+        return value
+    if isinstance(value, Sequence) and value.kind == "tuple":
+        parts = tuple(slot.value for slot in value.items)
+        if all(isinstance(part, (str, int, float, bool, bytes, type(None))) for part in parts):
+            return Constants(parts)
+    return ("?", machine.key(value))
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The key of a mapping that is a tuple of constants."""
+
+    parts: tuple[Value, ...]
+
+
+def key_value(machine: Machine, key: Hashable) -> Value:
+    """The value for which a mapping holds something under *key*: what iterating over it gives."""
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "?":
+        return machine.unknown(key[1])
+    if isinstance(key, Constants):
+        return Sequence("tuple", [Slot(part) for part in key.parts])
+    return key
+
+
+def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
+    """``value[index]``."""
+    match value:
+        case Sequence():
+            return _of_sequence(machine, value, index, node)
+        case Mapping():
+            return _of_mapping(machine, value, index, node)
+        case Tensor():
+            if value.cell.scalar is True and isinstance(index, int) and isinstance(node, ast.Subscript):
+                machine.legacy[ast.unparse(node), machine.site(node).line] = machine.site(node)
+                return machine.fresh("number")
+            picked = _of_tensor_item(machine, value, index, node)
+            picked.cell.extent = extents.of_item(machine, extents.extent_of(value), index)
+            made = value.cell.node
+            picked.cell.sibling = made is not None and made.operation in _SEVERAL_VIEWS and not isinstance(index, slice)
+            return picked
+        case TorchModule():
+            return _of_container_module(machine, value, index)
+        case str() | bytes() | range() if isinstance(index, (int, slice)):
+            try:
+                return value[index]
+            except IndexError:
+                return machine.fresh("item")
+        case Instance():
+            found = attributes.find(value, "__getitem__")
+            if found is not None:
+                return machine.call(attributes.bind(machine, found, value), [index], {}, node)
+        case Name():
+            return value  # Optional[int], nn.Module[...]
+        case Unknown() | Method():
+            owner = attributes.plain(machine, value)
+            if isinstance(owner, Unknown):
+                slot = machine.loose.get((owner.key, f"[{machine.key(index)!r}]"))
+                if slot is not None:
+                    return machine.read(slot)
+                picked_out = machine.unknown(("item", owner.key, machine.key(index)))
+                picked_out.lost = picked_out.lost or owner.lost
+                return picked_out
+    return machine.fresh("item")
+
+
+def _of_tensor_item(machine: Machine, value: Tensor, index: Value, node: ast.expr) -> Tensor:
+    if isinstance(index, (int, slice)) or index is None or _basic(index):
+        return machine.operation("select", [value], node, view=value)
+    if isinstance(index, Tensor) or (isinstance(index, Sequence) and any(True for _ in machine.tensors(index))):
+        return machine.operation("index", [value, index], node, names=("self", "indices"))
+    return machine.operation("select", [value], node, view=value if isinstance(index, Unknown) else None)
+
+
+def _basic(index: Value) -> bool:
+    """Whether an index is made of numbers and slices only, so that the result is a view."""
+    return (
+        isinstance(index, Sequence)
+        and index.kind == "tuple"
+        and all(isinstance(slot.value, (int, slice, type(None), type(Ellipsis))) for slot in index.items)
+    )
+
+
+def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr) -> Value:
+    if isinstance(index, slice):
+        picked = Sequence(value.kind, more=value.more)
+        for slot in value.items[index]:
+            picked.items.append(Slot(machine.read(slot, value), None))
+        return picked
+    if isinstance(index, int):
+        if -len(value.items) <= index < len(value.items):
+            return machine.read(value.items[index], value)
+        return machine.fresh("item")
+    # Which one is not known: the oldest tensor with a graph stands for it, as the one most likely to be stale.
+    for slot in value.items:
+        if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
+            return _guessed(machine.read(slot, value), value)
+    return _guessed(machine.read(value.items[0], value), value) if value.items else machine.fresh("item")
+
+
+def _guessed(found: Value, among: Sequence) -> Value:
+    """An item picked out of several."""
+    if isinstance(found, Tensor) and (among.more or len(among.items) > 1):
+        return Tensor(found.cell, found.via, guessed=True)
+    return found
+
+
+def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) -> Value:
+    key = mapping_key(machine, index)
+    slot = value.items.get(key)
+    if slot is not None:
+        return machine.read(slot, value)
+    slot = alias(machine, value, key)
+    if slot is not None:
+        return machine.read(slot, value)
+    if value.default is not None:
+        made = machine.call(value.default, [], {}, node)
+        value.items[key] = Slot(made)
+        return made
+    if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
+        machine.crash(f"KeyError: {key!r}")
+    return machine.unknown(("item", id(value), key))
+
+
+def _holds_unknown_keys(value: Mapping) -> bool:
+    return any(isinstance(key, tuple) for key in value.items)
+
+
+def alias(machine: Machine, value: Mapping, key: Hashable) -> Slot | None:
+    """What a mapping may hold under a key of which only its origin is known: a tensor that an earlier loop stored.
+
+    Keys that one run of one loop produces are taken to differ from each other.
+    """
+    if not isinstance(key, tuple):
+        return None
+    found = None
+    for known, slot in value.items.items():
+        if isinstance(known, tuple) and _origin(known) == _origin(key):
+            continue
+        if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
+            if isinstance(known, tuple) and known[1][-1:] == key[1][-1:]:
+                return slot
+            found = found or slot
+    return found
+
+
+def _origin(key: tuple[Hashable, ...]) -> Hashable:
+    """The loop run that produced an unknown key."""
+    inner = key[1]
+    return inner[:-1] if isinstance(inner, tuple) and inner[:1] in (("item",), ("index",)) else inner
+
+
+def _of_container_module(machine: Machine, value: TorchModule, index: Value) -> Value:
+    slots = list(value.children.values())
+    if isinstance(index, slice):
+        picked = dict(list(value.children.items())[index])
+        return TorchModule(value.kind, children=picked)
+    if isinstance(index, (int, str)):
+        slot = value.children.get(index)
+        if slot is None and isinstance(index, int) and -len(slots) <= index < len(slots):
+            slot = slots[index]
+        if slot is not None:
+            return slot.value
+    return slots[0].value if slots else machine.fresh("module")
+
+
+def set_item(
+    machine: Machine, receiver: Value, index: Value, value: Value, target: ast.Subscript, expression: ast.expr | None
+) -> None:
+    """``receiver[index] = value``."""
+    receiver = attributes.plain(machine, receiver)
+    name = machine.source.text_of(target)
+    match receiver:
+        case Tensor():
+            overwriting.write_into(machine, receiver, [value], target, expression=expression)
+        case Mapping():
+            receiver.items[mapping_key(machine, index)] = machine.slot(value, name, expression, receiver)
+        case Sequence():
+            slot = machine.slot(value, name, expression, receiver)
+            if isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items):
+                receiver.items[index] = slot
+            elif isinstance(index, slice):
+                holding.emptied(machine, receiver)
+                if isinstance(value, Sequence):
+                    try:
+                        receiver.items[index] = [Slot(machine.read(part, value), part.kept) for part in value.items]
+                    except ValueError:
+                        receiver.more = True
+                else:
+                    receiver.more = True
+            else:
+                _set_somewhere(receiver, slot)
+        case TorchModule():
+            if isinstance(index, (int, str)):
+                receiver.children[index] = Slot(value)
+        case Instance():
+            found = attributes.find(receiver, "__setitem__")
+            if found is not None:
+                machine.call(attributes.bind(machine, found, receiver), [index, value], {}, target)
+        case Unknown():
+            machine.loose[receiver.key, f"[{machine.key(index)!r}]"] = machine.slot(value, name, expression)
+
+
+def _set_somewhere(receiver: Sequence, slot: Slot) -> None:
+    """An item whose position is not known: what the program reads back may be any of them, so the last is replaced."""
+    if receiver.items:
+        receiver.items[-1] = slot
+    else:
+        receiver.items.append(slot)
+    receiver.more = True
+
+
+def append(
+    machine: Machine, receiver: Sequence, value: Value, name: str, expression: ast.expr | None, at: int | None = None
+) -> None:
+    """Add one item to a sequence; a ``deque`` with a limit drops its oldest."""
+    slot = machine.slot(value, name, expression)
+    holding.added(machine, receiver, slot, name, expression)
+    if at is None or at >= len(receiver.items):
+        receiver.items.append(slot)
+    else:
+        receiver.items.insert(at, slot)
+    if machine.cut_short:
+        receiver.more = True
+    else:
+        machine.grows(receiver)
+    if receiver.limit is not None and len(receiver.items) > receiver.limit:
+        del receiver.items[0 if at is None else -1]

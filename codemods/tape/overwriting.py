@@ -1,0 +1,88 @@
+"""What an in-place change does to a tensor."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.tape.source import Site
+from codemods.tape.values import (
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+
+def write_into(
+    machine: Machine,
+    tensor: Tensor,
+    values: list[Value],
+    node: ast.expr | ast.stmt,
+    name: str = "copy_slices",
+    expression: ast.expr | None = None,
+) -> None:
+    """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
+    cell = tensor.cell
+    machine.change(tensor, node)
+    for owner in (cell, cell.base):
+        if owner is None:
+            continue
+        operands = [Tensor(owner, tensor.via if owner is cell else owner.written), *values]
+        if machine.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
+            result = machine.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
+            if result.cell.node is not None:
+                result.cell.node.opaque = False
+                result.cell.node.saves = False
+                owner.node = result.cell.node
+                kept = machine.kept(Tensor(owner), _written_place(machine, node), expression, owner)
+                owner.written = (kept,) if kept is not None and expression is not None else ()
+
+
+def _written_place(machine: Machine, node: ast.expr | ast.stmt) -> str:
+    """The user's text of the tensor that is written into."""
+    if isinstance(node, ast.Subscript):
+        return machine.source.text_of(node.value)
+    return ""
+
+
+def change_in_place(
+    machine: Machine, tensor: Tensor, kind: type[ast.operator], value: Value, node: ast.AugAssign
+) -> None:
+    """``tensor += value`` and its kin."""
+    name = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}.get(kind, "bitwise_and")
+    in_place(machine, tensor, name, [value], node)
+
+
+def in_place(
+    machine: Machine,
+    tensor: Tensor,
+    name: str,
+    args: list[Value],
+    node: ast.expr | ast.stmt,
+    origin: Site | None = None,
+) -> None:
+    """An in-place operation *name* (without its underscore) on *tensor*.
+
+    What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
+    """
+    cell = tensor.cell
+    is_leaf = cell.leaf is not None and cell.node is cell.leaf.node
+    result = None
+    if not (is_leaf and machine.grad):
+        names = ("self", "other") if len(args) == 1 else ()
+        result = machine.operation(name, [tensor, *args], node, names=names)  # type: ignore[arg-type]
+    machine.change(tensor, node, origin, args)
+    if result is None or result.cell.node is None:
+        return
+    made = result.cell.node
+    version = cell.storage.version
+    made.saved = tuple(
+        saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
+        for saved in made.saved
+        if saved.storage is not cell.storage
+    )
+    cell.node = made
+    if cell.base is not None:
+        cell.base.node = made
