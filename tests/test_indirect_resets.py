@@ -11,6 +11,7 @@ from codemods.tape.witness import observe
 
 HEADER = """\
 import contextlib
+import functools
 import operator
 import torch
 from torch import nn
@@ -157,6 +158,88 @@ RIGHT = {
                 else:
                     z[k].backward()
             opt.step()
+        """,
+    "apply of a partial": """
+        def forget(to, module):
+            if isinstance(module, Net):
+                module.h = to
+        for i in range(20):
+            step()
+            net.apply(functools.partial(forget, None))
+            AUX.clear()
+        """,
+    "what only evaluation keeps": """
+        class Watched(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin, self.seen, self.cache = nn.Linear(3, 3), [], None
+            def forward(self, x):
+                out = torch.sigmoid(self.lin(x))
+                if not self.training:
+                    self.seen.append(out)
+                    out.mul_(2)
+                    if self.cache is None:
+                        self.cache = torch.exp(self.lin.weight)
+                return out
+        watched = Watched()
+        sgd = torch.optim.SGD(watched.parameters(), lr=0.1)
+        for i in range(20):
+            loss = watched(torch.randn(4, 3)).mean()
+            sgd.zero_grad(); loss.backward(); sgd.step()
+            watched.eval()
+            with torch.no_grad():
+                watched(torch.randn(4, 3))
+            watched.train()
+        """,
+    "a descriptor and a __setattr__ that detach": """
+        class Detached:
+            def __set_name__(self, owner, name):
+                self.name = "_" + name
+            def __get__(self, owner, kind):
+                return getattr(owner, self.name)
+            def __set__(self, owner, value):
+                setattr(owner, self.name, value.detach())
+        class First:
+            state = Detached()
+        class Second:
+            def __setattr__(self, name, value):
+                super().__setattr__(name, value.detach())
+        class Third:
+            def _get(self):
+                return self._state
+            def _set(self, value):
+                self._state = value.detach()
+            state = property(_get, _set)
+        cell = nn.GRUCell(3, 3)
+        sgd = torch.optim.SGD(cell.parameters(), lr=0.1)
+        for kept in (First(), Second(), Third()):
+            kept.state = torch.zeros(4, 3)
+            for i in range(20):
+                h = cell(torch.randn(4, 3), kept.state)
+                sgd.zero_grad(); h.pow(2).mean().backward(); sgd.step()
+                kept.state = h
+        """,
+    "caches by step, by version, by input": """
+        w = nn.Parameter(torch.randn(4))
+        sgd = torch.optim.SGD([w], lr=0.1)
+        memo, last, versioned = {}, [None, None], {}
+        def by_step(key):
+            if key not in memo:
+                memo.clear()
+                memo[key] = torch.sigmoid(w)
+            return memo[key]
+        def by_key(key):
+            if last[0] != key:
+                last[0], last[1] = key, torch.sigmoid(w)
+            return last[1]
+        def by_version():
+            if versioned.get("at") != w._version:
+                versioned["at"], versioned["value"] = w._version, torch.sigmoid(w)
+            return versioned["value"]
+        for i in range(20):
+            x = torch.randn(4)
+            loss = (x * by_step(i)).sum() + by_step(i).sum() + by_key(i).sum() + by_version().pow(2).sum()
+            sgd.zero_grad(); loss.backward(); sgd.step()
         """,
     "a meter that takes numbers": """
         class Meter:

@@ -83,7 +83,8 @@ class _Witnessed:
             case "cut graph":
                 yield from cut_graphs(self.texts, failed, [(one, self._chain(one.site)) for one in self._drops()])
             case "not a scalar":
-                yield NotScalar(made=self.sites["made"][-1], failed=failed[-1])
+                for by_row in (False, True):
+                    yield NotScalar(made=self.sites["made"][-1], failed=failed[-1], by_row=by_row)
             case "legacy API":
                 yield LegacyApi(call=failed[-1], name=name)
 
@@ -197,7 +198,9 @@ class _Witnessed:
             outer_place(used, failed),
             None,
             mixed=reader is not None and reader.mixes,
+            passes=_apart(changed, failed),
         )
+        by_step = self.evidence.details.get("change") == "optimizer step"
         before = [carry for carry in self.carries if carry.put.number <= number]
         for kept, carriers in self._kept(before) if reader is not None else [(None, self._carriers())]:
             yield Overwritten(
@@ -214,7 +217,9 @@ class _Witnessed:
                 outside=self._outside(kept),
                 outer=outer,
                 name=_name(kept),
-                by_step=self.evidence.details.get("change") == "optimizer step",
+                by_step=by_step,
+                parameter=not by_step,  # perhaps: a candidate that takes it for one is run before it is believed
+                operation=saved[-1],
             )
 
     def _kept(self, before: Sequence[Carry]) -> Iterator[tuple[Carry | None, tuple[Carrier, ...]]]:
@@ -319,6 +324,16 @@ def _parting(freed: Chain, failed: Chain) -> tuple[Span, Span] | None:
         first.pop()
         second.pop()
     return (first[-1], second[-1]) if first and second and freed[-1] == failed[-1] else None
+
+
+def _apart(change: Chain, failed: Chain) -> tuple[Span, Span] | None:
+    """The calls of one function that led to a change and to the pass, where they stand in other functions."""
+    common = 0
+    while common < min(len(change), len(failed)) - 1 and change[common] == failed[common]:
+        common += 1
+    if common == len(change) - 1 and common == len(failed) - 1:
+        return None
+    return change[common], failed[common]
 
 
 def _enters(step: Step | None) -> bool:

@@ -225,9 +225,15 @@ def plain(machine: Machine, value: Value) -> Value:
 
 def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -> Value:
     slot = value.names.get(name)
-    if slot is not None:
+    if slot is not None and not _is_described(value, name):
         return machine.read(slot)
+    if find(value, "__getattribute__") is not None:
+        return machine.fresh("attr", name)
     found = find(value, name)
+    if isinstance(found, Instance):
+        getter = find(found, "__get__")
+        if getter is not None:
+            return machine.call(bind(machine, getter, found), [value, value.cls], {}, node)
     if isinstance(found, Function) and found.flavour == "property":
         if found.cached_by is not None:
             return machine.cached_attribute(found, value, node)
@@ -242,7 +248,7 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
     if base is not None and _is_parameter(name):
         return _of_module(machine, base, name, node)
     if is_module(value) and name == "training":
-        return machine.unknown(("training", id(value)))
+        return True  # until somebody says `eval()`
     return Method(value, name, node)
 
 
@@ -269,6 +275,8 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
         value.cell.extent = NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
     if name in ("requires_grad", "grad_fn"):
         return _recorded(machine, value, name)
+    if name == "_version":
+        return value.cell.storage.version
     if name in _NOT_TENSORS:
         return machine.unknown(("attr", id(value.cell), name))
     if name in _VIEWS:
@@ -313,10 +321,36 @@ def set_attribute(
 ) -> None:
     """``receiver.name = value``."""
     receiver = plain(machine, receiver)
-    known = find(receiver, name) if isinstance(receiver, Instance) else None
+    if isinstance(receiver, Instance) and _set_by_the_class(machine, receiver, name, value, target):
+        return
+    set_plainly(machine, receiver, name, value, target, expression)
+
+
+def _set_by_the_class(machine: Machine, receiver: Instance, name: str, value: Value, target: ast.expr) -> bool:
+    """Whether a property, a descriptor or the class's own ``__setattr__`` takes care of ``receiver.name = value``."""
+    known, own = find(receiver, name), find(receiver, "__setattr__")
+    if isinstance(own, Function) and all(frame.function is not own for frame in machine.frames):
+        machine.call(Bound(own, receiver), [name, value], {}, target)
+        return True
     if isinstance(known, Function) and known.setter is not None:
         machine.call(Bound(known.setter, receiver), [value], {}, target)
-        return
+        return True
+    setter = find(known, "__set__") if isinstance(known, Instance) else None
+    if setter is not None:
+        machine.call(bind(machine, setter, known), [receiver, value], {}, target)
+    return setter is not None
+
+
+def _is_described(value: Instance, name: str) -> bool:
+    """Whether the class has a descriptor under this name that comes before what the object has."""
+    found = find(value, name)
+    return isinstance(found, Instance) and find(found, "__set__") is not None
+
+
+def set_plainly(
+    machine: Machine, receiver: Value, name: str, value: Value, target: ast.expr, expression: ast.expr | None
+) -> None:
+    """The same without asking the class."""
     owner = receiver if isinstance(receiver, Instance) else None
     slot = machine.slot(value, machine.source.text_of(target), expression, owner)
     if machine.oracle.path.entry:

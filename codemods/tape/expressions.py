@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, elements, extents, loops
@@ -285,6 +285,8 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
         made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
         return made
     decided = _by_bounds(op, left, right)
+    if decided is None:
+        decided = _by_offsets(op, left, right)
     if decided is not None:
         return decided
     kind: type[ast.cmpop] = type(op)
@@ -342,6 +344,33 @@ def _by_bounds(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     return None
 
 
+_NOWHERE = ast.Name("", ast.Load())
+
+
+def _by_offsets(op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """Decide a comparison of a counter with what it was, or will be, some counts away."""
+    if not (isinstance(left, Unknown) and isinstance(right, Unknown)):
+        return None
+    (base, offset), (other, away) = _offset(left.key), _offset(right.key)
+    if base == other:
+        return bool(_COMPARE[type(op)](offset, away)) if offset != away else None
+    if offset == away and _are_siblings(base, other) and isinstance(op, (ast.Eq, ast.NotEq)):
+        return isinstance(op, ast.NotEq)
+    return None
+
+
+def _are_siblings(one: Hashable, other: Hashable) -> bool:
+    """Whether two values are the counter of one run of one loop in different iterations."""
+    return (
+        isinstance(one, tuple)
+        and isinstance(other, tuple)
+        and len(one) == len(other) == 3
+        and one[:2] == other[:2]
+        and one[0] == "index"
+        and one[2] != other[2]
+    )
+
+
 def _contains(machine: Machine, item: Value, container: Value) -> Value:
     if isinstance(container, str) and isinstance(item, str):
         return item in container
@@ -351,6 +380,14 @@ def _contains(machine: Machine, item: Value, container: Value) -> Value:
         if item in container.items:
             return True
         return machine.unknown(("in", machine.key(item), id(container))) if container.more else False
+    if isinstance(container, Mapping) and isinstance(item, Tensor) and not container.more:
+        return elements.mapping_key(machine, item) in container.items  # tensors are keys by what they are, not hold
+    if isinstance(container, Mapping) and isinstance(item, Unknown):
+        if elements.mapping_key(machine, item) in container.items:
+            return True
+        others = [elements.key_value(machine, key) for key in container.items]
+        if not container.more and all(_compare_two(machine, ast.Eq(), item, one, _NOWHERE) is False for one in others):
+            return False
     if isinstance(container, Sequence) and not container.more and is_constant(item):
         if all(is_constant(slot.value) for slot in container.items):
             return any(slot.value == item for slot in container.items)

@@ -85,9 +85,8 @@ def is_mask(dtype: Value) -> bool:
 def _of_sizes(sizes: list[Value]) -> Extent:
     if not sizes or not all(isinstance(size, int) for size in sizes) or 0 in sizes:
         return NOTHING
-    if sizes[0] > 1:
-        return Extent(Several.CERTAIN, len(sizes))
-    return _MANY if max(sizes) > 1 else NOTHING
+    # One row of several elements is not followed: a mean over the elements makes one number of it.
+    return Extent(Several.CERTAIN, len(sizes)) if sizes[0] > 1 else NOTHING
 
 
 def _of_display(value: Value) -> Extent:
@@ -179,6 +178,8 @@ def _reduced(first: Extent, dim: Value, options: Mapping[str, Value]) -> Extent:
 def _reshaped(name: str, args: list[Value], first: Extent) -> Extent:
     flat = first._replace(dims=min(first.dims, 1))
     rest = args[1:]
+    if name in ("view", "reshape") and rest[:1] == [1]:
+        return NOTHING
     match name:
         case "flatten" if rest[:1] == [1]:
             return first._replace(dims=min(first.dims, 2))

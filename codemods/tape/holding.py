@@ -212,6 +212,8 @@ def held(machine: Machine) -> Iterator[Holding]:
     looping = {point.instance for one in tape.passes for point in one.loops}
     for holding in tape.holdings:
         trains = holding.point.instance in looping
+        if _is_bounded(holding.kept):
+            continue
         local = machine.oracle.path.entry == "" or ("." not in holding.kept.name and "[" not in holding.kept.name)
         if (trains or holding.evaluates) and local and not used.intersection(_carried_by(holding)):
             sure = _where_sure(holding)
@@ -245,6 +247,17 @@ def written_for(holding: Holding) -> tuple[Span, ...]:
     sites = [part.expression for part in holding.parts if part is not None]
     spans = [site.span for site in sites if site is not None]
     return tuple(spans) if len(spans) == len(holding.cells) else ()
+
+
+def _is_bounded(kept: Kept) -> bool:
+    """Whether a statement only runs while what it adds to is short: ``if len(log) < 3: log.append(out)``."""
+    statement, name = kept.statement.node, kept.name.partition("[")[0]
+    return any(
+        isinstance(node, ast.If)
+        and any(part is statement for one in node.body for part in ast.walk(one))
+        and f"len({name})" in ast.unparse(node.test)
+        for node in ast.walk(kept.statement.source.tree)
+    )
 
 
 def every_reader_ran(holding: Holding, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:

@@ -60,7 +60,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
         case LazyStream():
             return value.stream
         case range():
-            return Stream(len(value), lambda at, exact: _number(machine, value, at, exact), RANGE)
+            serial = machine.new_instance()
+            return Stream(len(value), lambda at, exact: _number(value, serial, at, exact), RANGE)
         case Generator():
             return Stream(None, lambda at, exact: machine.read(value.resume()), lazy=True)
         case Sequence():
@@ -131,11 +132,11 @@ def _unknown(machine: Machine, value: Value) -> Stream:
     return Stream(None, lambda at, exact: machine.unknown(("item", machine.key(value), serial, at)))
 
 
-def _number(machine: Machine, numbers: range, at: int, exact: bool) -> Value:
+def _number(numbers: range, serial: int, at: int, exact: bool) -> Value:
     if exact:
         return numbers[at]
     low, high = sorted((numbers[at], numbers[-1]))
-    return Unknown(("index", id(numbers), machine.new_instance(), at), low, high)
+    return Unknown(("index", serial, at), low, high)
 
 
 def counter(machine: Machine, low: int) -> Unknown:

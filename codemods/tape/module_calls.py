@@ -16,6 +16,7 @@ from codemods.tape.values import (
     Hook,
     Instance,
     Mapping,
+    Partial,
     Sequence,
     Slot,
     Super,
@@ -198,7 +199,7 @@ def call_module_method(
                 for leaf in machine.leaves_of(module):
                     cuts.freeze(machine, leaf, wanted, node)
             set_mode(machine, module, name, args)
-            if name == "apply" and args and isinstance(args[0], (Function, Bound)):
+            if name == "apply" and args and isinstance(args[0], (Function, Bound, Partial, Instance)):
                 for slot in reversed(_modules(module, [])[:MODULES]):
                     machine.call(args[0], [slot.value], {}, node)
             return module
@@ -247,6 +248,11 @@ def call_module_method(
 
 def set_mode(machine: Machine, module: Value, name: str, args: list[Value]) -> None:
     """``eval()`` and ``train()``."""
+    wanted: Value = name == "train" and (args[0] if args else True)
+    if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
+        for slot in _modules(module, []):
+            if isinstance(slot.value, Instance):
+                slot.value.names["training"] = Slot(wanted)
     if name == "eval" or (name == "train" and args[:1] == [False]):
         machine.evaluating.update(machine.leaves_of(module))
     elif name == "train":
@@ -294,6 +300,10 @@ def call_super(
     machine: Machine, receiver: Super, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """A method of a base class that is not in the program."""
+    if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
+        target = ast.Attribute(node, args[0], ast.Store())
+        attributes.set_plainly(machine, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)
+        return None
     if name == "__init__":
         if isinstance(receiver.instance, Instance):
             if not optimizers.become(machine, receiver.instance, args, keywords, node):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, elements, expressions, holding, loops
@@ -271,6 +272,17 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
     if name in ("exit", "quit"):
         machine.exited = True
         return None
+    if name == "object.__setattr__" and len(args) == 3 and isinstance(args[1], str):
+        target = ast.copy_location(ast.Attribute(node, args[1], ast.Store()), node)
+        attributes.set_plainly(machine, args[0], args[1], args[2], target, None)
+        return None
+    if name == "property" and args and isinstance(args[0], Function):
+        made = replace(args[0], flavour="property")
+        setter = args[1] if len(args) > 1 else keywords.get("fset")
+        made.setter = setter if isinstance(setter, Function) else None
+        return made
+    if name == "id" and args:
+        return id(args[0].cell) if isinstance(args[0], Tensor) else id(args[0])
     if name == "vars" and args and isinstance(args[0], Instance):
         return attributes.get(machine, args[0], "__dict__", node)
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):

@@ -366,12 +366,25 @@ def _class(machine: Machine, node: ast.ClassDef) -> str:
         machine.run(node.body)
     finally:
         machine.scope = outer
-    for slot in cls.names.values():
+    for name, slot in list(cls.names.items()):
+        if isinstance(slot.value, Instance):
+            named = attributes.find(slot.value, "__set_name__")
+            if named is not None:
+                machine.call(
+                    attributes.bind(machine, named, slot.value),
+                    [cls, name],
+                    {},
+                    node.bases[0] if node.bases else _anchor(node),
+                )
         if isinstance(slot.value, Function):
             slot.value.owner = cls
             slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
     outer.names[node.name] = Slot(cls)
     return ""
+
+
+def _anchor(node: ast.ClassDef) -> ast.expr:
+    return ast.copy_location(ast.Name(node.name, ast.Load()), node)
 
 
 def _import(machine: Machine, node: ast.Import) -> str:

@@ -304,7 +304,8 @@ def form_of(value: Value) -> Form:
                 return Form.RECORD
             return Form.TUPLE if value.kind == "tuple" else Form.LIST
         case Sequence() if value.items and all(
-            isinstance(slot.value, Sequence) and _tensors_only(slot.value) for slot in value.items
+            isinstance(slot.value, Sequence) and not slot.value.fields and _tensors_only(slot.value)
+            for slot in value.items
         ):
             return Form.NESTED
         case Mapping() if value.items and all(isinstance(slot.value, Tensor) for slot in value.items.values()):
