@@ -50,8 +50,12 @@ class DetachCarried(Codemod):
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]
         for carrier in fact.carriers:
-            if _is_forgotten(carrier, tree):
+            if _is_forgotten(tree.expression(carrier.expression) if carrier.expression is not None else None, tree):
                 yield from self._detach_written(fact, tree, [carrier])
+        loop = tree.statement(fact.loop) if fact.loop is not None else None
+        for value in _forgotten_in(loop, {carrier.name for carrier in fact.carriers}, tree) if loop is not None else ():
+            program = Edit(tree).change(value, detach).program()
+            yield Candidate(program, f"detach `{tree.code(value)}` as well")
         yield from self._detach_written(fact, tree, carriers)
         if named:
             yield from self._detach_by_statement(fact, tree, named[-1])
@@ -267,14 +271,23 @@ def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statemen
             yield body[-1]
 
 
-def _is_forgotten(carrier: Carrier, tree: Tree) -> bool:
+def _is_forgotten(expression: cst.CSTNode | None, tree: Tree) -> bool:
     """Whether its neighbour is detached where it is not: ``(h.detach(), c)``."""
-    expression = tree.expression(carrier.expression) if carrier.expression is not None else None
     element = tree.parent_of(expression) if expression is not None else None
     around = tree.parent_of(element) if isinstance(element, cst.Element) else None
     return isinstance(around, (cst.Tuple, cst.List)) and any(
         isinstance(one.value, cst.Call) and tree.code(one.value).endswith(".detach()") for one in around.elements
     )
+
+
+def _forgotten_in(loop: Statement, names: set[str], tree: Tree) -> Iterator[cst.BaseExpression]:
+    """The names of those that carry the value which stand, in a loop, beside something that is detached."""
+    pending: list[cst.CSTNode] = [loop]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.Name) and node.value in names and _is_forgotten(node, tree):
+            yield node
+        pending.extend(node.children)
 
 
 def _only_names(carrier: Carrier, tree: Tree) -> bool:

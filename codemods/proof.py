@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -65,15 +65,28 @@ def _aligned(original: str, patched: str) -> dict[int, int]:
     taken: set[int] = set()
     for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag in ("equal", "replace"):
-            for offset in range(min(b - a, d - c)):
-                found[c + offset + 1] = a + offset + 1
-                taken.add(a + offset + 1)
+            for mine, theirs in _paired(before, after, range(a, b), range(c, d)):
+                found[theirs + 1] = mine + 1
+                taken.add(mine + 1)
     # A statement that was moved is the same statement.
     free = {line: number for number, line in enumerate(before, 1) if number not in taken and line}
     for number, line in enumerate(after, 1):
         if number not in found and line in free:
             found[number] = free[line]
     return found
+
+
+def _paired(before: list[str], after: list[str], mine: range, theirs: range) -> Iterator[tuple[int, int]]:
+    """The lines of two blocks, in order; where one block is shorter, the last lines that run a pass are one another."""
+    if len(mine) != len(theirs):
+        passes = [[at for at in part if ".backward(" in text[at]] for text, part in ((before, mine), (after, theirs))]
+        if len(passes[0]) == len(passes[1]) == 1:
+            (here,), (there,) = passes
+            yield here, there
+            yield from zip(range(mine.start, here), range(theirs.start, there), strict=False)
+            yield from zip(range(here + 1, mine.stop), range(there + 1, theirs.stop), strict=False)
+            return
+    yield from zip(mine, theirs, strict=False)
 
 
 _OF_PASS = re.compile(r"(, )?(retain_graph=True|inputs=\[p for group in \S+ for p in group\['params'\]\])")

@@ -50,6 +50,8 @@ class RetainShared(Codemod):
             return  # the same loss sent backward twice: to keep its graph would double the gradient
         if fact.together and fact.loop is None:
             yield from _one_pass(fact, tree)
+        if fact.together and fact.loop is not None:
+            yield from _sum_of_all(fact, tree)
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
@@ -74,6 +76,23 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
     edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
     yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+
+
+def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``for loss in losses: loss.backward()`` becomes ``sum(loss for loss in losses).backward()``."""
+    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    call = tree.expression(fact.failed)
+    loss = _sent(call)
+    if not isinstance(loop, cst.For) or loop.orelse is not None or loss is None or not tree.block_of(loop):
+        return
+    if tree.body_of(loop) != [tree.statement_of(call)]:
+        return
+    bare = loss.with_changes(lpar=[], rpar=[]) if isinstance(loss, cst.BinaryOperation) else loss
+    target, source, item = tree.code(loop.target), tree.code(loop.iter), tree.code(bare)
+    total = f"sum({source})" if item == target else f"sum({item} for {target} in {source})"
+    line = cst.parse_statement(f"{total}.backward()")
+    headed = line.with_changes(leading_lines=loop.leading_lines)
+    yield Candidate(Edit(tree).change(loop, lambda _: headed).program(), "one pass over the sum", Keeps.PARAMETERS)
 
 
 _LOOKS = ("grad", "step", "backward")

@@ -540,8 +540,16 @@ def _yield_from(machine: Machine, node: ast.YieldFrom) -> Value:
                 generator.give(value.resume())
         except Exhausted:
             return value.returned
-    for slot in value.items if isinstance(value, Sequence) else ():
-        generator.give(slot)
+    if isinstance(value, Sequence):
+        for slot in value.items:
+            generator.give(slot)
+        return None
+    items = loops.stream(machine, value, node.value)
+    try:
+        for at in range(min(items.limit or items.count or loops.HANDED_OUT, loops.HANDED_OUT)):
+            generator.give(Slot(items.at(at, not items.cut or at == 0)))
+    except Exhausted:
+        pass
     return None
 
 
