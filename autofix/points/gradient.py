@@ -35,6 +35,8 @@ from typing import Any
 from autofix.points.base import Point, Verdict, count, listed, matching, point, short
 from autofix.record import Parts, RunRecord, Sketches
 
+NOISE = 1e-6
+"""Relative to the largest gradient of the step, up to which one is rounding: a bias in front of a normalisation."""
 EXACT = 1e-4
 """Relative difference up to which two gradients count as equal: single precision, sums in another order."""
 IN_STEP = 1e-2
@@ -162,6 +164,7 @@ def compare(
         elsewhere = begun and not ended
         redrawn = here.random != there.random or anew or elsewhere
         parted = redrawn or here.closes
+        noise = NOISE * max(map(size, here.whole.values()), default=0.0)
         for index in sorted(wanted & set(here.whole)):
             whole = here.whole[index]
             seen = there.whole.get(indices.get(index, -1), ())
@@ -176,6 +179,8 @@ def compare(
                 here.parts.get(index) if index in here.present else (),
             )
             kind, difference = classify(meant, seen, redrawn=redrawn, fewer=fewer)
+            if seen and max(size(whole), size(seen)) <= noise:
+                kind, difference = Kind.EXACT, 0.0
             if first:
                 found.kinds[index], found.differences[index] = kind, difference
                 found.pairs[index] = whole, meant.present, seen

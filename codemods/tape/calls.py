@@ -361,6 +361,7 @@ def call_method(
         case Hook():
             if name == "remove":
                 machine.hooks = [hook for hook in machine.hooks if hook is not receiver]
+                machine.backward_hooks = [hook for hook in machine.backward_hooks if hook is not receiver]
             return None
         case Exits():
             return managers.call_exits(machine, receiver, name, args, keywords, node)

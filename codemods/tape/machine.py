@@ -89,6 +89,7 @@ class Machine:
         self.generators: list[Generator] = []
         self.hooks: list[Hook] = []
         """In the order in which they were registered."""
+        self.backward_hooks: list[Hook] = []
         self.called: set[ast.AST] = set()
         self.star_imports = False
         self.activity = 0

@@ -227,7 +227,9 @@ def call_module_method(
             machine.hooks.append(hook)
             return hook
         case "register_full_backward_hook" | "register_full_backward_pre_hook":
-            return Hook(module, None, before=False)
+            hook = Hook(module, args[0] if args else None, before=False)
+            machine.backward_hooks.append(hook)
+            return hook
         case "flatten_parameters" | "load_state_dict":
             return None
         case "forward" if isinstance(module, TorchModule):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.facts import CACHES
-from codemods.tape import attributes, elements, expressions, holding, loops, managers, overwriting
+from codemods.tape import attributes, elements, expressions, holding, loops, managers, overwriting, python_calls
 from codemods.tape.values import (
     Class,
     Exits,
@@ -334,6 +334,8 @@ def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr)
             return value
         if isinstance(decorator, Name):
             last = decorator.path.rpartition(".")[2]
+            if last in ("singledispatch", "singledispatchmethod"):
+                return machine.fresh("dispatched")  # which body runs is for the arguments to say
             if last in ("no_grad", "inference_mode"):
                 value.grad_mode = False
             elif last == "enable_grad":
@@ -499,6 +501,12 @@ def _match(machine: Machine, node: ast.Match) -> str:
             if case.pattern.name:
                 assign(machine, ast.Name(case.pattern.name, ast.Store()), subject, None)
             return machine.run(case.body)
+        answer = _matches(machine, subject, case.pattern)
+        if answer is False:
+            continue
+        if answer is True and case.guard is None:
+            _bind_whole(machine, case.pattern, subject)
+            return machine.run(case.body)
         last = case is node.cases[-1]
         for part in ast.walk(case.pattern):
             if isinstance(part, (ast.MatchAs, ast.MatchStar)) and part.name:
@@ -506,6 +514,29 @@ def _match(machine: Machine, node: ast.Match) -> str:
         if last or machine.truth(machine.unknown(key)):
             return machine.run(case.body)
     return ""
+
+
+def _matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | None:
+    """Whether a subject matches a pattern of classes, as far as that is known: ``torch.Tensor() as t``."""
+    match pattern:
+        case ast.MatchOr():
+            answers = [_matches(machine, subject, one) for one in pattern.patterns]
+            return True if True in answers else None if None in answers else False
+        case ast.MatchAs(pattern=ast.pattern() as inner):
+            return _matches(machine, subject, inner)
+        case ast.MatchClass():
+            kind = ast.Call(ast.Name("isinstance", ast.Load()), [], [])
+            answer = python_calls.call_builtin(
+                machine, "isinstance", [subject, machine.eval(pattern.cls)], {}, ast.copy_location(kind, pattern.cls)
+            )
+            inside = pattern.patterns or pattern.kwd_patterns
+            return None if not isinstance(answer, bool) or (answer and inside) else answer
+    return None
+
+
+def _bind_whole(machine: Machine, pattern: ast.pattern, subject: Value) -> None:
+    if isinstance(pattern, ast.MatchAs) and pattern.name:
+        assign(machine, ast.Name(pattern.name, ast.Store()), subject, None)
 
 
 def _assert(machine: Machine, node: ast.Assert) -> str:

@@ -95,6 +95,8 @@ def run_backward(
         tape.stale[at] = tape.stale[at]._replace(outside=outside.names(machine, tape.stale[at].via))
     for at in range(known[1], len(tape.clobbered)):
         tape.clobbered[at] = tape.clobbered[at]._replace(outside=outside.names(machine, tape.clobbered[at].via))
+    for hook in list(machine.backward_hooks):
+        machine.call(hook.function, [hook.module, machine.fresh("grad"), machine.fresh("grad")], {}, node)
     found.idle = accumulate and cuts.copied(machine, operands, node)
     return found
 

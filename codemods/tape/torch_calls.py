@@ -20,6 +20,7 @@ from codemods.tape.generators import Generator
 from codemods.tape.loops import LazyStream, Stream, counter, stream
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
+    Bound,
     Cell,
     Class,
     Exits,
@@ -57,6 +58,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         found = python_calls.call_collection(machine, last, args, keywords, node)
         if found is not None:
             return found
+    if path == "types.MethodType" and len(args) == 2 and isinstance(args[0], Function):
+        return Bound(args[0], args[1])
     if path in ("types.SimpleNamespace", "argparse.Namespace"):
         return _namespace(machine, keywords, node)
     if path in ("contextlib.ExitStack", "contextlib.AsyncExitStack"):
