@@ -241,6 +241,31 @@ RIGHT = {
             loss = (x * by_step(i)).sum() + by_step(i).sum() + by_key(i).sum() + by_version().pow(2).sum()
             sgd.zero_grad(); loss.backward(); sgd.step()
         """,
+    "weak references and a registry by module": """
+        import weakref
+        both = nn.Sequential(net, nn.Sequential(Net(), nn.Tanh()))
+        known, alive, states = weakref.WeakKeyDictionary(), weakref.WeakSet(), {}
+        def members(model):
+            found = known.get(model)
+            if found is None:
+                found = tuple(m for m in model.modules() if callable(getattr(m, "reset", None)))
+                known[model] = tuple(weakref.ref(m) for m in found)
+                return found
+            return [m() for m in found]
+        alive.update(members(both))
+        for i in range(20):
+            x = both(torch.randn(4, 3))
+            for cell in both:
+                x = x + states[cell] if cell in states else x
+                states[cell] = torch.tanh(x)
+            loss = x.pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            for m in members(both) if i % 2 else alive:
+                m.reset()
+            AUX.clear()
+            for cell in both:
+                states.pop(cell)
+        """,
     "a meter that takes numbers": """
         class Meter:
             def __init__(self):
@@ -273,6 +298,18 @@ BROKEN = {
         for i in range(20):
             with told(net):
                 step()
+        """,
+    "a registry by module that nobody empties": """
+        states = {}
+        cells = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+        sgd = torch.optim.SGD(cells.parameters(), lr=0.1)
+        for i in range(20):
+            x = torch.randn(4, 3)
+            for cell in cells:
+                x = cell(x + states[cell] if cell in states else x)
+                states[cell] = x
+            sgd.zero_grad(); x.mean().backward(); sgd.step()
+            step()
         """,
     "a hook for something else": """
         opt.register_step_post_hook(lambda *a: print("step"))

@@ -35,6 +35,10 @@ def mapping_key(machine: Machine, value: Value) -> Hashable:
         parts = tuple(slot.value for slot in value.items)
         if all(isinstance(part, (str, int, float, bool, bytes, type(None))) for part in parts):
             return Constants(parts)
+    if isinstance(value, Instance) and attributes.is_module(value) and attributes.find(value, "__eq__") is None:
+        return Itself(value)
+    if isinstance(value, TorchModule):
+        return Itself(value)
     return ("?", machine.key(value))
 
 
@@ -45,12 +49,21 @@ class Constants:
     parts: tuple[Value, ...]
 
 
+@dataclass(frozen=True)
+class Itself:
+    """The key of a mapping that is an object equal to itself alone, as modules are."""
+
+    value: Value
+
+
 def key_value(machine: Machine, key: Hashable) -> Value:
     """The value for which a mapping holds something under *key*: what iterating over it gives."""
     if isinstance(key, tuple) and len(key) == 2 and key[0] == "?":
         return machine.unknown(key[1])
     if isinstance(key, Constants):
         return Sequence("tuple", [Slot(part) for part in key.parts])
+    if isinstance(key, Itself):
+        return key.value
     return key
 
 

@@ -539,6 +539,8 @@ def call_collection(
         return Mapping(default=args[0] if args else None)
     if name == "namedtuple" and len(args) > 1:
         return Record(_field_names(args[1]))
-    if name in ("OrderedDict", "Counter"):
+    if name in ("OrderedDict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"):
         return _dict(machine, args, keywords, node)
+    if name == "WeakSet":
+        return call_builtin(machine, "set", args, keywords, node)
     return None

@@ -27,6 +27,7 @@ from codemods.tape.values import (
     Function,
     Instance,
     Mapping,
+    Name,
     Partial,
     Sequence,
     Slot,
@@ -54,7 +55,11 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     last = path.rpartition(".")[2]
     if head == "builtins":
         return python_calls.call_builtin(machine, rest, args, keywords, node)
-    if head == "collections":
+    if path == "weakref.proxy" and args:
+        return args[0]
+    if path == "weakref.ref" and args:
+        return Partial(Name("weakref.proxy"), [args[0]], {})  # what calling it gives
+    if head in ("collections", "weakref"):
         found = python_calls.call_collection(machine, last, args, keywords, node)
         if found is not None:
             return found

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
+# Methods of models that prepare data with statistics, which no optimizer trains.
+_PREPARES = re.compile(r"^_?(de|un)?norm(ali[sz]e)?_|^_?pre_?proc|^_?augment|^_?standardi[sz]e")
 PASSED_THROUGH = frozenset(
     ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
 )
@@ -73,7 +75,7 @@ def call_unknown(
     label = ("method", key, name)
     if receiver.leaf is not None and _MAKES_STATE.search(name):
         return machine.fresh(name)
-    if name and receiver.leaf is None:
+    if name and (receiver.leaf is None or _PREPARES.search(name)):
         return machine.opaque(label, [*values], node)
     return machine.opaque(label, [*values], node, receiver.leaf)
 
