@@ -197,3 +197,35 @@ def test_a_state_that_begins_with_parameters_is_no_cache() -> None:
     """
     found = analyse(program(getter), "x.py")
     assert [one.code for one in found.findings if one.fixed] != ["AF109"]
+
+
+BY_LENGTH = """\
+import torch
+from functools import lru_cache
+from torch import nn
+
+class Bias(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Embedding(9, 2)
+    @lru_cache(maxsize=16)
+    def offsets(self, length):
+        gap = torch.arange(length).clamp(max=8)
+        return self.weights(gap)
+    def forward(self, x):
+        b, n, d = x.shape
+        return x + self.offsets(n)
+
+bias = Bias()
+optimizer = torch.optim.SGD(bias.parameters(), lr=0.1)
+for step in range(8):
+    out = bias(torch.randn(3, 8 if step % 2 else 6, 2))
+    optimizer.zero_grad()
+    out.tanh().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_cache_by_size_is_found_each_time_that_it_is_read() -> None:
+    found = [[finding.code for finding in analyse(BY_LENGTH, "x.py").findings] for _ in range(4)]
+    assert found == [["AF109"]] * 4

@@ -215,7 +215,7 @@ def plain(machine: Machine, value: Value) -> Value:
         if isinstance(value.receiver, Unknown):
             return machine.unknown(("attr", value.receiver.key, value.name))
         if isinstance(value.receiver, (Instance, TorchModule)):
-            return machine.unknown(("attr", id(value.receiver), value.name))
+            return machine.unknown(("attr", machine.identity(value.receiver), value.name))
         receiver = value.receiver
         if isinstance(receiver, Tensor) and receiver.cell.node is not None and not is_operation(value.name):
             # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
@@ -270,7 +270,7 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
     if name == "grad":
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
-        return machine.unknown(("grad", id(value.cell)) if value.cell.leaf is None else ("grad", id(value.cell.leaf)))
+        return machine.unknown(("grad", machine.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
         value.cell.extent = NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
     if name in ("requires_grad", "grad_fn"):
@@ -278,7 +278,7 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
     if name == "_version":
         return value.cell.storage.version
     if name in _NOT_TENSORS:
-        return machine.unknown(("attr", id(value.cell), name))
+        return machine.unknown(("attr", machine.identity(value.cell), name))
     if name in _VIEWS:
         return machine.operation("transpose", [value], node, view=value)
     slot = machine.loose.get((("tensor", id(value.cell)), name))
@@ -294,7 +294,7 @@ def _recorded(machine: Machine, value: Tensor, name: str) -> Value:
         if name == "requires_grad":
             return True
         return Name("torch.autograd.Node") if cell.node is not None and cell.node.leaf is None else None
-    return machine.unknown(("attr", id(cell), name))
+    return machine.unknown(("attr", machine.identity(cell), name))
 
 
 def _is_parameter(name: str) -> bool:
@@ -390,7 +390,7 @@ def _set_on_tensor(machine: Machine, tensor: Tensor, name: str, value: Value, sl
     elif name == "data":
         machine.change_by_hand(tensor)
     else:
-        machine.loose[("tensor", id(cell)), name] = slot
+        machine.loose[("tensor", machine.identity(cell)), name] = slot
 
 
 def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr) -> None:

@@ -113,10 +113,22 @@ def call_function(
     """Enter a function of the program; one that is cached only where it was not called alike before."""
     if function.cache is None:
         return _enter(machine, function, args, keywords, node)
-    key = tuple(machine.key(value) for value in args), tuple((name, machine.key(keywords[name])) for name in keywords)
+    key: Hashable = (
+        tuple(_recurring(machine.key(value)) for value in args),
+        tuple((name, _recurring(machine.key(keywords[name]))) for name in keywords),
+    )
     if key not in function.cache:
         function.cache[key] = _cached(machine, function, _enter(machine, function, args, keywords, node))
     return machine.read(function.cache[key])
+
+
+def _recurring(key: Hashable) -> Hashable:
+    """The key of an argument, where the sizes of a batch are taken to come again in a later one."""
+    if not isinstance(key, tuple):
+        return key
+    if len(key) == 3 and key[0] == "attr" and key[2] == "shape":
+        return "shape"
+    return tuple(_recurring(part) for part in key)
 
 
 def _cached(machine: Machine, function: Function, value: Value) -> Slot:

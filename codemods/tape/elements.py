@@ -163,7 +163,7 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
         return made
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         machine.crash(f"KeyError: {key!r}")
-    return machine.unknown(("item", id(value), key))
+    return machine.unknown(("item", machine.identity(value), key))
 
 
 def _holds_unknown_keys(value: Mapping) -> bool:

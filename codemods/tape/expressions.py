@@ -379,13 +379,13 @@ def _contains(machine: Machine, item: Value, container: Value) -> Value:
     if isinstance(container, Mapping) and is_constant(item):
         if item in container.items:
             return True
-        return machine.unknown(("in", machine.key(item), id(container))) if container.more else False
+        return machine.unknown(("in", machine.key(item), machine.identity(container))) if container.more else False
     if isinstance(container, Mapping) and isinstance(item, Tensor) and not container.more:
         return elements.mapping_key(machine, item) in container.items  # tensors are keys by what they are, not hold
     if isinstance(container, Mapping) and isinstance(elements.mapping_key(machine, item), elements.Itself):
         if elements.mapping_key(machine, item) in container.items:
             return True
-        return machine.unknown(("in", machine.key(item), id(container))) if container.more else False
+        return machine.unknown(("in", machine.key(item), machine.identity(container))) if container.more else False
     if isinstance(container, Mapping) and isinstance(item, Unknown):
         if elements.mapping_key(machine, item) in container.items:
             return True

@@ -109,6 +109,7 @@ class Machine:
         self.retaining = False
         """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
         self._unknowns: dict[Hashable, Unknown] = {}
+        self._identified: dict[int, object] = {}
         self.loose: dict[tuple[Hashable, str], Slot] = {}
         """Attributes set on values that have no names of their own."""
         self._fresh = itertools.count()
@@ -191,12 +192,17 @@ class Machine:
         if isinstance(value, Unknown):
             return value.key
         if isinstance(value, Tensor):
-            return ("tensor", id(value.cell), value.cell.storage.version)
+            return ("tensor", self.identity(value.cell), value.cell.storage.version)
         if isinstance(value, (Sequence, Mapping)):
-            return ("container", id(value), len(value.items))
+            return ("container", self.identity(value), len(value.items))
         if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
             return (type(value).__name__, value)
-        return ("object", id(value))
+        return ("object", self.identity(value))
+
+    def identity(self, thing: object) -> int:
+        """The address of a value, which no other takes over as long as this machine runs: the value is kept."""
+        self._identified[id(thing)] = thing
+        return id(thing)
 
     # Places
 

@@ -94,7 +94,7 @@ def _len(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         if not value.more:
             return known
         high = value.limit if isinstance(value, Sequence) else None
-        return Unknown(("len", id(value), known, machine.new_instance()), low=known, high=high)
+        return Unknown(("len", machine.identity(value), known, machine.new_instance()), low=known, high=high)
     if isinstance(value, (str, bytes, range)):
         return len(value)
     if isinstance(value, Instance) and attributes.find(value, "__len__") is not None:
@@ -282,7 +282,7 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
         made.setter = setter if isinstance(setter, Function) else None
         return made
     if name == "id" and args:
-        return id(args[0].cell) if isinstance(args[0], Tensor) else id(args[0])
+        return machine.identity(args[0].cell if isinstance(args[0], Tensor) else args[0])
     if name == "vars" and args and isinstance(args[0], Instance):
         return attributes.get(machine, args[0], "__dict__", node)
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):
@@ -476,7 +476,7 @@ def _mapping_method(
                 items[key] = machine.slot(default, _owner(machine, node), _written(node, 1))
                 return default
             open_question = receiver.more or (isinstance(key, tuple) and bool(items))
-            return machine.unknown(("get", id(receiver), key)) if open_question else default
+            return machine.unknown(("get", machine.identity(receiver), key)) if open_question else default
         case "update":
             written = _written(node, 0)
             parts: dict[Any, ast.expr] = {}
