@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -242,34 +243,46 @@ class Touched(NamedTuple):
 
     changed: set[int]
     beside: set[int]
+    released: set[int]
+    """Those of the changed that only lose their ``retain_graph=True``."""
+
+
+_KEEPS = re.compile(r",?\s*retain_graph\s*=\s*True")
 
 
 def touched_by(program: Program, patched: Program) -> Touched:
     """The lines of *program* that are not, or not next to each other, in *patched*."""
-    touched = Touched(set(), set())
+    touched = Touched(set(), set(), set())
     for mine, theirs in program.changed(patched):
         first = program.start_of(mine.path)
         before, after = split(mine.text), split(theirs.text)
-        for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        for tag, start, end, new, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
             if tag == "insert":
                 touched.beside.update((first + start, first + start + 1))
             elif tag != "equal":
-                touched.changed.update(range(first + start + 1, first + end + 1))
+                lines = range(first + start + 1, first + end + 1)
+                touched.changed.update(lines)
+                plain = [_KEEPS.sub("", line) for line in before[start:end]]
+                touched.released.update(at for at, line in zip(lines, plain, strict=True) if line in after[new:until])
     return touched
 
 
 def cause_of(fact: Fact, program: Program, touched: Touched) -> Span:
     """The first place of the story that the patch touches; where it touches none, the nearest line that it changes.
 
-    A pass is not to blame for what is inserted behind it.
+    A pass is not to blame for what is inserted behind it, nor, where a value crosses a loop, for keeping the graph.  A
+    block that switches recording off is the cause wherever the patch is made.
     """
     roles = {role.name: role.span for role in fact.roles()}
+    guard, loop = roles.get("guard"), roles.get("loop")
+    if guard is not None and guard.line - 1 not in touched.changed:  # where a decorator stands
+        return guard
+    changed = touched.changed - touched.released if loop is not None else touched.changed
     for name in _CAUSES:
-        span = roles.get(name)
-        lines = touched.changed if name in ("freed", "failed") else touched.changed | touched.beside
-        if span is not None and span.line in lines:
-            return span
-    near = [line for line in touched.changed if program.index_at(line) == program.index_at(fact.cause.line)]
+        lines = changed if name in ("freed", "failed") else changed | touched.beside
+        if name in roles and roles[name].line in lines:
+            return roles[name]
+    near = [line for line in changed if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near:
         return fact.cause
     line = min(near, key=lambda line: abs(line - fact.cause.line))

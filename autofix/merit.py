@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from autofix.points.base import Verdict
+from autofix.points.base import Point, Verdict
 from autofix.prove import Certificate
 
 CLOSE = 0.05
 """Relative difference from the gradients that are meant up to which one patch is as good as another."""
 
 
+def _gradients_agree(certificate: Certificate) -> Point | None:
+    """The point that compares gradients with those that are meant, where it passed."""
+    return next((one for one in certificate.points if one.number == 5 and one.verdict is Verdict.PASSED), None)
+
+
 def is_exact(certificate: Certificate) -> bool:
     """Whether the certificate compares gradients and finds all of them exact."""
-    gradient = next((point for point in certificate.points if point.number == 5), None)
-    if gradient is None or gradient.verdict is not Verdict.PASSED:
+    gradient = _gradients_agree(certificate)
+    if gradient is None:
         return False
     return set(gradient.figures.get("counts", {})) <= {"exact"}
 
@@ -35,8 +40,8 @@ def merit(certificate: Certificate) -> tuple[int, float, bool]:
     The first counts where there is no reference to say which gradients are meant; the second in steps of ``CLOSE``.
     """
     lean = is_lean(certificate)
-    gradient = next((point for point in certificate.points if point.number == 5), None)
-    if gradient is None or gradient.verdict is not Verdict.PASSED:
+    gradient = _gradients_agree(certificate)
+    if gradient is None:
         trained = {index for step in certificate.after.updates for index, norm in step.gradients.items() if norm}
         return len(trained), 0.0, lean
     differences = [float(one["difference"]) for one in gradient.figures.get("parameters", {}).values()]

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 
 class ComputeInTurn(Codemod):
@@ -77,7 +77,7 @@ def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
 
 def _comprehension(statement: Statement) -> tuple[str, cst.ListComp | None]:
     """The name and the comprehension of ``name = [f(x) for x in xs]``."""
-    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    part = only_part(statement)
     if isinstance(part, cst.Assign) and len(part.targets) == 1 and isinstance(part.value, cst.ListComp):
         target, made = part.targets[0].target, part.value
         if isinstance(target, cst.Name) and not made.for_in.ifs and made.for_in.inner_for_in is None:

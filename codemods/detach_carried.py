@@ -282,12 +282,7 @@ def _is_forgotten(expression: cst.CSTNode | None, tree: Tree) -> bool:
 
 def _forgotten_in(loop: Statement, names: set[str], tree: Tree) -> Iterator[cst.BaseExpression]:
     """The names of those that carry the value which stand, in a loop, beside something that is detached."""
-    pending: list[cst.CSTNode] = [loop]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, cst.Name) and node.value in names and _is_forgotten(node, tree):
-            yield node
-        pending.extend(node.children)
+    return (node for node in tree.names_in(loop) if node.value in names and _is_forgotten(node, tree))
 
 
 def _only_names(carrier: Carrier, tree: Tree) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 
 class DropSecondPass(Codemod):
@@ -52,7 +52,7 @@ class DropSecondPass(Codemod):
         # A helper is asked for its result: that it also runs a pass is what nobody expects of it.
         inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
         for statement in (first, second) if inner else (second, first):
-            if _is_pass_only(statement) and len(tree.block_of(statement)) > 1:
+            if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
                 yield Candidate(
                     Edit(tree).remove(statement).program(), "one pass over the loss is enough", Keeps.ONE_PASS
                 )
@@ -70,11 +70,3 @@ def _between(first: Statement, second: Statement, tree: Tree) -> bool:
 def _only_tells(code: str) -> bool:
     """Whether a statement changes no parameter: it prints, clips gradients, or calls nothing."""
     return "(" not in code or code.startswith("print(") or "clip_grad" in code or code.endswith((".item()", ".item())"))
-
-
-def _is_pass_only(statement: Statement) -> bool:
-    return (
-        isinstance(statement, cst.SimpleStatementLine)
-        and len(statement.body) == 1
-        and isinstance(statement.body[0], cst.Expr)
-    )

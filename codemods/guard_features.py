@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach, guarded
+from codemods.rewrite import Edit, Statement, Tree, detach, guarded, only_part
 
 
 class GuardFeatures(Codemod):
@@ -156,7 +156,7 @@ class GuardFeatures(Codemod):
 def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     """What the constructor computes for several methods becomes a property."""
     constructor, home = tree.function_of(kept), tree.class_of(kept)
-    part = kept.body[0] if isinstance(kept, cst.SimpleStatementLine) and len(kept.body) == 1 else None
+    part = only_part(kept)
     if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
         return
     body = tree.body_of(constructor)
@@ -232,9 +232,7 @@ def _guardable(run: list[Statement]) -> bool:
 
 def _targets(statement: Statement, tree: Tree) -> set[str]:
     """Names and attributes that a plain assignment binds; empty for any other statement."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return set()
-    part = statement.body[0]
+    part = only_part(statement)
     if not isinstance(part, cst.Assign):
         return set()
     found: set[str] = set()

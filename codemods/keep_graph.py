@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree, method_call, parenthesised, with_keyword
+from codemods.rewrite import Edit, Tree, method_call, only_part, parenthesised, with_keyword
 
 # NumPy's functions that torch has under the same name and with the same meaning.
 _SAME = frozenset(
@@ -86,11 +86,7 @@ def _without_flag(edit: Edit, drop: Drop, tree: Tree) -> bool:
         edit.change(node, _receiver)
         return True
     statement = tree.statement_of(node)
-    if (
-        isinstance(statement, cst.SimpleStatementLine)
-        and len(statement.body) == 1
-        and len(tree.block_of(statement)) > 1
-    ):
+    if statement is not None and only_part(statement) is not None and len(tree.block_of(statement)) > 1:
         edit.remove(statement)
         return True
     return False

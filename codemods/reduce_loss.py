@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, NotScalar
-from codemods.rewrite import Edit, Statement, Tree, method_call
+from codemods.rewrite import Edit, Statement, Tree, method_call, only_part
 
 _NUMBERS = frozenset(("item", "detach", "tolist", "data"))
 _ROOTS = frozenset(("outputs", "tensors"))
@@ -88,13 +88,12 @@ def _assigned(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) 
 
 
 def _value_given(statement: Statement, name: str) -> cst.BaseExpression | None:
-    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
-        part = statement.body[0]
-        if isinstance(part, cst.Assign) and len(part.targets) == 1:
-            target = part.targets[0].target
-            mentions = isinstance(part.value, cst.Name) and part.value.value == name
-            if isinstance(target, cst.Name) and target.value == name and not mentions:
-                return part.value
+    part = only_part(statement)
+    if isinstance(part, cst.Assign) and len(part.targets) == 1:
+        target = part.targets[0].target
+        mentions = isinstance(part.value, cst.Name) and part.value.value == name
+        if isinstance(target, cst.Name) and target.value == name and not mentions:
+            return part.value
     return None
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, with_keyword
+from codemods.rewrite import Edit, Tree, only_part, with_keyword
 
 
 class RetainShared(Codemod):
@@ -66,7 +66,9 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     if first is None or second is None or losses[0] is None or losses[1] is None:
         return
     block = tree.block_of(first)
-    if second not in block or first not in block or not (_is_alone(first) and _is_alone(second)):
+    if first not in block or second not in block:
+        return
+    if not all(isinstance(only_part(one), cst.Expr) for one in (first, second)):
         return
     between = block[block.index(first) + 1 : block.index(second)]
     if any(word in tree.code(statement) for statement in between for word in _LOOKS):
@@ -103,15 +105,6 @@ def _sent(call: cst.BaseExpression | None) -> cst.BaseExpression | None:
     """``loss`` in ``loss.backward()``, where the call has no arguments."""
     plain = isinstance(call, cst.Call) and not call.args and isinstance(call.func, cst.Attribute)
     return call.func.value if plain else None  # type: ignore[union-attr]
-
-
-def _is_alone(statement: Statement) -> bool:
-    """Whether a statement is one expression, on a line of its own."""
-    return (
-        isinstance(statement, cst.SimpleStatementLine)
-        and len(statement.body) == 1
-        and isinstance(statement.body[0], cst.Expr)
-    )
 
 
 def _bare(loss: cst.BaseExpression) -> cst.BaseExpression:

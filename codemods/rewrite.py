@@ -295,6 +295,12 @@ class Edit(cst.CSTTransformer):
         return self._tree.with_modules(lambda module: module.visit(self) if module in self._touched else module)
 
 
+def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
+    """The one small statement of a simple line; None for a compound statement, and where ``;`` parts several."""
+    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    return statement.body[0] if alone else None  # type: ignore[union-attr]
+
+
 def operands_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
     """The two sides of an operation, or the arguments of a call."""
     if isinstance(node, cst.BinaryOperation):

@@ -9,7 +9,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
-from codemods.rewrite import Edit, Statement, Tree, parenthesised
+from codemods.rewrite import Edit, Statement, Tree, only_part, parenthesised
 
 _CONVERSIONS = frozenset("float double half int long to type type_as".split())
 
@@ -52,9 +52,9 @@ class SoftenMask(Codemod):
             return
         mask = _mask(compared, tree)
         statement = tree.statement_of(mask)
-        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        part = only_part(statement)
+        if statement is None or part is None:
             return
-        part = statement.body[0]
         if isinstance(part, cst.Assign) and part.value is mask:
             yield from _where_read(part, statement, soft, tree)
         elif not isinstance(part, cst.Return) or part.value is not mask:

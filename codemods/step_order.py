@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, with_keyword
+from codemods.rewrite import Edit, Statement, Tree, only_part, with_keyword, without_keyword
 
 
 class StepOrder(Codemod):
@@ -72,7 +72,7 @@ class StepOrder(Codemod):
 
 def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
     """The step after the pass that it would spoil."""
-    if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
+    if only_part(step) is not None:
         code = tree.own_code(step)
         program = Edit(tree).remove(step).insert_after(failed, code).program()
         yield Candidate(program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS)
@@ -88,7 +88,7 @@ def _for_its_own_only(
     code = tree.own_code(step)
     if owner is None or not isinstance(call, cst.Call) or owner == code.removesuffix(".step()"):
         return
-    if isinstance(step, cst.SimpleStatementLine) and len(step.body) == 1:
+    if only_part(step) is not None:
         edit = Edit(tree).remove(step).insert_after(failed, code)
         edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
         remedy = f"`{code}` after the last backward that needs the old parameters, which serves `{owner}` only"
@@ -110,7 +110,7 @@ def _computed_later(
     between = block[block.index(made) + 1 : block.index(step)]
     if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
         return
-    needed = [one for one in between if _serves(one, failed, tree)]
+    needed = [one for one in between if _computes(one)]
 
     def build(edit: Edit) -> None:
         edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
@@ -119,9 +119,9 @@ def _computed_later(
         yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
 
 
-def _serves(statement: Statement, failed: Statement, tree: Tree) -> bool:
+def _computes(statement: Statement) -> bool:
     """Whether a statement between the forward pass and its backward computes: it assigns to plain names."""
-    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    part = only_part(statement)
     return isinstance(part, cst.Assign) and all(isinstance(one.target, (cst.Name, cst.Tuple)) for one in part.targets)
 
 
@@ -164,10 +164,18 @@ def _whole_update_later(step: Statement, failed: Statement, block: list[Statemen
         return
     later = [part for part in block[block.index(failed) :] if ".step(" in tree.code(part)]
     codes = [tree.code(part).strip() for part in update]
-    plain = [code.replace("(retain_graph=True)", "()").replace(", retain_graph=True", "") for code in codes]
+    plain = [tree.code(_lets_go(part)).strip() for part in update]
     for lines in (plain, codes) if plain != codes else (codes,):
         edit = Edit(tree)
         for part in update:
             edit.remove(part)
         program = edit.insert_after(later[0] if later else failed, *lines).program()
         yield Candidate(program, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
+
+
+def _lets_go(statement: Statement) -> Statement:
+    """``loss.backward(retain_graph=True)`` as it is where no later pass needs the graph; any other one unchanged."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call):
+        return statement
+    return statement.with_deep_changes(part, value=without_keyword(part.value, "retain_graph"))

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 
 class UnfreezeParameters(Codemod):
@@ -82,9 +82,7 @@ def _puts_in(statement: Statement, tree: Tree) -> bool:
 
 
 def _target(statement: Statement, tree: Tree) -> str:
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return ""
-    part = statement.body[0]
+    part = only_part(statement)
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return ""
     target = part.targets[0].target

@@ -45,6 +45,14 @@ def test_a_case_of_folders(tmp_path: Path) -> None:
     assert known.changed == {("model.py", 1)}
 
 
+def test_the_authors_word_on_the_cause_comes_before_the_repair(tmp_path: Path) -> None:
+    known = case(put(tmp_path / "one", '{"cause_lines": [1]}', broken_py="a\nb\n", fixed_py="a\nc\n"))
+    assert known.causes == {(".", 1)}
+    several = {"broken__model_py": "a\n", "broken__main_py": "b\n", "fixed__model_py": "c\n", "fixed__main_py": "b\n"}
+    known = case(put(tmp_path / "two", '{"cause_lines": ["model.py:1", 7]}', **several))
+    assert known.causes == {("model.py", 1), ("main.py", 7)}
+
+
 @pytest.mark.parametrize(
     "there", [{"broken_py": "a"}, {"fixed_py": "a"}, {}], ids=["no repair", "no script", "nothing"]
 )

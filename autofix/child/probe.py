@@ -113,8 +113,9 @@ class Probe:
             create = args[at + 1] if len(args) > at + 1 else kwargs.get("create_graph")
             keeps = bool(create if retain is None else retain)
             walked = walk(roots_of(tensors))
-            state = self._quietly(self._before_pass)(tensors, walked, kind, keeps) or {}
-            moment = Moment(self._steps, state.get("file", ""), state.get("line"))
+            file, line = self._quietly(user_place)(self._job.root) or ("", None)
+            moment = Moment(self._steps, file, line)
+            state = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps) or {}
             failure: BaseException | None = None
             self._inside.depth = 1
             try:
@@ -148,14 +149,14 @@ class Probe:
                 return None
         return original(*bound.args, **bound.kwargs)
 
-    def _before_pass(self, tensors: Any, walked: Walk, kind: str, keeps: bool) -> dict[str, Any]:
+    def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> dict[str, Any]:
         for optimizer in list(self._optimizers):
             self._members(optimizer)
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
-        file, line = user_place(self._job.root)
         self._passes += 1
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
-        places, moment = places_in(roots_of(tensors)), Moment(self._steps, file, line)
+        roots = roots_of(tensors)
+        places = places_in(roots)
         again = repeats(places, moment, by_hand=not self._made)
         for node, place in places.items():
             node.metadata.setdefault(PLACE, place)
@@ -165,15 +166,15 @@ class Probe:
             "number": self._passes,
             "step": self._steps,
             "losses": loss_values(tensors),
-            "file": file,
-            "line": line,
+            "file": moment.file,
+            "line": moment.line,
             "keeps": keeps,
             "walked": len(walked.nodes),
             "past": count_past(walked.nodes, self._steps),
             "reached": sorted({tracked.index for tracked in reached}),
             "random": random_state(),
             "state": self._state(self._passes),
-            "trunk": trunk_of(roots_of(tensors)),
+            "trunk": trunk_of(roots),
             "types": sorted({type(node).__name__ for node in walked.nodes}),
             "frozen": [one.index for one in members if one.tensor is not None and not one.tensor.requires_grad],
             **({"values": values_of(members)} if self._passes == 1 else {}),

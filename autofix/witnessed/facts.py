@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from autofix.evidence import Drop, Evidence, Site, Step, entry
 from autofix.witnessed.carriers import Carry, carries_of, stores_in
@@ -149,34 +150,25 @@ class _Witnessed:
             reader is not None and reader.mixes,
             _parting(freed, failed),
         )
+        fact = partial(
+            StaleGraph,
+            walked=walked[-1] if walked else None,
+            freed=freed[-1],
+            failed=failed[-1],
+            loop=loop,
+            inside=inside,
+            outer=outer,
+        )
         cached = self._cached(place)
         if cached is not None:
-            yield StaleGraph(
-                made=place[-1],
-                kept=cached.statement,
-                used=used[-1],
-                walked=walked[-1] if walked else None,
-                freed=freed[-1],
-                failed=failed[-1],
-                loop=loop,
-                inside=inside,
-                carriers=(cached,),
-                outer=outer,
-                name=cached.name,
-            )
+            yield fact(made=place[-1], kept=cached.statement, used=used[-1], carriers=(cached,), name=cached.name)
         for kept, carriers in self._kept([carry for carry in self.carries if carry.put.passes < number]):
-            yield StaleGraph(
+            yield fact(
                 made=self._made_at(place),
                 kept=kept.store.span if kept else None,
                 used=self._read_at(used, kept),
-                walked=walked[-1] if walked else None,
-                freed=freed[-1],
-                failed=failed[-1],
-                loop=loop,
-                inside=inside,
                 carriers=carriers,
                 outside=self._outside(kept),
-                outer=outer,
                 name=_name(kept),
             )
 

@@ -163,7 +163,7 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case Function(cache=dict()) | Bound(function=Function(cache=dict())) if name == "cache_clear":
             return Method(value, name, node)
         case Function() | Bound() | Method():
-            slot = machine.loose.get((_identity(value), name))
+            slot = machine.loose.get((_owner(machine, value), name))
             if slot is not None:
                 return machine.read(slot)
             if isinstance(value, Method) and isinstance(value.receiver, Unknown):
@@ -196,17 +196,18 @@ def shown(machine: Machine, values: Iterable[Value], node: ast.expr) -> None:
                 machine.call(Bound(found, value), [], {}, node)
 
 
-def _identity(value: Value) -> Hashable:
+def _owner(machine: Machine, value: Value) -> Hashable:
+    """What stands, in the keys of loose attributes, for a value that has no table of attributes of its own."""
     match value:
         case Bound():
-            return ("function", id(value.function))
+            return ("function", machine.identity(value.function))
         case Method():
-            return ("method", machine_key(value.receiver), value.name)
-    return ("function", id(value))
-
-
-def machine_key(value: Value) -> Hashable:
-    return value.key if isinstance(value, Unknown) else id(value)
+            receiver = value.receiver
+            key = receiver.key if isinstance(receiver, Unknown) else machine.identity(receiver)
+            return ("method", key, value.name)
+        case Tensor():
+            return ("tensor", machine.identity(value.cell))
+    return ("function", machine.identity(value))
 
 
 def plain(machine: Machine, value: Value) -> Value:
@@ -281,7 +282,7 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
         return machine.unknown(("attr", machine.identity(value.cell), name))
     if name in _VIEWS:
         return machine.operation("transpose", [value], node, view=value)
-    slot = machine.loose.get((("tensor", id(value.cell)), name))
+    slot = machine.loose.get((_owner(machine, value), name))
     return machine.read(slot) if slot is not None else Method(value, name, node)
 
 
@@ -375,7 +376,7 @@ def set_plainly(
         case Unknown():
             machine.loose[receiver.key, name] = slot
         case Function() | Bound():
-            machine.loose[_identity(receiver), name] = slot
+            machine.loose[_owner(machine, receiver), name] = slot
         case Mapping():
             receiver.items[name] = slot
 

@@ -376,26 +376,27 @@ def _contains(machine: Machine, item: Value, container: Value) -> Value:
         return item in container
     if isinstance(container, range) and isinstance(item, int):
         return item in container
-    if isinstance(container, Mapping) and is_constant(item):
-        if item in container.items:
-            return True
-        return machine.unknown(("in", machine.key(item), machine.identity(container))) if container.more else False
-    if isinstance(container, Mapping) and isinstance(item, Tensor) and not container.more:
-        return elements.mapping_key(machine, item) in container.items  # tensors are keys by what they are, not hold
-    if isinstance(container, Mapping) and isinstance(elements.mapping_key(machine, item), elements.Itself):
-        if elements.mapping_key(machine, item) in container.items:
-            return True
-        return machine.unknown(("in", machine.key(item), machine.identity(container))) if container.more else False
-    if isinstance(container, Mapping) and isinstance(item, Unknown):
-        if elements.mapping_key(machine, item) in container.items:
-            return True
-        others = [elements.key_value(machine, key) for key in container.items]
-        if not container.more and all(_compare_two(machine, ast.Eq(), item, one, _NOWHERE) is False for one in others):
-            return False
+    if isinstance(container, Mapping):
+        return _is_key(machine, item, container)
     if isinstance(container, Sequence) and not container.more and is_constant(item):
         if all(is_constant(slot.value) for slot in container.items):
             return any(slot.value == item for slot in container.items)
     return machine.unknown(("in", machine.key(item), machine.key(container)))
+
+
+def _is_key(machine: Machine, item: Value, mapping: Mapping) -> Value:
+    key = elements.mapping_key(machine, item)
+    if key in mapping.items:
+        return True
+    known = is_constant(item) or isinstance(item, Tensor) or isinstance(key, elements.Itself)
+    if known and not mapping.more:  # tensors and modules are keys by what they are, not by what they hold
+        return False
+    if isinstance(item, Unknown) and not mapping.more:
+        others = [elements.key_value(machine, one) for one in mapping.items]
+        if all(_compare_two(machine, ast.Eq(), item, one, _NOWHERE) is False for one in others):
+            return False
+    asked = machine.identity(mapping) if known else machine.key(mapping)
+    return machine.unknown(("in", machine.key(item), asked))
 
 
 def _if_expression(machine: Machine, node: ast.IfExp) -> Value:

@@ -470,10 +470,8 @@ class Machine:
                 return self.oracle.decide(key, likely, optional=optional)
             case Tensor():
                 return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)
-            case Sequence():
-                return bool(value.items) or (value.more and self.oracle.decide(("any", id(value)), likely))
-            case Mapping():
-                return bool(value.items) or (value.more and self.oracle.decide(("any", id(value)), likely))
+            case Sequence() | Mapping():
+                return bool(value.items) or (value.more and self.oracle.decide(("any", self.identity(value)), likely))
             case None | bool() | int() | float() | str() | bytes() | range():
                 return bool(value)
         return True

@@ -244,7 +244,7 @@ def call_module_method(
             tensor_calls.run_backward(machine, [args[0]], keywords, node)
             return None
     if name == "optimizers":
-        return machine.unknown(("optimizers", id(module)))
+        return machine.unknown(("optimizers", machine.identity(module)))
     return machine.opaque(name, [*args, *keywords.values()], node)
 
 

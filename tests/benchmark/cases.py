@@ -53,6 +53,23 @@ class Case:
     broken: Program | None
     fixed: Program | None
     clean: Program | None
+    named: tuple[str, ...] = ()
+    """``cause_lines`` of ``about.json``: the lines that the script's author holds to be the mistake."""
+
+    @cached_property
+    def causes(self) -> set[tuple[str, int]]:
+        """File and line, in the broken script, of what may be called the cause: the author's word, else the repair's.
+
+        An author writes ``12`` or, in a script of several files, ``"model.py:12"``.
+        """
+        if self.broken is None or not self.named:
+            return self.changed
+        lines = set()
+        for one in self.named:
+            name, _, line = one.rpartition(":")
+            paths = [key for key in self.broken.texts if name and Path(key).name == Path(name).name]
+            lines |= {(path, int(line)) for path in paths or [self.broken.key(self.broken.entry)]}
+        return lines
 
     @cached_property
     def changed(self) -> set[tuple[str, int]]:
@@ -80,7 +97,8 @@ def case(folder: Path) -> Case:
     broken, fixed, clean = (program(folder, name, entry) for name in ("broken", "fixed", "clean"))
     if (broken is None) != (fixed is None) or (broken is None and clean is None):
         raise MalformedCase(f"{folder}: a broken script wants a fixed one, and a case wants a script")
-    return Case(folder.name, str(about.get("kind", "?")), broken, fixed, clean)
+    named = tuple(str(line) for line in about.get("cause_lines", ()))
+    return Case(folder.name, str(about.get("kind", "?")), broken, fixed, clean, named)
 
 
 def program(folder: Path, name: str, entry: str) -> Program | None:

@@ -102,7 +102,7 @@ def anomaly(case: Case) -> Score:
             own = script.name if key == "." else key
             if file == own or file.endswith(f"/{own}"):
                 named = key, int(line)  # the innermost of the script's own frames comes last
-    return Score(named is not None, named in case.changed, detail=str(named or ""))
+    return Score(named is not None, named in case.causes, detail=str(named or ""))
 
 
 def torchfix(cases: list[Case]) -> dict[str, Score]:
@@ -145,7 +145,7 @@ def _torchfix_score(case: Case, root: Path, reported: set[tuple[Path, int]]) -> 
     repaired, detail = Repaired.NOT, ""
     if after["broken"] != case.broken.texts:
         repaired, detail = _judged(case, case.broken, after["broken"])
-    return Score(bool(lines["broken"]), bool(lines["broken"] & case.changed), repaired, alarm, detail)
+    return Score(bool(lines["broken"]), bool(lines["broken"] & case.causes), repaired, alarm, detail)
 
 
 def _scripts(case: Case) -> dict[str, Program]:
@@ -161,10 +161,10 @@ def _copy(root: Path, case: Case, name: str, one: Program, key: str) -> Path:
 
 
 def _named(case: Case, program: Program, result: Result) -> tuple[bool, bool]:
-    """Whether something was found, and whether one of the causes is a line that the reference changes."""
+    """Whether something was found, and whether one of the causes is a line that the case accepts."""
     findings = result.analysis.findings
     causes = {(program.key(result.project.find(f.cause.path)[0]), f.cause.line) for f in findings}
-    return bool(findings), bool(causes & case.changed)
+    return bool(findings), bool(causes & case.causes)
 
 
 def _patched(program: Program, result: Result) -> dict[str, str]:
