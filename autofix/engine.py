@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.facts import Certainty, Fact, OldKeyword, Role, Span
+from codemods.facts import Certainty, Fact, OldKeyword, Overwritten, Role, Span, StaleGraph
 from codemods.program import Program, split
 from codemods.proof import LineMap, key_of
 from codemods.tape import old_keywords
@@ -243,6 +243,8 @@ class Touched(NamedTuple):
 
     changed: set[int]
     beside: set[int]
+    behind: set[int]
+    """Those of the latter before which something is inserted."""
     released: set[int]
     """Those of the changed that only lose their ``retain_graph=True``."""
 
@@ -252,13 +254,14 @@ _KEEPS = re.compile(r",?\s*retain_graph\s*=\s*True")
 
 def touched_by(program: Program, patched: Program) -> Touched:
     """The lines of *program* that are not, or not next to each other, in *patched*."""
-    touched = Touched(set(), set(), set())
+    touched = Touched(set(), set(), set(), set())
     for mine, theirs in program.changed(patched):
         first = program.start_of(mine.path)
         before, after = split(mine.text), split(theirs.text)
         for tag, start, end, new, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
             if tag == "insert":
                 touched.beside.update((first + start, first + start + 1))
+                touched.behind.add(first + start + 1)
             elif tag != "equal":
                 lines = range(first + start + 1, first + end + 1)
                 touched.changed.update(lines)
@@ -278,13 +281,32 @@ def cause_of(fact: Fact, program: Program, touched: Touched) -> Span:
     if guard is not None and guard.line - 1 not in touched.changed:  # where a decorator stands
         return guard
     changed = touched.changed - touched.released if loop is not None else touched.changed
+    if isinstance(fact, Overwritten) and loop is None and not fact.by_step and not fact.parameter:
+        made = roles.get("constructed")  # PyTorch names what needs the old value; to blame is what overwrites it
+        return made if made is not None and made.line in touched.changed else fact.changed
+    by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
+    ahead = touched.behind if by_hand else set()
     for name in _CAUSES:
-        lines = changed if name in ("freed", "failed") else changed | touched.beside
+        lines = changed | (ahead if name in ("freed", "failed") else touched.beside)
         if name in roles and roles[name].line in lines:
-            return roles[name]
+            feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name == "kept"
+            return _first_of_run(roles[name], program, changed) if feature else roles[name]
     near = [line for line in changed if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near:
         return fact.cause
-    line = min(near, key=lambda line: abs(line - fact.cause.line))
-    text = program.lines[line - 1]
-    return Span(fact.cause.path, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))
+    return _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
+
+
+def _first_of_run(last: Span, program: Program, changed: set[int]) -> Span:
+    """Where the lines begin that the patch changes together with *last*: the graph of a feature begins with them."""
+    first = line = last.line
+    while line - 1 in changed and program.index_at(line - 1) == program.index_at(line):
+        line -= 1
+        if program.lines[line - 1].strip() and not program.lines[line - 1].lstrip().startswith("#"):
+            first = line
+    return _line(first, last.path, program) if first < last.line else last
+
+
+def _line(number: int, path: str, program: Program) -> Span:
+    text = program.lines[number - 1]
+    return Span(path, number, len(text) - len(text.lstrip()), number, len(text.rstrip()))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autofix.points.agreement import same_until_failure
+from autofix.points.agreement import same_until_failure, without_what_failed
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
 from autofix.points.held import held
 from autofix.points.held import points as points_of_held
+from autofix.points.idle import idle
+from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
 from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 
-HELD = "memory grows"
+HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
 REFERENCE_STEPS = 8
 """Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
@@ -99,6 +101,9 @@ def prove(
     if held(before) and expected_error in ("", HELD):
         after = run(patched, limits)
         return Certificate(points_of_held(before, after), before, after)
+    if idle(before) and expected_error in ("", IDLE):
+        after = run(patched, limits)
+        return Certificate(points_of_idle(before, after), before, after)
     fails = fails_before(before, expected_error)
     if fails.verdict is not Verdict.PASSED:
         # Without the failure to compare with, the patched run would show nothing.
@@ -114,7 +119,7 @@ def prove(
     points = (
         fails,
         clean_after(before, after),
-        same,
+        without_what_failed(before, after, same, gradients),
         still_trains(before, after, reference),
         gradients,
         memory_flat(before, after),

@@ -80,7 +80,7 @@ class _Attempt:
 
     def of_silent(self, analysis: Analysis) -> Repair:
         """The repair of a script that comes to its end: of what is silent, since nothing is raised."""
-        silent = {finding.code for finding in analysis.findings if not finding.fact.error}
+        silent = {finding.code for finding in analysis.findings if not finding.fact.raised}
         met = analysis
         if len(silent) < len({finding.code for finding in analysis.findings}):
             source = analysis.program.files[0]
@@ -231,7 +231,7 @@ def _told(failure: Failure, evidence: Sequence[Evidence]) -> str:
 
 def _expected_error(analysis: Analysis) -> str:
     """A piece of PyTorch's message, where all the mistakes have the same one."""
-    errors = {finding.fact.error for finding in analysis.findings if finding.fixed}
+    errors = {finding.fact.raised for finding in analysis.findings if finding.fixed}
     return errors.pop() if len(errors) == 1 else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -9,8 +10,8 @@ import libcst as cst
 from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
-from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
-from codemods.rewrite import Edit, Statement, Tree, detach, detach_by_form, detached_code, operands_of
+from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, Span, StaleGraph
+from codemods.rewrite import Edit, Statement, Tree, detach, detach_by_form, detached_code, only_part, operands_of
 
 
 class DetachCarried(Codemod):
@@ -45,8 +46,11 @@ class DetachCarried(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
+        if fact.kept is None and fact.loop is not None and fact.inside:
+            yield from _before_updates(fact, tree)
         if fact.kept is None or (fact.loop is not None and not fact.inside):
             return
+        yield from _without_effect(tree)
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]
         for carrier in fact.carriers:
@@ -202,6 +206,57 @@ class DetachCarried(Codemod):
         if carrier.name.startswith("self."):
             for statement in _ends_of_resets(kept, carrier.name, tree):
                 yield statement, False, "where its object is reset"
+
+
+_LOST = re.compile(r"\s+(\w+)(?: = )(\1\.detach\(\))\s*(?:#.*)?")
+
+
+def _without_effect(tree: Tree) -> Iterator[Candidate]:
+    """``for h in states: h = h.detach()`` gives the name another tensor, and leaves the states as they are."""
+    lines = tree.program.lines
+    for number, line in enumerate(lines[1:], 2):
+        found = _LOST.fullmatch(line)
+        if found is None or not lines[number - 2].lstrip().startswith("for "):
+            continue
+        path = tree.program.files[tree.program.index_at(number)].path
+        call = tree.expression(Span(path, number, found.start(2), number, found.end(2)))
+        statement = tree.statement_of(call)
+        loop = next(iter(tree.enclosing(tree.parent_of(statement) or statement)), None) if statement else None
+        if statement is None or not isinstance(loop, cst.For):
+            continue
+        alone = tree.body_of(loop) == [statement]
+        if alone and found[1] in {name.value for name in tree.names_in(loop.target)}:
+            new = cst.parse_statement(f"{found[1]}.detach_()")
+            assert isinstance(new, cst.SimpleStatementLine)
+            program = Edit(tree).change(statement, lambda node, new=new: node.with_changes(body=new.body)).program()  # type: ignore[misc]
+            yield Candidate(program, f"detach each `{found[1]}` itself, not the name alone")
+
+
+def _before_updates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``mean.mul_(0.9).add_(0.1 * x.mean())`` carries on in place: what is updated so, here, is detached before."""
+    used = tree.statement_of(tree.expression(fact.used)) if fact.used is not None else None
+    own = _updated(used, tree)
+    if used is None or not own:
+        return
+    block = tree.block_of(used)
+    updates = [(one, name) for one in block if (name := _updated(one, tree))]
+    for group in ([(used, own)], updates):
+        names = list(dict.fromkeys(name for _, name in group))
+        if group and (len(names) > 1 or group[0][0] is used):
+            code = [f"{name} = {name}.detach()" for name in names]
+            program = Edit(tree).insert_before(group[0][0], *code).program()
+            yield Candidate(program, f"detach {', '.join(f'`{name}`' for name in names)} before the update")
+
+
+def _updated(statement: Statement | None, tree: Tree) -> str:
+    """What a statement changes in place: ``mean`` in ``mean.mul_(a).add_(b)`` and ``mean *= a``; empty for others."""
+    part = only_part(statement)
+    node = part.value if isinstance(part, cst.Expr) else part.target if isinstance(part, cst.AugAssign) else None
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if not node.func.attr.value.endswith("_") or node.func.attr.value.endswith("__"):
+            return ""
+        node = node.func.value
+    return tree.code(node) if isinstance(node, (cst.Name, cst.Attribute)) else ""
 
 
 def _indented(code: str, indent: str) -> str:

@@ -90,6 +90,8 @@ class Outer:
     made: Span
     used: Span
     walked: Span | None
+    walked_by: Span | None = None
+    """Where the freeing pass came through, as seen by the function in which that pass stands."""
     enters: tuple[bool, bool] = (False, False)
     """Whether the value enters a network there: what used it, and what the freeing pass came through."""
     mixed: bool = False
@@ -112,6 +114,11 @@ class Fact:
     phrases: ClassVar[dict[str, str]]
 
     certainty: Certainty = Certainty.CERTAIN
+
+    @property
+    def raised(self) -> str:
+        """A piece of the message that this one leads to; empty where nothing is raised."""
+        return self.error
 
     @property
     def cause(self) -> Span:
@@ -258,6 +265,27 @@ class PartChanged(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutGiven(Fact):
+    """An operation that autograd would record is told to write its result into a tensor that is there already."""
+
+    code = "AF220"
+    kind = "out argument"
+    error = "functions with out=... arguments don't support automatic differentiation"
+    phrases: ClassVar[dict[str, str]] = {"changed": "its result is written here"}
+
+    changed: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.changed
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` writes into a tensor, which autograd cannot record"
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeafChanged(Fact):
     """A leaf that requires grad is changed in place under grad mode."""
 
@@ -325,6 +353,10 @@ class CutGraph(Fact):
     probable: bool = False
     """Whether what lost its graph are probabilities: results of a sigmoid or a softmax."""
     name: str = ""
+
+    @property
+    def raised(self) -> str:
+        return "" if self.silent else self.error
 
     @property
     def cause(self) -> Span:

@@ -86,9 +86,8 @@ class GuardFeatures(Codemod):
             return
         for operand in (used.left, used.right):
             code = tree.code(operand).strip()
-            if isinstance(operand, (cst.Name, cst.Attribute)) and (
-                code == fact.name or code.startswith(f"{fact.name}.")
-            ):
+            named = code == fact.name or code.startswith((f"{fact.name}.", f"{fact.name}["))
+            if isinstance(operand, (cst.Name, cst.Attribute, cst.Subscript)) and named:
                 program = Edit(tree).change(operand, detach).program()
                 yield Candidate(program, f"`{code}` is taken as it was before the loop", Keeps.PARAMETERS)
 

@@ -59,14 +59,15 @@ class OutOfPlace(Codemod):
             return
         if fact.by_step:
             return
+        call = tree.expression(fact.changed)
+        node = tree.node(fact.changed, cst.AugAssign)
         if fact.part:
             yield from _cloned_when_made(fact, tree)
+            yield from _cloned_when_read(fact, call or node, tree)
             return
         if fact.constructed is not None:
             yield from _without_inplace(tree.expression(fact.constructed), tree)
         yield from _as_a_new_tensor(fact.changed, tree)
-        call = tree.expression(fact.changed)
-        node = tree.node(fact.changed, cst.AugAssign)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
         yield from _into_a_clone(fact.changed, tree)

@@ -149,6 +149,8 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
         return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
         gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)
+        if isinstance(fact, CutGraph) and fact.silent:  # the copy that got the gradient is no leaf any more
+            gone = frozenset(edge for edge in gone if edge.producer.line != fact.cut.line)
         if gone:
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"

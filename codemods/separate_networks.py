@@ -140,13 +140,16 @@ class SeparateNetworks(Codemod):
         """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
         assert fact.outer is not None
         seen: set[cst.CSTNode] = set()
-        for which, spans in (("first", (fact.outer.walked, fact.walked)), ("second", (fact.outer.used, fact.used))):
+        first, second = (fact.outer.walked, fact.walked, fact.outer.walked_by), (fact.outer.used, fact.used)
+        for which, spans in (("first", first), ("second", second)):
             for span in spans:
                 place = tree.expression(span) if span is not None else None
                 if place is None:
                     continue
                 for value in _values(place):
-                    if value not in seen and _is_part(tree.code(value), fact.name):
+                    # A helper that makes the pass may know the value, or the record that holds it, by another name.
+                    handed = span is fact.outer.walked_by and span != fact.outer.walked
+                    if value not in seen and (handed or _is_part(tree.code(value), fact.name)):
                         seen.add(value)
                         program = Edit(tree).change(value, detach).program()
                         yield Candidate(program, f"the {which} loss takes `{tree.code(value)}` detached")
@@ -163,22 +166,26 @@ class SeparateNetworks(Codemod):
 
 
 def _is_part(code: str, name: str) -> bool:
-    """Whether *code* names the value or an attribute of it: ``batch.logp`` of ``batch``."""
-    return code == name or code.startswith(f"{name}.")
+    """Whether *code* names the value, or an attribute or an item of it: ``batch.logp`` of ``batch``."""
+    return code == name or code.startswith((f"{name}.", f"{name}["))
 
 
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
-    """The names and attributes that a call's arguments are made of, outermost first."""
+    """The names, attributes and items that a call's arguments are made of, outermost first."""
     return _values(*(argument.value for argument in call.args))
 
 
 def _values(*nodes: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """The names and attributes in these expressions, outermost first."""
+    """The names, attributes and items in these expressions, outermost first."""
     pending: list[cst.CSTNode] = [*nodes]
     while pending:
         node = pending.pop(0)
-        if isinstance(node, (cst.Name, cst.Attribute)):
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
             yield node
+        if isinstance(node, cst.Subscript):
+            pending.append(node.value)
+        elif isinstance(node, (cst.Name, cst.Attribute)):
+            continue
         elif isinstance(node, cst.Call):
             pending.extend(argument.value for argument in node.args)
         else:

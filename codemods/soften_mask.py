@@ -109,7 +109,7 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
     readers = [one for one in tree.statements_in(function) if _reads(one, name, tree) and one is not statement]
     if again:
         readers = [one for one in readers if _is_behind(one, statement, tree)]
-    if len(readers) == 1 and _is_used_once(statement, tree):
+    if (len(readers) == 1 or _all_for_result(readers, function, tree)) and _is_used_once(statement, tree):
         edit = Edit(tree)
         if again:
             edit.remove(statement)
@@ -125,6 +125,24 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
                 if found.value == name:
                     edit.change(found, lambda _: soft)
             yield Candidate(edit.program(), _remedy(soft, tree))
+
+
+def _all_for_result(readers: list[Statement], function: cst.CSTNode, tree: Tree) -> bool:
+    """Whether all that *readers* compute goes into the one value that the function sends back."""
+    body = tree.body_of(function) if isinstance(function, cst.FunctionDef) else []
+    last = only_part(body[-1]) if body else None
+    returns = [one for one in tree.statements_in(function) if isinstance(only_part(one), cst.Return)]
+    if not isinstance(last, cst.Return) or isinstance(last.value, cst.Tuple) or last.value is None or len(returns) > 1:
+        return False
+    needed = {name.value for name in tree.names_in(last.value)}
+    serving: list[Statement] = [body[-1]]
+    for one in reversed(body[:-1]):
+        part = only_part(one)
+        targets = [target.target for target in part.targets] if isinstance(part, cst.Assign) else []
+        if isinstance(part, cst.Assign) and {name.value for one in targets for name in tree.names_in(one)} & needed:
+            needed |= {name.value for name in tree.names_in(part.value)}
+            serving.append(one)
+    return all(reader in serving for reader in readers)
 
 
 def _reads(statement: Statement, name: str, tree: Tree) -> bool:

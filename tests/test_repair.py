@@ -73,6 +73,7 @@ def assert_proved(outcome: Repair) -> None:
 
 BY_READING = (
     "flag_optimised",
+    "keep_graph_molecule_losses",
     "leave_inference",
     "modernize_function",
     "modernize_legacy_async",

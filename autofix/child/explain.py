@@ -31,6 +31,7 @@ NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 ERRORS = {
     "a leaf Variable that requires grad": "leaf changed",
     "a view of a leaf Variable that requires grad": "leaf changed",
+    "functions with out=... arguments don't support automatic differentiation": "out argument",
     "is a view and is being modified inplace": "part changed",
     "Can't call numpy() on Tensor that requires grad": "graph escapes",
     "Only Tensors created explicitly by the user": "graph copied",

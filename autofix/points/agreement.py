@@ -40,6 +40,28 @@ def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
     return replace(part, detail=f"{part.detail}, {until}", figures={**part.figures, "until_pass": onset.number})
 
 
+def without_what_failed(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:
+    """*same*, or left open where the runs part at the pass before the failure, with the same loss.
+
+    That pass went through what failed then, as ``exp(new - old)`` does through the old log-probabilities in PPO's first
+    epoch, and a patch that takes the old ones as numbers gives it another gradient.  Whether that is the one that is
+    meant the original cannot show; that the later passes are like those that succeeded, the *gradients* do.
+    """
+    failure = before.failure
+    kinds = set(gradients.figures.get("counts", {}))
+    if same.verdict is not Verdict.FAILED or failure is None or not failure.passes:
+        return same
+    if gradients.verdict is not Verdict.PASSED or not {"afresh"} <= kinds <= {"afresh", "exact"}:
+        return same
+    last = before.passes[failure.passes - 1]
+    ours, theirs = before.passes[: failure.passes], after.passes[: failure.passes]
+    part = compare_until(before, after, last.number - 1, last.step)
+    if part.verdict is not Verdict.PASSED or first_difference(ours, theirs) is not None:
+        return same
+    detail = f"{part.detail}; backward pass {last.number} has the same loss, and another gradient without what failed"
+    return replace(same, verdict=Verdict.NOT_PROVED, detail=detail)
+
+
 def compare_until(before: RunRecord, after: RunRecord, passes: int, steps: int) -> Point:
     """Compare the two runs over the first *passes* and *steps* of the original."""
     wanted = [p for p in before.passes[:passes] if p.error is None and p.kind == "backward"]

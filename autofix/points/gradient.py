@@ -190,6 +190,9 @@ def compare(
                 found.kinds[index] = kind if explained else Kind.CHANGED
                 found.differences[index] = difference
             parted = parted or kind is not Kind.EXACT
+        if Kind.RECOMPUTED in found.kinds.values():  # what was made anew has another value for other parameters, too
+            slightly = [i for i, k in found.kinds.items() if k is Kind.CHANGED and found.differences[i] <= IN_STEP]
+            found.kinds.update(dict.fromkeys(slightly, Kind.RECOMPUTED))
         if parted:
             break
     return found

@@ -23,6 +23,7 @@ MESSAGES = {
     "cut graph": "the loss has no graph: it was dropped on the way",
     "leaf changed": "a parameter is changed in place while autograd records",
     "part changed": "one of several views is changed in place",
+    "out argument": "the result of an operation is written into a tensor, which autograd cannot record",
     "graph escapes": "a tensor with a graph goes where none can",
     "legacy API": "a call that PyTorch 2 no longer knows",
     "graph held": "graphs of earlier steps are kept alive for nothing",

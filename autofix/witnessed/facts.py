@@ -27,6 +27,7 @@ from codemods.facts import (
     LegacyApi,
     NotScalar,
     Outer,
+    OutGiven,
     Overwritten,
     PartChanged,
     Span,
@@ -73,6 +74,8 @@ class _Witnessed:
                 yield from self._overwritten()
             case "leaf changed":
                 yield LeafChanged(changed=failed[-1], name=name)
+            case "out argument":
+                yield OutGiven(changed=failed[-1], name=name)
             case "part changed":
                 yield PartChanged(made=failed[-1], changed=failed[-1], name=name)
             case "graph escapes":
@@ -146,6 +149,7 @@ class _Witnessed:
             outer_place(place, failed),
             outer_place(used, failed),
             outer_place(walked, failed) if walked else None,
+            outer_place(walked, freed) if walked else None,
             (_enters(reader), bool(walked) and bool(self.evidence.details.get("walked_enters"))),
             reader is not None and reader.mixes,
             _parting(freed, failed),

@@ -214,7 +214,9 @@ def plain(machine: Machine, value: Value) -> Value:
     """An attribute that is not in the program and was not called is an unknown value, the same each time."""
     if isinstance(value, Method):
         if isinstance(value.receiver, Unknown):
-            return machine.unknown(("attr", value.receiver.key, value.name))
+            found = machine.unknown(("attr", value.receiver.key, value.name))
+            found.usual = machine.defaults.get(found.key)
+            return found
         if isinstance(value.receiver, (Instance, TorchModule)):
             return machine.unknown(("attr", machine.identity(value.receiver), value.name))
         receiver = value.receiver

@@ -42,6 +42,16 @@ def mapping_key(machine: Machine, value: Value) -> Hashable:
     return ("?", machine.key(value))
 
 
+def key_in(machine: Machine, index: Value, mapping: Mapping) -> Hashable:
+    """The key that *index* is in *mapping*: of an argument of the command line, its default, where there is one."""
+    key = mapping_key(machine, index)
+    usual = index.usual if isinstance(index, Unknown) else None
+    if usual is None or key in mapping.items:
+        return key
+    known = mapping_key(machine, usual)
+    return known if known in mapping.items else key
+
+
 @dataclass(frozen=True)
 class Constants:
     """The key of a mapping that is a tuple of constants."""
@@ -150,7 +160,7 @@ def _guessed(found: Value, among: Sequence) -> Value:
 
 
 def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) -> Value:
-    key = mapping_key(machine, index)
+    key = key_in(machine, index, value)
     slot = value.items.get(key)
     if slot is not None:
         return machine.read(slot, value)

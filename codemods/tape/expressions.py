@@ -128,6 +128,11 @@ _SPECIAL: dict[type[ast.operator], str] = {
 def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
+    if kind is ast.Mod and isinstance(right, Unknown):
+        if isinstance(right.usual, int) and right.usual > 1:
+            right = right.usual
+        elif left in (0, 1) and isinstance(left, int):
+            return left  # every k-th iteration: were it every one, nobody would write it
     if is_constant(left) and is_constant(right):
         if kind is ast.Mod and isinstance(right, int) and machine.loops:
             machine.moduli.append(right)

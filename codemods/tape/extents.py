@@ -143,7 +143,7 @@ def _broadcast(args: list[Value]) -> Extent:
 
 def _picked(extent: Extent, index: Extent) -> Extent:
     """Of the rows that a tensor of numbers picks."""
-    several = min(extent.several, index.several)
+    several = index.several  # masks, which may pick a single element or none, have no extent
     return Extent(several, index.dims + max(extent.dims, 1) - 1) if several else NOTHING
 
 
@@ -250,6 +250,8 @@ def of_item(machine: Machine, extent: Extent, index: Value) -> Extent:
     parts = [slot.value for slot in index.items] if isinstance(index, Sequence) else [index]
     if not _is_wide(parts[0]):
         return NOTHING
+    if not extent.several and _is_slice(parts[0]):
+        extent = _MANY  # a window that moves over the rows: nobody cuts batches out of a single one
     dims = extent.dims
     for part in parts[1:]:
         if part is Ellipsis:

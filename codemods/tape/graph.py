@@ -293,6 +293,8 @@ class Tape:
     """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
     parts_changed: dict[Site, Site] = field(default_factory=dict)
     """In-place changes of one of several views under grad mode, and the call that made the views."""
+    outs: set[Site] = field(default_factory=set)
+    """Calls with ``out=`` on tensors that require grad."""
     escapes: dict[Site, Escape] = field(default_factory=dict)
     """Tensors with a graph that were handed to what can take none, by the call."""
     rootless: set[int] = field(default_factory=set)

@@ -65,6 +65,8 @@ class Machine:
         self.tape = Tape()
         self.grad = True
         self.guard: Site | None = None
+        self.defaults: dict[Hashable, Value] = {}
+        """What arguments of the command line are where none is given, by the keys of their values."""
         self.executed: set[ast.stmt] = set()
         self.evaluating: set[Leaf] = set()
         """Parameters of models in evaluation mode."""

@@ -171,11 +171,14 @@ def _extreme(machine: Machine, args: list[Value], node: ast.expr, kind: Callable
 
 
 def _getattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
-    if len(args) >= 2 and isinstance(args[1], str):
-        if isinstance(args[0], Instance) and args[1] not in args[0].names and len(args) > 2:
-            if attributes.find(args[0], args[1]) is None:
+    name = args[1] if len(args) >= 2 else None
+    if isinstance(name, Unknown):
+        name = name.usual
+    if isinstance(name, str):
+        if isinstance(args[0], Instance) and name not in args[0].names and len(args) > 2:
+            if attributes.find(args[0], name) is None:
                 return args[2]
-        return attributes.plain(machine, attributes.get(machine, args[0], args[1], node))
+        return attributes.plain(machine, attributes.get(machine, args[0], name, node))
     return machine.fresh("getattr")
 
 
@@ -465,7 +468,7 @@ def _mapping_method(
         holding.emptied(machine, receiver)
     match name:
         case "get" | "pop" | "setdefault" if args:
-            key = elements.mapping_key(machine, args[0])
+            key = elements.key_in(machine, args[0], receiver)
             found = items.get(key) or elements.alias(machine, receiver, key)
             if found is not None:
                 if name == "pop":

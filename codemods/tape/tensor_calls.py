@@ -117,6 +117,8 @@ def call_tensor_method(
         case "detach":
             return machine.detached(tensor, node)
         case "detach_":
+            if tensor.cell.base is not None and tensor.cell.node is not None:
+                machine.crash("a view cannot be detached in place")
             tensor.cell.lost = cuts.dropped(machine, [tensor], node, "detach")
             tensor.cell.node = None
             return tensor
@@ -181,6 +183,8 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         return found
     out = keywords.get("out")
     if isinstance(out, Tensor):
+        if machine.grad and any(map(escapes.certainly_has_graph, machine.tensors(*args))):
+            machine.tape.outs.add(machine.site(node))
         machine.change(out, node)
         return out
     whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})

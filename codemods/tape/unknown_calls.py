@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
 # Methods of models that prepare data with statistics, which no optimizer trains.
 _PREPARES = re.compile(r"^_?(de|un)?norm(ali[sz]e)?_|^_?pre_?proc|^_?augment|^_?standardi[sz]e")
+_CREATES = frozenset(("new_zeros", "new_ones", "new_empty", "new_full"))
+_OF_PARSERS = frozenset(
+    ("add_argument", "add_argument_group", "add_mutually_exclusive_group", "parse_args", "parse_known_args")
+)
 PASSED_THROUGH = frozenset(
     ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
 )
@@ -55,6 +59,10 @@ def call_unknown(
         if name in ("parameters", "named_parameters"):
             return Method(receiver, name, node)
         return receiver if name in ("train", "eval", "requires_grad_") else None
+    if name in _CREATES:  # on data of which nothing is known but that it is a tensor
+        return machine.data()
+    if name in _OF_PARSERS:
+        return _parsed(machine, receiver, name, args, keywords)
     if name in ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long"):
         return receiver
     if name == "step":
@@ -78,6 +86,24 @@ def call_unknown(
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return machine.opaque(label, [*values], node)
     return machine.opaque(label, [*values], node, receiver.leaf)
+
+
+def _parsed(machine: Machine, parser: Unknown, name: str, args: list[Value], keywords: dict[str, Value]) -> Value:
+    """``argparse``: the values of the arguments are unknown, and their defaults what they usually are."""
+    parsed = machine.unknown(("arguments", parser.key))
+    if name == "parse_args":
+        return parsed
+    if name == "parse_known_args":
+        return Sequence("tuple", [Slot(parsed), Slot(machine.fresh(name))])
+    if name != "add_argument":
+        return parser  # a group's arguments are the parser's
+    flags = [flag for flag in args if isinstance(flag, str)]
+    long = [flag for flag in flags if flag.startswith("--")] or flags
+    usual = keywords.get("default", False if keywords.get("action") == "store_true" else None)
+    given = keywords.get("dest", long[0].lstrip("-").replace("-", "_") if long else "")
+    if isinstance(usual, (str, int, float)):
+        machine.defaults["attr", parsed.key, given] = usual
+    return None
 
 
 def forget_gradient(machine: Machine, identity: object) -> None:

@@ -110,6 +110,8 @@ class Unknown:
     leaves: set[Leaf] | None = None
     lost: Lost | None = None
     """For a number, or an array of NumPy: the graph that it was taken out of."""
+    usual: Value = None
+    """What it is where the script is started without arguments, if a default says so: a constant."""
 
 
 @dataclass(eq=False, slots=True)

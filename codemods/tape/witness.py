@@ -26,6 +26,7 @@ from codemods.facts import (
     LegacyFunction,
     NotScalar,
     Outer,
+    OutGiven,
     Overwritten,
     PartBeside,
     PartChanged,
@@ -258,6 +259,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for site, made in tape.parts_changed.items():
         fact = PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node))
         found.facts.setdefault(fact, path)
+    for site in tape.outs:
+        found.facts.setdefault(OutGiven(changed=site.span, name=site.source.text_of(site.node)), path)
     for kept in holding.held(machine):
         held = _held_fact(kept)
         found.holdings[held] = kept
@@ -359,7 +362,7 @@ def _ranked(edges: set[Edge]) -> Iterator[Edge]:
 
 
 def _outer(node: Node | None, failed: Pass) -> Site:
-    """Where *node* was made, as an expression of the function in which the failing pass stands."""
+    """Where *node* was made, as an expression of the function in which a pass stands."""
     if node is None:
         return failed.site
     depth = len(failed.stack)
@@ -466,6 +469,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
             _outer(node, stale.failed).span,
             _outer(reader, stale.failed).span,
             _outer(stale.walked, stale.failed).span if stale.walked else None,
+            _outer(stale.walked, stale.freed).span if stale.walked else None,
             (_enters(reader), _enters(stale.walked)),
             _mixes(reader),
             _parting(stale.freed, stale.failed),

@@ -108,11 +108,13 @@ def program(folder: Path, name: str, entry: str) -> Program | None:
     if not (folder / name).is_dir():
         return None
     inside = started(entry)
-    for first in (inside, "main.py"):
+    for first in (inside, "main.py", "train.py"):
         if first and (folder / name / first).is_file():
             return Program(folder / name / first, folder=True)
-    (only,) = (folder / name).glob("*.py")
-    return Program(only, folder=True)
+    scripts = list((folder / name).glob("*.py"))
+    if len(scripts) != 1:
+        raise MalformedCase(f"{folder / name}: no main.py, and the entry in about.json names none of its files")
+    return Program(scripts[0], folder=True)
 
 
 def started(entry: str) -> str:

@@ -1,0 +1,68 @@
+"""Out argument: an operation that autograd is to record writes its result into a tensor that is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.base import Candidate, Codemod
+from codemods.facts import Fact, OutGiven
+from codemods.rewrite import Edit, Tree, only_part, without_keyword
+
+
+class AssignOut(Codemod):
+    """An operation on tensors that require grad is given ``out=``.
+
+    Error:
+        RuntimeError: matmul(): functions with out=... arguments don't support automatic differentiation, but one of the
+        arguments requires grad. Or: add(): functions with out=... arguments don't support automatic differentiation.
+
+    Cause:
+        ``torch.matmul(x, weight, out=buffer)`` saves an allocation by overwriting ``buffer``. Autograd would have to
+        record that the buffer was given another history, and refuses.
+
+    Fix:
+        The result is assigned instead of written: ``buffer = torch.matmul(x, weight)``. The name, attribute or item
+        that was given as ``out`` takes the new tensor.
+
+    When it is not what you want:
+        Where other names share the memory of the buffer and are to see the result, write it there under ``no_grad``,
+        or copy it: ``buffer.copy_(result.detach())``.
+
+    Source:
+        The check for ``out=`` in PyTorch's generated VariableType; "In-place operations with autograd" in its notes.
+    """
+
+    code = "AF203"
+    name = "out-argument"
+    answers = (OutGiven,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, OutGiven)
+        call = tree.expression(fact.changed)
+        out = _out_of(call)
+        statement = tree.statement_of(call)
+        part = only_part(statement)
+        if not isinstance(call, cst.Call) or out is None or part is None:
+            return
+        plain = without_keyword(call, "out")
+        assert isinstance(plain, cst.Call)
+        target = cst.AssignTarget(out)
+        if isinstance(part, cst.Expr) and part.value is call:
+            assigned = cst.Assign([target], plain)
+        elif isinstance(part, cst.Assign) and part.value is call:
+            same = [one for one in part.targets if tree.code(one.target) == tree.code(out)]
+            assigned = part.with_changes(targets=[*part.targets, *([] if same else [target])], value=plain)
+        else:
+            return
+        program = Edit(tree).change(part, lambda _: assigned).program()
+        yield Candidate(program, f"`{tree.code(out)}` takes the result, which is a new tensor")
+
+
+def _out_of(call: cst.BaseExpression | None) -> cst.Name | cst.Attribute | cst.Subscript | None:
+    """What is given as ``out``, where it can be assigned to."""
+    for arg in call.args if isinstance(call, cst.Call) else ():
+        if arg.keyword is not None and arg.keyword.value == "out":
+            return arg.value if isinstance(arg.value, (cst.Name, cst.Attribute, cst.Subscript)) else None
+    return None
