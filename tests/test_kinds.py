@@ -749,6 +749,145 @@ SHAPES = {
         """,
         ["scores.append((-loss).detach())"],
     ),
+    "a result is written into a buffer": (
+        """
+        buffer = torch.empty(4, 3)
+        for _ in range(5):
+            torch.tanh(net(x), out=buffer)
+            opt.zero_grad(); buffer.sum().backward(); opt.step()
+        """,
+        ["buffer = torch.tanh(net(x))"],
+    ),
+    "a result is written into a buffer and has a name": (
+        """
+        class Cache:
+            def __init__(self): self.space = {"h": torch.empty(4, 3)}
+        cache = Cache()
+        for _ in range(5):
+            h = torch.mm(x, net.weight.t(), out=cache.space["h"])
+            opt.zero_grad(); crit(h, y).backward(); opt.step()
+        """,
+        ['h = cache.space["h"] = torch.mm(x, net.weight.t())'],
+    ),
+    "statistics are updated in place, one after the other": (
+        """
+        mean, square = torch.zeros(3), torch.ones(3)
+        for _ in range(5):
+            h = net(x)
+            mean.mul_(0.9).add_(0.1 * h.mean(0))
+            square *= 0.9
+            square += 0.1 * h.pow(2).mean(0)
+            opt.zero_grad(); crit((h - mean) / square.sqrt(), y).backward(); opt.step()
+        """,
+        ["square = square.detach()", "mean = mean.detach()"],
+    ),
+    "a loop that detaches names and not states": (
+        """
+        cell = nn.LSTMCell(3, 3)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+        def cut(states):
+            for state in states:
+                state = state.detach()
+            return states
+        states = (torch.zeros(4, 3), torch.zeros(4, 3))
+        for _ in range(5):
+            states = cell(x, states)
+            opt.zero_grad(); crit(states[0], y).backward(); opt.step()
+            states = cut(states)
+        """,
+        ["state.detach_()"],
+    ),
+    "a loop that detaches names of views": (
+        """
+        rnn = nn.GRU(3, 3)
+        opt = torch.optim.SGD(rnn.parameters(), lr=0.1)
+        states = [torch.zeros(1, 3)]
+        for _ in range(5):
+            for state in states:
+                state = state.detach()
+            out, _ = rnn(x, states[0])
+            opt.zero_grad(); crit(out, y).backward(); opt.step()
+            states = [out[-1:]]
+        """,
+        ["states = [out[-1:].detach()]"],
+    ),
+    "a list of losses is copied": (
+        """
+        for _ in range(5):
+            losses = [crit(net(x), y) for _ in range(3)]
+            loss = torch.tensor(losses, requires_grad=True).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["loss = torch.stack(losses).mean()"],
+    ),
+    "a fake in a dictionary that helpers share": (
+        """
+        opt_d = torch.optim.SGD(other.parameters(), lr=0.1)
+        def judge(b):
+            loss = F.softplus(other(b["fake"])).mean()
+            opt_d.zero_grad(); loss.backward(); opt_d.step()
+        def forge(b):
+            loss = F.softplus(-other(b["fake"])).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for _ in range(5):
+            batch = {"real": y, "fake": net(x)}
+            judge(batch)
+            forge(batch)
+        """,
+        ['loss = F.softplus(other(b["fake"].detach())).mean()'],
+    ),
+    "old probabilities in a record": (
+        """
+        old = {"p": net(x).log_softmax(1)}
+        for _ in range(5):
+            ratio = (net(x).log_softmax(1) - old["p"]).exp()
+            opt.zero_grad(); (-ratio * y).mean().backward(); opt.step()
+        """,
+        ['ratio = (net(x).log_softmax(1) - old["p"].detach()).exp()'],
+    ),
+    "chunks as long as an argument says": (
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        group = parser.add_argument_group("training")
+        group.add_argument("--chunk-length", type=int, default=8)
+        args = parser.parse_args()
+        cell = nn.LSTMCell(3, 3)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+        h, c = torch.zeros(4, 3), torch.zeros(4, 3)
+        loss = 0
+        for t in range(64):
+            h, c = cell(x, (h, c))
+            loss = loss + crit(h, y)
+            if (t + 1) % args.chunk_length == 0:
+                opt.zero_grad(); loss.backward(); opt.step()
+                loss = 0
+                h = h.detach()
+        """,
+        ["h, c = h.detach(), c.detach()"],
+    ),
+    "an activation that an argument picks": (
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--act", choices=["relu", "elu"], default="relu")
+        args = parser.parse_args()
+        act = {"relu": lambda: nn.ReLU(inplace=True), "elu": lambda: nn.ELU()}[args.act]()
+        for _ in range(5):
+            opt.zero_grad(); act(torch.tanh(net(x))).sum().backward(); opt.step()
+        """,
+        ['act = {"relu": lambda: nn.ReLU(), "elu": lambda: nn.ELU()}[args.act]()'],
+    ),
+    "a loss of windows that is weighted and not reduced": (
+        """
+        weights, data = torch.load("w.pt"), torch.load("d.pt")
+        for at in range(0, 64, 16):
+            now = torch.arange(len(data))[at : at + 16]
+            loss = nn.MSELoss(reduction="none")(net(data[now]), data[now]) * weights[now]
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ['loss = (nn.MSELoss(reduction="none")(net(data[now]), data[now]) * weights[now]).mean()'],
+    ),
 }
 
 

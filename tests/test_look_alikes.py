@@ -742,6 +742,32 @@ RIGHT = {
         for one in losses: one.backward()
         opt.step()
         """,
+    "results are written into buffers where nothing is recorded": """
+        buffer = torch.empty(4, 3)
+        for _ in range(5):
+            opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+            with torch.no_grad():
+                torch.tanh(net(x), out=buffer)
+            torch.mul(x, y, out=buffer)
+            torch.tanh(net(x).detach(), out=buffer)
+        """,
+    "chunks as long as an argument says end with a detach": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--k", type=int, default=8)
+        parser.add_argument("--every", type=int)
+        args = parser.parse_args()
+        for k in (args.k, args.every):
+            h, loss = torch.zeros(4, 3), 0
+            for t in range(64):
+                if t % k == 0:
+                    h = h.detach()
+                h = torch.tanh(net(x) + h)
+                loss = loss + crit(h, y)
+                if (t + 1) % k == 0:
+                    opt.zero_grad(); loss.backward(); opt.step()
+                    loss = 0
+        """,
     "the mean of a meter is sent backward": """
         class Meter:
             def __init__(self): self.total = 0; self.n = 0

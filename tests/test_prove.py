@@ -376,6 +376,63 @@ def test_time_out_is_not_proved(tmp_path: Path) -> None:
     assert certificate.verdict is Verdict.NOT_PROVED
 
 
+COPIED = """\
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(12):
+    losses = [net(torch.randn(4, 3)).pow(2).mean() for _ in range(3)]
+    loss = torch.tensor(losses, requires_grad=True).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_script_that_trains_nothing_is_proved_to_train(tmp_path: Path) -> None:
+    stacked = ("torch.tensor(losses, requires_grad=True)", "torch.stack(losses)")
+    certificate = certify(tmp_path, COPIED, stacked, expected="trains nothing")
+    assert certificate.proved, show(certificate)
+    assert "none of 2 parameters" in certificate.points[0].detail
+    for other, number in (
+        (("torch.tensor(losses, requires_grad=True)", "2 * torch.stack(losses)"), 3),
+        (("torch.tensor(losses, requires_grad=True)", "torch.tensor(losses).requires_grad_()"), 4),
+        (("loss.backward()", "loss.foreward()"), 2),
+    ):
+        worse = certify(tmp_path, COPIED, other, expected="trains nothing")
+        assert number in failed(worse), show(worse)
+
+
+RATIOS = """\
+import torch
+
+torch.manual_seed(0)
+policy, critic = torch.nn.Linear(3, 4), torch.nn.Linear(3, 1)
+optimizer = torch.optim.Adam([*policy.parameters(), *critic.parameters()], lr=0.01)
+for rollout in range(6):
+    state, action, gain = torch.randn(16, 3), torch.randint(4, (16, 1)), torch.randn(16, 1)
+    old = policy(state).log_softmax(1).gather(1, action)
+    for epoch in range(4):
+        new = policy(state).log_softmax(1).gather(1, action)
+        ratio = (new - old).exp()
+        loss = -torch.min(ratio * gain, ratio.clamp(0.8, 1.2) * gain).mean() + (critic(state) - gain).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_what_cancelled_in_the_first_epoch_is_left_open(tmp_path: Path) -> None:
+    """With the old probabilities on the graph, the ratio of the first epoch has no gradient; without, it has."""
+    certificate = certify(tmp_path, RATIOS, ("(new - old)", "(new - old.detach())"), expected=STALE)
+    assert verdicts(certificate)[3] is Verdict.NOT_PROVED, show(certificate)
+    assert certificate.verdict is Verdict.NOT_PROVED, show(certificate)
+    worse = certify(tmp_path, RATIOS, ("(new - old)", "(new.detach() - old.detach())"), expected=STALE)
+    assert worse.verdict is Verdict.FAILED, show(worse)
+
+
 LENIENT = {
     "a leaf that is updated in place": (
         "net.weight -= 0.1",

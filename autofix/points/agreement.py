@@ -45,13 +45,16 @@ def without_what_failed(before: RunRecord, after: RunRecord, same: Point, gradie
 
     That pass went through what failed then, as ``exp(new - old)`` does through the old log-probabilities in PPO's first
     epoch, and a patch that takes the old ones as numbers gives it another gradient.  Whether that is the one that is
-    meant the original cannot show; that the later passes are like those that succeeded, the *gradients* do.
+    meant the original cannot show; that the later passes are like those that succeeded, the *gradients* do, or else the
+    gradients of the original cancelled out to nothing.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
     if same.verdict is not Verdict.FAILED or failure is None or not failure.passes:
         return same
-    if gradients.verdict is not Verdict.PASSED or not {"afresh"} <= kinds <= {"afresh", "exact"}:
+    if gradients.verdict is not Verdict.PASSED or not kinds <= {"afresh", "exact"}:
+        return same
+    if "afresh" not in kinds and not cancelled(before, after, failure.steps):
         return same
     last = before.passes[failure.passes - 1]
     ours, theirs = before.passes[: failure.passes], after.passes[: failure.passes]
@@ -60,6 +63,19 @@ def without_what_failed(before: RunRecord, after: RunRecord, same: Point, gradie
         return same
     detail = f"{part.detail}; backward pass {last.number} has the same loss, and another gradient without what failed"
     return replace(same, verdict=Verdict.NOT_PROVED, detail=detail)
+
+
+def cancelled(before: RunRecord, after: RunRecord, steps: int) -> bool:
+    """Whether all gradients of the first *steps* that the patched run has otherwise were nothing in the original."""
+    indices = matching(before, after)
+    other = [
+        (norm, theirs.gradients.get(indices[index], 0.0))
+        for ours, theirs in zip(before.updates[:steps], after.updates, strict=False)
+        for index, norm in ours.gradients.items()
+        if index in indices
+    ]
+    other = [(ours, theirs) for ours, theirs in other if not close(ours, theirs, 1e-3)]
+    return bool(other) and all(ours <= ROUNDING * theirs for ours, theirs in other)
 
 
 def compare_until(before: RunRecord, after: RunRecord, passes: int, steps: int) -> Point:

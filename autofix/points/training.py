@@ -51,6 +51,11 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
+    # What cancelled out to nothing in the original had a gradient all the same.
+    given = {i for step in before.updates[: failure.steps] for i in step.gradients}
+    for index in sorted(given - trained):
+        if index in indices and not any(indices[index] in s.gradients for s in after.updates):
+            problems.setdefault("gets no gradient any more", []).append(before.parameters[index].name)
     if not any(step.gradients for step in reference.updates[failure.steps :]):
         # Without a reference: what the failing pass reaches must at least be given a gradient, if only zero.
         reached = before.passes[failure.passes].reached if failure.in_pass else frozenset()
