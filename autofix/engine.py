@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.facts import Certainty, Fact, OldKeyword, Overwritten, Role, Span, StaleGraph
 from codemods.program import Program, split
-from codemods.proof import LineMap, key_of
+from codemods.proof import Keeps, LineMap, key_of
 from codemods.tape import old_keywords
 from codemods.tape import source as sources
 from codemods.tape.witness import observe
@@ -53,6 +53,8 @@ class Finding:
     """What the patch does, in one sentence; empty where there is none."""
     cause: Span
     """The place to look at first: the one that the patch changes, where it changes one of the story's places."""
+    keeps: Keeps = Keeps.EDGES
+    """What the patch promises to leave as it was."""
     needs_review: bool = False
     """Whether a patch is known that was left out because the fact rests on a call whose source was not read."""
 
@@ -220,7 +222,8 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
         if not _wanted(code, select):
             continue
         cause = cause_of(fact, program, touched) if fixed else fact.cause
-        told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause))
+        keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
+        told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause), keeps)
         # What the repair of another fact took along is told by that one.
         main = cause_of(repair.fact, program, touched) if fixed and repair is not None else cause
         start = replace(main, end_line=main.line, end_column=main.column)

@@ -90,11 +90,13 @@ def prove(
     expected_error: str = "",
     before: RunRecord | None = None,
     reference: RunRecord | None = None,
+    ratio: bool = False,
 ) -> Certificate:
     """Run both scripts and judge the patch.
 
     ``expected_error`` is a piece of the message that the original must raise; ``before`` is an earlier
-    :func:`run_original` with the same limits, ``reference`` an earlier :func:`run_reference`.  Never raises for what
+    :func:`run_original` with the same limits, ``reference`` an earlier :func:`run_reference`; ``ratio`` says that the
+    patch takes the old value of a ratio as a number, see :func:`without_what_failed`.  Never raises for what
     the scripts do: a run that did not happen is *not proved*.
     """
     before = before or run_original(original, limits)
@@ -119,7 +121,7 @@ def prove(
     points = (
         fails,
         clean_after(before, after),
-        without_what_failed(before, after, same, gradients),
+        without_what_failed(before, after, same, gradients, ratio=ratio),
         still_trains(before, after, reference),
         gradients,
         memory_flat(before, after),

@@ -17,6 +17,7 @@ from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdi
 from autofix.record import Failure
 from autofix.runner import warm_up
 from codemods.program import Program
+from codemods.proof import Keeps
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -112,6 +113,7 @@ class _Attempt:
                 expected_error=_expected_error(analysis),
                 before=self.before,
                 reference=self.reference,
+                ratio=any(finding.fixed and finding.keeps is Keeps.RATIO for finding in analysis.findings),
             )
             first = first or (analysis, certificate)
             stands = Repair(self.project, analysis, certificate, tuple(refused))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, StaleGraph
+from codemods.facts import Fact, Form, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, detach, guarded, only_part
 
@@ -59,14 +59,16 @@ class GuardFeatures(Codemod):
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if made is not None and made is not kept and tree.block_of(made) and _guardable([made]):
             yield Candidate(guarded(tree, [made]), "what serves the loop is computed under no_grad: nothing trains it")
+        relation, old = _old_operand(fact, tree)
+        if relation is not None and old is not None and _is_ratio(relation, old, tree):
+            yield from self._old_when_made(fact, tree, name)
+            program = Edit(tree).change(old, detach).program()
+            yield Candidate(program, _as_before(tree.code(old).strip()), Keeps.RATIO)
         yield from self._detach(fact, tree, name)
         yield from self._detach_use(fact, tree)
-        was = list(self._as_it_was(fact, tree))
-        if _is_ratio(tree.expression(fact.used), fact.name, tree):
-            yield from was
         yield from self._move(run, loop, tree, name)
         yield from self._again(fact, kept, tree, name)
-        yield from was
+        yield from self._as_it_was(fact, tree)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Where the statement does more than compute, detach its value."""
@@ -79,6 +81,14 @@ class GuardFeatures(Codemod):
                         f"detach `{name}`: nothing behind it is trained",
                     )
 
+    def _old_when_made(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
+        """``old = torch.stack(log_probs)``, which only a ratio reads, is detached at once."""
+        for carrier in fact.carriers:
+            made = tree.expression(carrier.expression) if carrier.expression is not None else None
+            if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
+                program = Edit(tree).change(made, detach).program()
+                yield Candidate(program, _as_before(name), Keeps.RATIO)
+
     def _as_it_was(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``new - old`` in every iteration: the old value is what it was, a number, and the new one is trained."""
         used = tree.expression(fact.used)
@@ -89,7 +99,7 @@ class GuardFeatures(Codemod):
             named = code == fact.name or code.startswith((f"{fact.name}.", f"{fact.name}["))
             if isinstance(operand, (cst.Name, cst.Attribute, cst.Subscript)) and named:
                 program = Edit(tree).change(operand, detach).program()
-                yield Candidate(program, f"`{code}` is taken as it was before the loop", Keeps.PARAMETERS)
+                yield Candidate(program, _as_before(code), Keeps.PARAMETERS)
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
@@ -178,12 +188,32 @@ def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
     return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
 
 
-def _is_ratio(used: cst.BaseExpression | None, name: str, tree: Tree) -> bool:
-    """Whether an operation relates a new value to the old one called *name*: ``new / old``, ``exp(new - old)``."""
+def _as_before(code: str) -> str:
+    return f"`{code}` is taken as it was before the loop"
+
+
+def _old_operand(fact: StaleGraph, tree: Tree) -> tuple[cst.BinaryOperation | None, cst.BaseExpression | None]:
+    """The operation of two values that reads what was made before the loop, and the side on which that stands."""
+    used: cst.CSTNode | None = tree.expression(fact.used)
+    inner: cst.CSTNode | None = None
+    while used is not None and not isinstance(used, cst.BinaryOperation):  # `new - old[batch]`, `new / old.exp()`
+        if isinstance(used, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            return None, None
+        used, inner = tree.parent_of(used), used
     if not isinstance(used, cst.BinaryOperation):
-        return False
+        return None, None
+    if inner is not None:
+        return used, used.left if inner is used.left else used.right
+    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    own = set().union(*(_targets(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
+    sides = [side for side in (used.left, used.right) if not tree.paths_in(side) & own]
+    return used, sides[0] if len(sides) == 1 else None
+
+
+def _is_ratio(used: cst.BinaryOperation, old: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether an operation relates a new value to the *old* one: ``new / old``, ``exp(new - old)``."""
     if isinstance(used.operator, cst.Divide):
-        return tree.code(used.right).strip().startswith(name)
+        return used.right is old
     if not isinstance(used.operator, cst.Subtract):
         return False
     code = tree.code(used).strip()

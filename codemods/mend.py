@@ -30,6 +30,7 @@ class Repair:
     fact: Fact
     codemod: type[Codemod]
     remedy: str
+    keeps: Keeps = Keeps.EDGES
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class _Search:
                     continue
                 after = self.observe(candidate.program)
                 verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
-                done = Repair(fact, kind, candidate.remedy)
+                done = Repair(fact, kind, candidate.remedy, candidate.keeps)
                 if verdict.stands:
                     if not _shares_pass(fact, after, program, candidate.program):
                         return candidate.program, after, [done]

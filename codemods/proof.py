@@ -29,6 +29,8 @@ class Keeps(StrEnum):
     """Every parameter is still trained by one of two passes over the same loss."""
     PARAMETERS = "parameters"
     """Every parameter still gets its gradient from the same pass, along recomputed edges."""
+    RATIO = "ratio"
+    """The same, and what a ratio of new to old let cancel out in the first pass of all is gradient in it, too."""
 
 
 @dataclass(frozen=True)

@@ -843,7 +843,7 @@ SHAPES = {
             ratio = (net(x).log_softmax(1) - old["p"]).exp()
             opt.zero_grad(); (-ratio * y).mean().backward(); opt.step()
         """,
-        ['ratio = (net(x).log_softmax(1) - old["p"].detach()).exp()'],
+        ['old = {"p": net(x).log_softmax(1).detach()}'],
     ),
     "chunks as long as an argument says": (
         """

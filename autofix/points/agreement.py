@@ -40,21 +40,22 @@ def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
     return replace(part, detail=f"{part.detail}, {until}", figures={**part.figures, "until_pass": onset.number})
 
 
-def without_what_failed(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:
+def without_what_failed(
+    before: RunRecord, after: RunRecord, same: Point, gradients: Point, *, ratio: bool = False
+) -> Point:
     """*same*, or left open where the runs part at the pass before the failure, with the same loss.
 
     That pass went through what failed then, as ``exp(new - old)`` does through the old log-probabilities in PPO's first
     epoch, and a patch that takes the old ones as numbers gives it another gradient.  Whether that is the one that is
-    meant the original cannot show; that the later passes are like those that succeeded, the *gradients* do, or else the
-    gradients of the original cancelled out to nothing.
+    meant the original cannot show.  The source does, where it has such a *ratio*; else the later passes must be like
+    those that succeeded, as the *gradients* tell, or the gradients of the original have cancelled out to nothing.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
     if same.verdict is not Verdict.FAILED or failure is None or not failure.passes:
         return same
-    if gradients.verdict is not Verdict.PASSED or not kinds <= {"afresh", "exact"}:
-        return same
-    if "afresh" not in kinds and not cancelled(before, after, failure.steps):
+    likely = kinds <= {"afresh", "exact"} and ("afresh" in kinds or cancelled(before, after, failure.steps))
+    if gradients.verdict is not Verdict.PASSED or not (ratio or likely):
         return same
     last = before.passes[failure.passes - 1]
     ours, theirs = before.passes[: failure.passes], after.passes[: failure.passes]
