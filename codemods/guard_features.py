@@ -95,11 +95,9 @@ class GuardFeatures(Codemod):
         if fact.outer is None or not fact.outer.mixed or not isinstance(used, cst.BinaryOperation):
             return
         for operand in (used.left, used.right):
-            code = tree.code(operand).strip()
-            named = code == fact.name or code.startswith((f"{fact.name}.", f"{fact.name}["))
-            if isinstance(operand, (cst.Name, cst.Attribute, cst.Subscript)) and named:
+            if _is_called(operand, fact.name, tree):
                 program = Edit(tree).change(operand, detach).program()
-                yield Candidate(program, _as_before(code), Keeps.PARAMETERS)
+                yield Candidate(program, _as_before(tree.code(operand).strip()), Keeps.PARAMETERS)
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
@@ -188,6 +186,13 @@ def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
     return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
 
 
+def _is_called(operand: cst.BaseExpression, name: str, tree: Tree) -> bool:
+    """Whether an operand is the value called *name*, or an attribute or item of it."""
+    code = tree.code(operand).strip()
+    plain = isinstance(operand, (cst.Name, cst.Attribute, cst.Subscript))
+    return plain and (code == name or code.startswith((f"{name}.", f"{name}[")))
+
+
 def _as_before(code: str) -> str:
     return f"`{code}` is taken as it was before the loop"
 
@@ -204,6 +209,9 @@ def _old_operand(fact: StaleGraph, tree: Tree) -> tuple[cst.BinaryOperation | No
         return None, None
     if inner is not None:
         return used, used.left if inner is used.left else used.right
+    named = [side for side in (used.left, used.right) if _is_called(side, fact.name, tree)]
+    if len(named) == 1:
+        return used, named[0]
     loop = tree.statement(fact.loop) if fact.loop is not None else None
     own = set().union(*(_targets(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
     sides = [side for side in (used.left, used.right) if not tree.paths_in(side) & own]

@@ -45,11 +45,10 @@ def mapping_key(machine: Machine, value: Value) -> Hashable:
 def key_in(machine: Machine, index: Value, mapping: Mapping) -> Hashable:
     """The key that *index* is in *mapping*: of an argument of the command line, its default, where there is one."""
     key = mapping_key(machine, index)
-    usual = index.usual if isinstance(index, Unknown) else None
-    if usual is None or key in mapping.items:
+    if key in mapping.items or not isinstance(index, Unknown) or index.usual is None:
         return key
-    known = mapping_key(machine, usual)
-    return known if known in mapping.items else key
+    known = mapping_key(machine, index.usual)
+    return known if known in mapping.items and machine.usual(index) is not None else key
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
     if kind is ast.Mod and isinstance(right, Unknown):
-        if isinstance(right.usual, int) and right.usual > 1:
+        if isinstance(right.usual, int) and right.usual > 1 and machine.usual(right) is not None:
             right = right.usual
         elif left in (0, 1) and isinstance(left, int):
             return left  # every k-th iteration: were it every one, nobody would write it
@@ -274,6 +274,7 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
         if isinstance(found, Unknown):
             return negated(machine, found) if isinstance(op, ast.NotIn) else found
         return found != isinstance(op, ast.NotIn)
+    left, right = machine.settled(left), machine.settled(right)
     if is_constant(left) and is_constant(right):
         try:
             return bool(_COMPARE[type(op)](left, right))

@@ -67,6 +67,8 @@ class Machine:
         self.guard: Site | None = None
         self.defaults: dict[Hashable, Value] = {}
         """What arguments of the command line are where none is given, by the keys of their values."""
+        self._settled: set[Hashable] = set()
+        """The keys of those that have been taken to be so on this path."""
         self.executed: set[ast.stmt] = set()
         self.evaluating: set[Leaf] = set()
         """Parameters of models in evaluation mode."""
@@ -188,6 +190,20 @@ class Machine:
         if found is None:
             found = self._unknowns[key] = Unknown(key)
         return found
+
+    def usual(self, value: Value) -> Value:
+        """What *value* usually is, from now on also where it is compared; None where nothing or another is known."""
+        if not isinstance(value, Unknown) or value.usual is None:
+            return None
+        if value.key not in self._settled:
+            if self.oracle.denied(("Eq", value.key, self.key(value.usual))):
+                return None
+            self._settled.add(value.key)
+        return value.usual
+
+    def settled(self, value: Value) -> Value:
+        """*value*, or what it has been taken to be."""
+        return value.usual if isinstance(value, Unknown) and value.key in self._settled else value
 
     def key(self, value: Value) -> Hashable:
         """What identifies a value in the keys of values computed from it."""
@@ -457,6 +473,7 @@ class Machine:
 
     def truth(self, value: Value, *, likely: bool = True, optional: bool = False) -> bool:
         """Whether *value* is true on this path (see :meth:`Oracle.decide`)."""
+        value = self.settled(value)
         match value:
             case Unknown():
                 if value.low is not None and value.low > 0:

@@ -64,6 +64,10 @@ class Oracle:
         self._known[key] = answer
         return answer
 
+    def denied(self, key: Hashable) -> bool:
+        """Whether the condition *key* was asked on this path and does not hold."""
+        return self._known.get(key) is False
+
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
         self.asked[position] = self.asked[position]._replace(flips=False)

@@ -173,7 +173,7 @@ def _extreme(machine: Machine, args: list[Value], node: ast.expr, kind: Callable
 def _getattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     name = args[1] if len(args) >= 2 else None
     if isinstance(name, Unknown):
-        name = name.usual
+        name = machine.usual(name)
     if isinstance(name, str):
         if isinstance(args[0], Instance) and name not in args[0].names and len(args) > 2:
             if attributes.find(args[0], name) is None:

@@ -484,7 +484,7 @@ def _delete(machine: Machine, node: ast.Delete) -> str:
 
 
 def _match(machine: Machine, node: ast.Match) -> str:
-    subject = machine.eval(node.subject)
+    subject = machine.settled(machine.eval(node.subject))
     for case in node.cases:
         key = ("case", machine.key(subject), id(case))
         if isinstance(case.pattern, ast.MatchValue):
