@@ -12,6 +12,7 @@ from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, detach
 
+_PICKS = frozenset(("setdefault", "get"))
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
 _EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()"))
 
@@ -59,9 +60,11 @@ class ClearStore(Codemod):
             if _outlives(store, tree):
                 yield from _stored_as_data(span, fact, tree)
                 continue
+            again = list(_in_the_loop(store, kept, fact, tree))
+            yield from (one for called, one in again if called)  # the author has a call that empties it, too seldom
             if not isinstance(store, cst.Subscript):
                 yield from _after_the_pass(store, kept, failed, fact, tree)
-            yield from _in_the_loop(store, kept, fact, tree)
+            yield from (one for _, one in again)
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
 
@@ -119,6 +122,8 @@ def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None
     part = statement.body[0]
     if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and isinstance(part.value.func, cst.Attribute):
         found = part.value.func.value if part.value.func.attr.value in _ADDS else None
+        if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _PICKS:
+            found = found.func.value  # the whole of the mapping: `maps.setdefault(name, []).append(x)`
     elif isinstance(part, cst.AugAssign) and isinstance(part.value, cst.List):
         found = part.target
     else:
@@ -128,8 +133,11 @@ def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None
 
 def _in_the_loop(
     store: cst.BaseExpression, kept: Statement, fact: StaleGraph | Overwritten, tree: Tree
-) -> Iterator[Candidate]:
-    """What empties the store before the loop, as a new epoch begins, moves to the start of each iteration."""
+) -> Iterator[tuple[bool, Candidate]]:
+    """What empties the store before the loop, as a new epoch begins, moves to the start of each iteration.
+
+    Each with whether it is a call of a method of the program's own.
+    """
     loop = tree.statement(fact.loop) if fact.loop is not None else None
     if loop is None or not tree.body_of(loop):
         return
@@ -141,10 +149,11 @@ def _in_the_loop(
     while isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
         block = tree.block_of(around)
         for statement in reversed(block[: block.index(around)] if around in block else []):
-            if _clears(statement, name, is_attribute, tree) or _resets(statement, name, kept, tree):
+            resets = _resets(statement, name, kept, tree)
+            if resets or _clears(statement, name, is_attribute, tree):
                 code = tree.own_code(statement)
                 edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], code)
-                yield Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
+                yield resets, Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
         parent = tree.parent_of(around)
         around = tree.parent_of(parent) if parent is not None else None
 

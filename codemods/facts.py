@@ -581,6 +581,10 @@ class LegacyApi(Fact):
     name: str = ""
 
     @property
+    def raised(self) -> str:
+        return self.error if self.name.endswith("]") else ""  # what follows from the others depends on the script
+
+    @property
     def cause(self) -> Span:
         return self.call
 

@@ -17,15 +17,18 @@ class ModernizeLegacy(Codemod):
     Error:
         IndexError: invalid index of a 0-dim tensor. Use ``tensor.item()`` to convert a 0-dim tensor to a number. And
         the warning: volatile was removed and now has no effect. And, before anything runs: SyntaxError: invalid syntax.
+        And where a state is repackaged: TypeError: iteration over a 0-d tensor.
 
     Cause:
         Until PyTorch 0.3 a loss had one element and ``loss.data[0]`` read it; since 0.4 it has no dimensions. The flag
         ``volatile=True`` is ignored. ``async`` became a keyword of Python 3.7, so that ``x.cuda(async=True)`` no longer
-        parses.
+        parses. ``Variable`` became another name for tensors, but no tensor's class: ``type(h) == Variable`` is never
+        true.
 
     Fix:
         ``loss.data[0]`` becomes ``loss.item()``. ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone
-        still works and is left as it is. ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``.
+        still works and is left as it is. ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``,
+        and ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
 
     When it is not what you want:
         Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
@@ -48,6 +51,21 @@ class ModernizeLegacy(Codemod):
             kept = value
             edit = Edit(tree).change(call, lambda _: method_call(kept, "item"))
             yield Candidate(edit.program(), f"read the number with `{tree.code(kept)}.item()`")
+        elif isinstance(call, cst.Comparison):
+            yield from _of_class(call, tree)
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
             yield Candidate(edit.program(), "volatile no longer does anything")
+
+
+def _of_class(compared: cst.Comparison, tree: Tree) -> Iterator[Candidate]:
+    """``type(h) == Variable`` and ``type(h) is not Variable``, as they were meant."""
+    call, target = compared.left, compared.comparisons[0]
+    if len(compared.comparisons) != 1 or not isinstance(call, cst.Call) or len(call.args) != 1:
+        return
+    wanted = f"{tree.torch_name(compared)}.Tensor" if tree.imports_torch(compared) else tree.code(target.comparator)
+    test = f"isinstance({tree.code(call.args[0].value)}, {wanted})"
+    if isinstance(target.operator, (cst.NotEqual, cst.IsNot)):
+        test = f"not {test}"
+    program = Edit(tree).change(compared, lambda _: cst.parse_expression(test)).program()
+    yield Candidate(program, f"`{test}` knows tensors by what they are")

@@ -105,8 +105,13 @@ def _computed_later(
     code = tree.own_code(made)
     name = code.partition("=")[0].strip()
     if fact.by_step:
-        program = Edit(tree).remove(made).insert_after(step, code).program()
-        yield Candidate(program, f"`{name}` is computed after the step", Keeps.PARAMETERS)
+        run = _built_on(made, block[block.index(made) + 1 : block.index(step)], tree)
+        for moved in ([made], run) if len(run) > 1 else ([made],):
+            edit = Edit(tree).insert_after(step, *(tree.own_code(one) for one in moved))
+            for one in moved:
+                edit.remove(one)
+            names = tree.own_code(moved[-1]).partition("=")[0].strip()
+            yield Candidate(edit.program(), f"`{names}` is computed after the step", Keeps.PARAMETERS)
     between = block[block.index(made) + 1 : block.index(step)]
     if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
         return
@@ -117,6 +122,25 @@ def _computed_later(
 
     for program, more in retain.variants(fact, tree, build):
         yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+
+
+def _built_on(made: Statement, later: list[Statement], tree: Tree) -> list[Statement]:
+    """*made*, and those of the *later* statements that compute with what it gives, or with what these give in turn."""
+    names = {name.value for name in _bound(made, tree)}
+    run = [made]
+    for one in later:
+        if names & {name.value for name in tree.names_in(one)}:
+            if not _computes(one):
+                return [made]
+            names |= {name.value for name in _bound(one, tree)}
+            run.append(one)
+    return run
+
+
+def _bound(statement: Statement, tree: Tree) -> Iterator[cst.Name]:
+    part = only_part(statement)
+    for target in part.targets if isinstance(part, cst.Assign) else ():
+        yield from tree.names_in(target.target)
 
 
 def _computes(statement: Statement) -> bool:

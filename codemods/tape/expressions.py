@@ -43,6 +43,8 @@ _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.LShift: ("lshift", operator.lshift),
     ast.RShift: ("rshift", operator.rshift),
 }
+_VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
+_CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
 _WITHOUT_GRADIENT = {"floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "lshift", "rshift"}
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -280,6 +282,10 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
             return bool(_COMPARE[type(op)](left, right))
         except TypeError:
             return machine.fresh("compare")
+    if isinstance(left, Name) and isinstance(right, Name) and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+        alike = _same_class(machine, left, right, node)
+        if alike is not None:
+            return alike == isinstance(op, (ast.Is, ast.Eq))
     if isinstance(op, (ast.Is, ast.IsNot)):
         same = _identity(left, right)
         if same is not None:
@@ -307,6 +313,19 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
     if kind is ast.LtE:
         return negated(machine, machine.unknown(("Gt", machine.key(left), machine.key(right))))
     return machine.unknown((kind.__name__, machine.key(left), machine.key(right)))
+
+
+def _same_class(machine: Machine, left: Name, right: Name, node: ast.expr) -> bool | None:
+    """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
+    names = {left.path, right.path}
+    if names & _VARIABLES and "torch.Tensor" in names:
+        if node is not _NOWHERE:
+            machine.legacy[machine.source.text_of(node), machine.site(node).line] = machine.site(node)
+        return True
+    if len(names) == 1:
+        return True
+    known = all(path == "torch.Tensor" or path in _CLASSES for path in names)
+    return False if known else None
 
 
 def _identity(left: Value, right: Value) -> bool | None:

@@ -117,6 +117,17 @@ def _all_scalar(values: list[Value]) -> bool | None:
     return True if all(not isinstance(value, Tensor) or value.cell.scalar for value in values) else None
 
 
+def _type_of(value: Value) -> Value:
+    """The class of a value, where it is one of Python's or torch's own; None where that is not certain."""
+    if isinstance(value, Tensor) and value.cell.leaf is None and not value.guessed:
+        return Name("torch.Tensor")
+    if isinstance(value, Sequence) and value.kind in ("list", "tuple", "set"):
+        return Name(f"builtins.{value.kind}")
+    if isinstance(value, (bool, int, float, str)):
+        return Name(f"builtins.{type(value).__name__}")
+    return None
+
+
 def _isinstance(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if len(args) < 2:
         return machine.fresh("isinstance")
@@ -291,6 +302,8 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):
         if name == "str" and args and expressions.is_constant(args[0]):
             return str(args[0])
+        if name == "type" and len(args) == 1:
+            return _type_of(args[0]) or machine.fresh(name)
         if name in ("print", "str", "repr", "format"):
             attributes.shown(machine, args, node)
         return None if name in ("print", "breakpoint") else machine.fresh(name)

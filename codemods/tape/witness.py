@@ -443,7 +443,14 @@ def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | Non
 
 
 def _only_names(kept: Kept) -> bool:
-    """Whether a statement only gives a container that is kept elsewhere another name: ``past = self.memory[key]``."""
+    """Whether a statement only gives a container that is kept elsewhere another name: ``past = self.memory[key]``.
+
+    So does a comprehension, for as long as it runs.
+    """
+    if kept.expression is None and isinstance(kept.statement.node, (ast.Assign, ast.AugAssign, ast.Return)):
+        targets = getattr(kept.statement.node, "targets", None) or [getattr(kept.statement.node, "target", None)]
+        names = {part.id for one in targets if one for part in ast.walk(one) if isinstance(part, ast.Name)}
+        return kept.name.isidentifier() and kept.name not in names
     if kept.form is Form.TENSOR or kept.expression is None:
         return False
     return isinstance(kept.expression.node, (ast.Subscript, ast.Attribute))
