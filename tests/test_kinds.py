@@ -811,6 +811,33 @@ SHAPES = {
         """,
         ["states = [out[-1:].detach()]"],
     ),
+    "a state is repackaged by its class": (
+        """
+        from torch.autograd import Variable
+        def repackage(h):
+            if type(h) == Variable:
+                return Variable(h.data)
+            return tuple(repackage(v) for v in h)
+        rnn = nn.LSTM(3, 3)
+        opt = torch.optim.SGD(rnn.parameters(), lr=0.1)
+        state = (torch.zeros(1, 3), torch.zeros(1, 3))
+        for _ in range(5):
+            state = repackage(state)
+            out, state = rnn(x, state)
+            opt.zero_grad(); crit(out, y).backward(); opt.step()
+        """,
+        ["if isinstance(h, torch.Tensor):"],
+    ),
+    "a batch is wrapped unless it is a variable": (
+        """
+        from torch.autograd import Variable as V
+        def wrapped(value):
+            return V(value) if type(value) is not V else value
+        for _ in range(5):
+            opt.zero_grad(); crit(net(wrapped(x)), y).backward(); opt.step()
+        """,
+        ["return V(value) if not isinstance(value, torch.Tensor) else value"],
+    ),
     "a list of losses is copied": (
         """
         for _ in range(5):

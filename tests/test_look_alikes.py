@@ -768,6 +768,24 @@ RIGHT = {
                     opt.zero_grad(); loss.backward(); opt.step()
                     loss = 0
         """,
+    "values are told apart by their classes": """
+        from torch.autograd import Variable
+        def cut(h):
+            if type(h) in (list, tuple):
+                return type(h)(cut(v) for v in h)
+            return h.detach() if isinstance(h, Variable) else h
+        rnn = nn.LSTM(3, 3)
+        opt = torch.optim.SGD(rnn.parameters(), lr=0.1)
+        state, log = (torch.zeros(1, 3), torch.zeros(1, 3)), []
+        for _ in range(5):
+            state = cut(state)
+            out, state = rnn(x, state)
+            loss = crit(out, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            log.append(loss.item() if type(loss) == torch.Tensor else loss)
+            if type(log) is list and type(log[-1]) not in (str, bool):
+                print(log[-1])
+        """,
     "the mean of a meter is sent backward": """
         class Meter:
             def __init__(self): self.total = 0; self.n = 0

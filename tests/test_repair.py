@@ -80,7 +80,6 @@ BY_READING = (
     "release_graph_callback_project",
     "release_graph_log_rows",
     "release_graph_loss_tracker",
-    "retain_shared_task_loop",
     "soften_mask",
     "unfreeze_parameters",
 )

@@ -105,6 +105,7 @@ class Explainer:
                 node=freed.name(),
                 edges=edges[key],
                 freed_by_pass=number,
+                one_step=self._tape.pass_steps.get(number) == self._tape.steps,
                 walked_enters=by.enters if by else False,
                 made_after={"passes": made.passes, "steps": made.steps} if made else None,
                 used_after={"passes": used.passes, "steps": used.steps} if used else None,

@@ -80,6 +80,8 @@ class Tape:
     changes: deque[Change] = field(default_factory=lambda: deque(maxlen=4096))
     step_sites: deque[tuple[int, Optimizer, Chain]] = field(default_factory=lambda: deque(maxlen=256))
     pass_sites: dict[int, Chain] = field(default_factory=dict)
+    pass_steps: dict[int, int] = field(default_factory=dict)
+    """How many optimizer steps had been made before each pass."""
     cuts: dict[Chain, Cut] = field(default_factory=dict)
     """Calls that took tensors with a graph and gave back something without, the latest last."""
 

@@ -230,6 +230,7 @@ class Witness(TorchFunctionMode):
             self._tape.passes += 1
             number, chain = self._tape.passes, self._sites.here()
             self._tape.pass_sites[number] = chain
+            self._tape.pass_steps[number] = self._tape.steps
             roots = roots_of(tensors)
             self._inside.depth = 1
             try:

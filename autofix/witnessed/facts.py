@@ -162,6 +162,7 @@ class _Witnessed:
             loop=loop,
             inside=inside,
             outer=outer,
+            together=bool(self.evidence.details.get("one_step")),
         )
         cached = self._cached(place)
         if cached is not None:

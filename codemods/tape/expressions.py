@@ -406,6 +406,11 @@ def _contains(machine: Machine, item: Value, container: Value) -> Value:
     if isinstance(container, Sequence) and not container.more and is_constant(item):
         if all(is_constant(slot.value) for slot in container.items):
             return any(slot.value == item for slot in container.items)
+    if isinstance(container, Sequence) and not container.more and isinstance(item, Name):
+        classes = [slot.value for slot in container.items]
+        answers = [_same_class(machine, item, one, _NOWHERE) if isinstance(one, Name) else None for one in classes]
+        if True in answers or None not in answers:
+            return True in answers
     return machine.unknown(("in", machine.key(item), machine.key(container)))
 
 
