@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
+from libcst import matchers
 
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
@@ -145,17 +146,56 @@ def _in_the_loop(
         store = store.value
     name = tree.code(store).rpartition(".")[2]
     is_attribute = isinstance(store, cst.Attribute)
+    for statement, given in (*_before(loop, tree), *_before_calls_of(loop, tree)):
+        resets = _resets(statement, name, kept, tree)
+        if resets or (not given and _clears(statement, name, is_attribute, tree)):
+            code = tree.own_code(statement)
+            owner, dot, rest = code.partition(".")
+            if given and owner not in given:
+                continue
+            inside = f"{given[owner]}{dot}{rest}" if given else code
+            edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], inside)
+            yield resets, Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
+
+
+def _before(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, dict[str, str]]]:
+    """The statements that come before a loop, or before what it stands in, the nearest first."""
     around: cst.CSTNode | None = loop
-    while isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
+    while isinstance(around, (cst.For, cst.While, cst.With, cst.If, cst.SimpleStatementLine)):
         block = tree.block_of(around)
         for statement in reversed(block[: block.index(around)] if around in block else []):
-            resets = _resets(statement, name, kept, tree)
-            if resets or _clears(statement, name, is_attribute, tree):
-                code = tree.own_code(statement)
-                edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], code)
-                yield resets, Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
+            yield statement, {}
         parent = tree.parent_of(around)
         around = tree.parent_of(parent) if parent is not None else None
+
+
+def _before_calls_of(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, dict[str, str]]]:
+    """The same before the one call of the function that holds a loop, with its parameters by what they are given."""
+    function = tree.function_of(loop)
+    if not isinstance(function, cst.FunctionDef) or tree.class_of(function) is not None:
+        return
+    parameters = [one.name.value for one in function.params.params]
+    calls = [
+        (statement, call)
+        for statement in tree.statements_in(tree.module_of(function))
+        for call in _calls_in(statement)
+        if isinstance(call.func, cst.Name) and call.func.value == function.name.value
+    ]
+    if len(calls) != 1:
+        return
+    ((statement, call),) = calls
+    given = {}
+    for at, argument in enumerate(call.args):
+        own = argument.keyword.value if argument.keyword is not None else parameters[at] if at < len(parameters) else ""
+        given[tree.code(argument.value)] = own
+    yield from ((one, given) for one, _ in _before(statement, tree))
+
+
+def _calls_in(statement: Statement) -> list[cst.Call]:
+    """The calls that a simple statement makes."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return []
+    return [node for node in matchers.findall(statement, matchers.Call()) if isinstance(node, cst.Call)]
 
 
 def _resets(statement: Statement, name: str, kept: Statement, tree: Tree) -> bool:

@@ -69,6 +69,7 @@ class GuardFeatures(Codemod):
         yield from self._move(run, loop, tree, name)
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
+        yield from self._collected(fact, tree)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Where the statement does more than compute, detach its value."""
@@ -88,6 +89,21 @@ class GuardFeatures(Codemod):
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
                 program = Edit(tree).change(made, detach).program()
                 yield Candidate(program, _as_before(name), Keeps.RATIO)
+
+    def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``values.append(critic(state))``, in a loop of its own before: what the epochs learn from are values."""
+        loop = tree.statement(fact.loop) if fact.loop is not None else None
+        for carrier in fact.carriers:
+            made = tree.expression(carrier.expression) if carrier.expression is not None else None
+            statement = tree.statement(carrier.statement)
+            part = only_part(statement)
+            appends = isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and made is not part.value
+            if carrier.form is not Form.TENSOR or made is None or statement is None or not appends:
+                continue
+            around = [one for one in tree.enclosing(statement) if isinstance(one, (cst.For, cst.While))]
+            if around and loop not in around:
+                program = Edit(tree).change(made, detach).program()
+                yield Candidate(program, f"`{tree.code(made)}` is collected as a value", Keeps.RATIO)
 
     def _as_it_was(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``new - old`` in every iteration: the old value is what it was, a number, and the new one is trained."""

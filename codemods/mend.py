@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
 from libcst.codemod import CodemodContext
 
@@ -110,7 +111,8 @@ class _Search:
                         verdict.revealed[0], (candidate.program, after, []), fact, origin, start, depth
                     )
                     if deeper is not None and self._holds(fact, origin, start, deeper):
-                        best = best or (deeper[0], deeper[1], [done, *deeper[2]])
+                        both = (deeper[0], deeper[1], [done, *deeper[2]])
+                        best = best or self._lighter(candidate.program, deeper, program, seen, fact) or both
             if best is not None and partial is None:
                 return best
         return partial
@@ -132,6 +134,20 @@ class _Search:
                 break
         return reached
 
+    def _lighter(
+        self, first: Program, deeper: _Repaired, program: Program, seen: Observation, fact: Fact
+    ) -> _Repaired | None:
+        """What came after the *first* repair, without that one, if it cures *fact* alone: what lies behind both."""
+        alone = _without(program, first, deeper[0])
+        if alone is None or alone in (program, deeper[0]):
+            return None
+        try:
+            after = self.observe(alone)
+        except SyntaxError:
+            return None
+        stands = judge(program, seen, alone, after, fact, deeper[2][-1].keeps).stands
+        return (alone, after, deeper[2]) if stands else None
+
     def _holds(
         self,
         fact: Fact,
@@ -147,6 +163,27 @@ class _Search:
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+
+
+def _without(program: Program, first: Program, both: Program) -> Program | None:
+    """*program* with the changes that lead from *first* to *both*, where they lie apart from those that led to *first*.
+
+    None where they do not.
+    """
+    texts: dict[str, str] = {}
+    for own, once, twice in zip(program.files, first.files, both.files, strict=True):
+        lines = LineMap(Program((own,)), Program((once,)))
+        before, after, text = once.text.split("\n"), twice.text.split("\n"), own.text.split("\n")
+        for tag, start, end, new, until in reversed(SequenceMatcher(None, before, after, autojunk=False).get_opcodes()):
+            if tag == "equal":
+                continue
+            at = [lines.original(number) for number in range(start + (tag != "insert"), end + 1)]
+            if at[0] < (tag != "insert") or at != list(range(at[0], at[0] + len(at))):
+                return None
+            first_line = at[0] if tag == "insert" else at[0] - 1
+            text[first_line : at[-1]] = after[new:until]
+        texts[own.path] = "\n".join(text)
+    return program.with_texts(texts)
 
 
 def _shares_pass(fact: Fact, after: Observation, program: Program, patched: Program) -> bool:

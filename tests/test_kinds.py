@@ -811,6 +811,45 @@ SHAPES = {
         """,
         ["states = [out[-1:].detach()]"],
     ),
+    "values collected before the epochs, in two targets": (
+        """
+        opt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for rollout in range(3):
+            values = []
+            for state in x:
+                values.append(other(state)[0])
+            gains = y.sum(1) - torch.stack(values)
+            targets = gains + torch.stack(values)
+            for epoch in range(4):
+                loss = -(net(x).log_softmax(1)[:, 0] * gains).mean() + (other(x)[:, 0] - targets).pow(2).mean()
+                opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        [
+            "loss = -(net(x).log_softmax(1)[:, 0] * gains.detach()).mean()"
+            " + (other(x)[:, 0] - targets.detach()).pow(2).mean()"
+        ],
+    ),
+    "a monitor that the caller resets too seldom": (
+        """
+        class Monitor:
+            def __init__(self): self.seen = {}
+            def add(self, key, h):
+                self.seen.setdefault(key, []).append(h)
+            def term(self): return sum(h.abs().mean() for hs in self.seen.values() for h in hs)
+            def reset(self):
+                self.seen.clear()
+        def fit(m, batches):
+            for batch in batches:
+                h = net(batch)
+                m.add("h", h)
+                opt.zero_grad(); (crit(h, y) + m.term()).backward(); opt.step()
+        monitor = Monitor()
+        for epoch in range(3):
+            monitor.reset()
+            fit(monitor, [x, x + 1, x + 2])
+        """,
+        ["m.reset()"],
+    ),
     "a state is repackaged by its class": (
         """
         from torch.autograd import Variable

@@ -162,6 +162,9 @@ def _stored_by_call(text: Text, statement: ast.stmt, call: ast.Call) -> Iterator
     match call:
         case ast.Call(func=ast.Name("setattr"), args=[owner, ast.Constant(value=str(name)), value]):
             yield Store(text, statement, f"{text.code(owner)}.{name}", f".{name}", value, True)
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Attribute(value=mapping, attr="setdefault" | "get")))):
+            for value in call.args:  # `maps.setdefault(name, []).append(h)`
+                yield Store(text, statement, text.code(mapping), root_of(mapping), value, True, True)
         case ast.Call(func=ast.Attribute(value=receiver)) if root_of(receiver):
             for value in (*call.args, *(keyword.value for keyword in call.keywords)):
                 yield Store(text, statement, text.code(receiver), root_of(receiver), value, True, True)

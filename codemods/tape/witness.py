@@ -445,8 +445,10 @@ def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | Non
 def _only_names(kept: Kept) -> bool:
     """Whether a statement only gives a container that is kept elsewhere another name: ``past = self.memory[key]``.
 
-    So does a comprehension, for as long as it runs.
+    So does a loop over its items, or a comprehension, for as long as it runs.
     """
+    if kept.expression is None and isinstance(kept.statement.node, (ast.For, ast.AsyncFor)):
+        return True
     if kept.expression is None and isinstance(kept.statement.node, (ast.Assign, ast.AugAssign, ast.Return)):
         targets = getattr(kept.statement.node, "targets", None) or [getattr(kept.statement.node, "target", None)]
         names = {part.id for one in targets if one for part in ast.walk(one) if isinstance(part, ast.Name)}
