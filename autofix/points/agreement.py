@@ -62,7 +62,7 @@ def without_what_failed(
     part = compare_until(before, after, last.number - 1, last.step)
     if part.verdict is not Verdict.PASSED or first_difference(ours, theirs) is not None:
         return same
-    detail = f"{part.detail}; backward pass {last.number} has the same loss, and another gradient without what failed"
+    detail = f"backward pass {last.number} has the same loss and another gradient, without what failed; {part.detail}"
     return replace(same, verdict=Verdict.NOT_PROVED, detail=detail)
 
 

@@ -188,7 +188,7 @@ def screen() -> int:
 def proof_table(certificate: Certificate, *, whole: bool = False) -> Iterator[Line]:
     """Yield the proof, one point a line.
 
-    Details are cut to the screen's width, unless they are wanted *whole* or say why a point failed.
+    Details are cut to the screen's width, unless they are wanted *whole* or say why a point failed, or is open.
     """
     width = max((len(point.name) for point in certificate.points), default=0)
     verdict_width = max((len(point.verdict) for point in certificate.points), default=0)
@@ -196,7 +196,8 @@ def proof_table(certificate: Certificate, *, whole: bool = False) -> Iterator[Li
         verdict = str(point.verdict)
         name = f"  {point.number} {point.name:<{width}}  "
         room = max(screen() - len(name) - verdict_width - 2, 20)
-        first, *more = wrapped(point.detail, room) if verdict == "failed" and not whole else [point.detail]
+        told = verdict in ("failed", "not proved") and not whole
+        first, *more = wrapped(point.detail, room) if told else [point.detail]
         detail = first if whole or more else shortened(first, room)
         yield (name, (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")), f"  {detail}".rstrip())
         for line in more:
