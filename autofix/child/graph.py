@@ -61,9 +61,9 @@ def walk(roots: Iterable[Any]) -> Walk:
     return Walk(nodes, leaves)
 
 
-def places_in(roots: Iterable[Any]) -> dict[Any, Place]:
-    """The place of each node under *roots*, on the shortest way to it."""
-    found: dict[Any, Place] = {root: (0, "") for root in roots if root is not None}
+def places_in(roots: Iterable[Any]) -> dict[Any, set[Place]]:
+    """The places of each node under *roots*: below which nodes it stands, and how far down on the shortest way."""
+    found: dict[Any, set[Place]] = {root: {(0, "")} for root in roots if root is not None}
     level = list(found)
     depth = 0
     while level and len(found) < LIMIT:
@@ -71,27 +71,29 @@ def places_in(roots: Iterable[Any]) -> dict[Any, Place]:
         following = []
         for node in level:
             for one, _ in node.next_functions:
-                if one is not None and one not in found:
-                    found[one] = depth, type(node).__name__
-                    following.append(one)
+                if one is not None:
+                    if one not in found:
+                        found[one] = set()
+                        following.append(one)
+                    found[one].add((depth, type(node).__name__))
         level = following
     return found
 
 
-def repeats(places: dict[Any, Place], now: Moment, *, by_hand: bool) -> bool:
-    """Whether a pass enters earlier iterations, and only where a pass of them was at the same place of its own graph.
+def repeats(places: dict[Any, set[Place]], now: Moment, *, by_hand: bool) -> bool:
+    """Whether a pass enters earlier iterations, and only where a pass of them was at the same places of its own graph.
 
     So it is where a store of losses is filled on and on: its first items are sent back with every sum over it.
     """
     entries = [
-        following
-        for node in places
+        (following, (min(depth for depth, _ in above) + 1, type(node).__name__))
+        for node, above in places.items()
         if not is_of_earlier_iteration(node.metadata, now, by_hand=by_hand)
         for following, _ in node.next_functions
         if following is not None and is_of_earlier_iteration(following.metadata, now, by_hand=by_hand)
         if not hasattr(following, "variable")
     ]
-    return bool(entries) and all(one.metadata.get(PLACE) == places.get(one) for one in entries)
+    return bool(entries) and all(place in one.metadata.get(PLACE, ()) for one, place in entries)
 
 
 def trunk_of(roots: Iterable[Any]) -> list[str]:
