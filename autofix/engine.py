@@ -291,7 +291,7 @@ def cause_of(fact: Fact, program: Program, touched: Touched) -> Span:
     ahead = touched.behind if by_hand else set()
     for name in _CAUSES:
         lines = changed | (ahead if name in ("freed", "failed") else touched.beside)
-        if name == "call" and "kept" in roles:
+        if name in ("made", "saved", "walked") or (name == "call" and "kept" in roles):
             lines = changed  # what a module keeps is in the way of copying it, not the copy
         if name in roles and roles[name].line in lines:
             feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name == "kept"

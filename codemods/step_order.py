@@ -66,8 +66,8 @@ class StepOrder(Codemod):
         if fact.by_step or fact.parameter:
             yield from _computed_later(step, failed, block, fact, tree)
         if fact.by_step and apart is None:
-            yield from _whole_update_later(step, failed, block, tree)
             yield from _for_its_own_only(step, failed, block, fact, tree)
+            yield from _whole_update_later(step, failed, block, tree)
 
 
 def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:

@@ -238,7 +238,7 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
             opposite.cell.extent = value.cell.extent
             return opposite
         return value if isinstance(node.op, ast.UAdd) else machine.data(scalar=value.cell.scalar)
-    return machine.unknown((type(node.op).__name__, machine.key(value)))
+    return cuts.carry(machine, machine.unknown((type(node.op).__name__, machine.key(value))), [value], node)
 
 
 def negated(machine: Machine, value: Unknown) -> Unknown:
