@@ -72,7 +72,6 @@ def assert_proved(outcome: Repair) -> None:
 
 
 BY_READING = (
-    "clear_store_reset_by_the_caller",
     "flag_optimised",
     "keep_graph_molecule_losses",
     "leave_inference",
