@@ -971,6 +971,20 @@ def test_shape(text: str, expected: list[str]) -> None:
     assert [line[2:].strip() for line in compared if line.startswith("+ ")] == expected
 
 
+def test_a_buffer_with_another_name_is_left() -> None:
+    """Who reads the buffer under its other name would no longer see the result."""
+    text = program("""
+        space = {"h": torch.empty(4, 3)}
+        buffer = space["h"]
+        for _ in range(5):
+            torch.mm(x, net.weight.t(), out=buffer)
+            opt.zero_grad(); (crit(net(x), y) + space["h"].sum()).backward(); opt.step()
+        """)
+    mended = mend(Program.of(text, "program.py"), all_codemods())
+    assert [fact.code for fact in mended.left] == ["AF220"]
+    assert mended.patched.files[0].text == text
+
+
 def test_what_is_computed_by_argmax_is_reported_and_left() -> None:
     """Nothing rewrites a choice into something that has a gradient."""
     text = program("""

@@ -49,6 +49,14 @@ def unproved(reason: str) -> tuple[Point, ...]:
     return tuple(point(number, Verdict.NOT_PROVED, reason) for number in (2, 3, 4, 5, 6))
 
 
+def comes_to_its_end(after: RunRecord) -> Point:
+    """Point 2 where the original comes to its end, too."""
+    if after.failure is not None or not after.complete:
+        return point(2, Verdict.FAILED, str(after.failure.error if after.failure is not None else after.outcome.value))
+    steps, passes = count(after.steps, "step"), count(len(after.losses), "backward pass")
+    return point(2, Verdict.PASSED, f"ran to its end: {steps}, {passes}")
+
+
 def not_deterministic(one: Point) -> Point:
     detail = "the original does not repeat itself with the same seed, so that the runs cannot be compared"
     return replace(one, verdict=Verdict.NOT_PROVED, detail=detail)

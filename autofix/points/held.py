@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autofix.points.agreement import compare_until
-from autofix.points.base import Point, Verdict, count, point
+from autofix.points.base import Point, Verdict, comes_to_its_end, count, point, unproved
 from autofix.points.memory import growth, series_of
 from autofix.record import RunRecord
 
@@ -31,12 +31,10 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
     """The verdicts, once :func:`held` of the original is known not to be zero."""
     rate = held(before)
     fails = point(1, Verdict.PASSED, f"no error, but {rate:.3g} graph nodes more are kept at every step", nodes=rate)
-    if after.failure is not None or not after.complete:
-        error = after.failure.error if after.failure is not None else after.outcome.value
-        rest = tuple(point(n, Verdict.NOT_PROVED, "the patched run did not come to its end") for n in (3, 4, 5, 6))
-        return (fails, point(2, Verdict.FAILED, str(error)), *rest)
-    steps, passes = count(after.steps, "step"), count(len(after.losses), "backward pass")
-    clean = point(2, Verdict.PASSED, f"ran to its end: {steps}, {passes}")
+    clean = comes_to_its_end(after)
+    if clean.verdict is not Verdict.PASSED:
+        return (fails, clean, *unproved("the patched run did not come to its end")[1:])
+    steps = count(after.steps, "step")
     same = compare_until(before, after, len(before.passes), before.steps)
     exact = same.verdict is Verdict.PASSED and before.steps == after.steps
     follows = Verdict.PASSED if exact else Verdict.FAILED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autofix.points.agreement import compare_until, same_losses
-from autofix.points.base import Point, Verdict, count, point
+from autofix.points.base import Point, Verdict, comes_to_its_end, count, point, unproved
 from autofix.points.held import held
 from autofix.points.training import begins_to_train
 from autofix.record import RunRecord
@@ -12,8 +12,7 @@ from autofix.record import RunRecord
 def idle(record: RunRecord) -> int:
     """How many parameters the optimizers of a run hold that raised nothing and gave none of them a gradient."""
     members = [index for index, one in record.parameters.items() if one.optimizer is not None]
-    steps = [step for step in record.updates if step.sketches is not None or step.moved or step.gradients]
-    if record.failure is not None or not record.complete or not record.passes or not (steps or record.steps):
+    if record.failure is not None or not record.complete or not record.passes or not record.updates:
         return 0
     return 0 if any(norm for step in record.updates for norm in step.gradients.values()) else len(members)
 
@@ -22,12 +21,10 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
     """The verdicts, once :func:`idle` of the original is known not to be zero."""
     members = count(idle(before), "parameter")
     fails = point(1, Verdict.PASSED, f"no error, but none of {members} of the optimizers ever gets a gradient")
-    if after.failure is not None or not after.complete:
-        error = after.failure.error if after.failure is not None else after.outcome.value
-        rest = tuple(point(n, Verdict.NOT_PROVED, "the patched run did not come to its end") for n in (3, 4, 5, 6))
-        return (fails, point(2, Verdict.FAILED, str(error)), *rest)
-    steps, passes = count(after.steps, "step"), count(len(after.losses), "backward pass")
-    clean = point(2, Verdict.PASSED, f"ran to its end: {steps}, {passes}")
+    clean = comes_to_its_end(after)
+    if clean.verdict is not Verdict.PASSED:
+        return (fails, clean, *unproved("the patched run did not come to its end")[1:])
+    steps = count(after.steps, "step")
     same = compare_until(before, after, 0, 0)
     if same.verdict is Verdict.PASSED:
         alike = bool(after.passes) and same_losses(before.passes[0], after.passes[0])

@@ -183,9 +183,12 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         return found
     out = keywords.get("out")
     if isinstance(out, Tensor):
+        machine.change(out, node)
         if machine.grad and any(map(escapes.certainly_has_graph, machine.tensors(*args))):
             machine.tape.outs.add(machine.site(node))
-        machine.change(out, node)
+            meant = operate(machine, name, args, {key: one for key, one in keywords.items() if key != "out"}, node)
+            if isinstance(meant, Tensor):  # PyTorch refuses; all who know the tensor were to see the result
+                out.cell.node = meant.cell.node
         return out
     whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})
     if name in _PAIRS and not whole and not (len(args) == 2 and isinstance(args[1], Tensor)):
