@@ -180,6 +180,8 @@ def _still_cut(fact: Fact, after: Observation, lines: LineMap) -> str:
     if fact.failed.line not in {lines.original(line) for line in after.passes}:
         return "the backward still finds no graph"
     missing = set(fact.wanted) - {name for line, name in after.trained if lines.original(line) == fact.failed.line}
+    if missing < set(fact.wanted) and all(drop.how == "frozen" for drop in fact.drops):
+        return ""  # who freezes a model and gives all of it to the optimizer means most of it to stay as it is
     return f"{_names(missing)} would not be trained" if missing else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -99,7 +100,12 @@ class Scene:
         return self.caller
 
     def scratch(self) -> list[Path]:
-        return list((self.folder / "tmp").iterdir())
+        """What lies in the folder for temporary files.
+
+        Python's tempfile tries that folder out with a file of eight letters; killed in that moment it leaves it behind.
+        """
+        found = (self.folder / "tmp").iterdir()
+        return [path for path in found if not re.fullmatch(r"[a-z0-9_]{8}", path.name)]
 
     def running(self) -> bool:
         """Whether the script's own code is at work."""

@@ -850,6 +850,24 @@ SHAPES = {
         """,
         ["m.reset()"],
     ),
+    "a new head is frozen with the rest, all of which the optimizer has": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+            def forward(self, x):
+                return self.head(self.body(x))
+        model = Net()
+        model.head = nn.Linear(4, 3)
+        for p in model.parameters():
+            p.requires_grad = False
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            opt.zero_grad(); crit(model(x), y).backward(); opt.step()
+        """,
+        ["model.head = nn.Linear(4, 3)"],
+    ),
     "a state is repackaged by its class": (
         """
         from torch.autograd import Variable
