@@ -11,7 +11,7 @@ from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach
+from codemods.rewrite import Edit, Statement, Tree, detach, only_part
 
 _PICKS = frozenset(("setdefault", "get"))
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
@@ -118,9 +118,7 @@ def _after_the_pass(
 
 def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
     """The list that a statement adds to."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return None
-    part = statement.body[0]
+    part = only_part(statement)
     if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and isinstance(part.value.func, cst.Attribute):
         found = part.value.func.value if part.value.func.attr.value in _ADDS else None
         if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _PICKS:
@@ -146,7 +144,8 @@ def _in_the_loop(
         store = store.value
     name = tree.code(store).rpartition(".")[2]
     is_attribute = isinstance(store, cst.Attribute)
-    for statement, given in (*_before(loop, tree), *_before_calls_of(loop, tree)):
+    here: list[tuple[Statement, dict[str, str]]] = [(statement, {}) for statement in _before(loop, tree)]
+    for statement, given in (*here, *_before_calls_of(loop, tree)):
         resets = _resets(statement, name, kept, tree)
         if resets or (not given and _clears(statement, name, is_attribute, tree)):
             code = tree.own_code(statement)
@@ -158,13 +157,12 @@ def _in_the_loop(
             yield resets, Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
 
 
-def _before(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, dict[str, str]]]:
+def _before(loop: Statement, tree: Tree) -> Iterator[Statement]:
     """The statements that come before a loop, or before what it stands in, the nearest first."""
     around: cst.CSTNode | None = loop
     while isinstance(around, (cst.For, cst.While, cst.With, cst.If, cst.SimpleStatementLine)):
         block = tree.block_of(around)
-        for statement in reversed(block[: block.index(around)] if around in block else []):
-            yield statement, {}
+        yield from reversed(block[: block.index(around)] if around in block else [])
         parent = tree.parent_of(around)
         around = tree.parent_of(parent) if parent is not None else None
 
@@ -188,7 +186,7 @@ def _before_calls_of(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, d
     for at, argument in enumerate(call.args):
         own = argument.keyword.value if argument.keyword is not None else parameters[at] if at < len(parameters) else ""
         given[tree.code(argument.value)] = own
-    yield from ((one, given) for one, _ in _before(statement, tree))
+    yield from ((one, given) for one in _before(statement, tree))
 
 
 def _calls_in(statement: Statement) -> list[cst.Call]:
@@ -298,9 +296,7 @@ def _named(code: str, name: str, is_attribute: bool) -> bool:
 
 def _emptied(statement: Statement, tree: Tree) -> list[str]:
     """What a statement makes empty containers."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return []
-    part = statement.body[0]
+    part = only_part(statement)
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return []
     target, value = part.targets[0].target, part.value

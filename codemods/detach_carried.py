@@ -208,7 +208,7 @@ class DetachCarried(Codemod):
                 yield statement, False, "where its object is reset"
 
 
-_LOST = re.compile(r"\s+(\w+)(?: = )(\1\.detach\(\))\s*(?:#.*)?")
+_LOST = re.compile(r"\s+(\w+) = (\1\.detach\(\))\s*(?:#.*)?")
 
 
 def _without_effect(tree: Tree) -> Iterator[Candidate]:
@@ -221,14 +221,13 @@ def _without_effect(tree: Tree) -> Iterator[Candidate]:
         path = tree.program.files[tree.program.index_at(number)].path
         call = tree.expression(Span(path, number, found.start(2), number, found.end(2)))
         statement = tree.statement_of(call)
-        loop = next(iter(tree.enclosing(tree.parent_of(statement) or statement)), None) if statement else None
-        if statement is None or not isinstance(loop, cst.For):
+        part = only_part(statement)
+        loop = next((one for one in tree.enclosing(statement) if isinstance(one, cst.For)), None) if statement else None
+        if part is None or loop is None or tree.body_of(loop) != [statement]:
             continue
-        alone = tree.body_of(loop) == [statement]
-        if alone and found[1] in {name.value for name in tree.names_in(loop.target)}:
-            new = cst.parse_statement(f"{found[1]}.detach_()")
-            assert isinstance(new, cst.SimpleStatementLine)
-            program = Edit(tree).change(statement, lambda node, new=new: node.with_changes(body=new.body)).program()  # type: ignore[misc]
+        if found[1] in {name.value for name in tree.names_in(loop.target)}:
+            itself = cst.Expr(cst.parse_expression(f"{found[1]}.detach_()"))
+            program = Edit(tree).change(part, lambda _, new=itself: new).program()  # type: ignore[misc]
             yield Candidate(program, f"detach each `{found[1]}` itself, not the name alone")
 
 

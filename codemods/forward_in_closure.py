@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 _MOST = 6
 """Statements that are moved at most."""
@@ -72,9 +72,7 @@ def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:
 
 def _targets(statement: Statement) -> set[str]:
     """The names that a statement assigns to, if that is all it does."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return set()
-    part = statement.body[0]
+    part = only_part(statement)
     if isinstance(part, cst.AugAssign):
         return {part.target.value} if isinstance(part.target, cst.Name) else set()
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:

@@ -321,14 +321,4 @@ def is_probability(node: Node) -> bool:
 
 def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:
     """The leaves that a graph leads to."""
-    found: set[Leaf] = set()
-    pending, seen = list(nodes), set()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node.leaf is not None:
-            found.add(node.leaf)
-        pending.extend(operand.node for operand in node.operands)
-    return found
+    return {node.leaf for node in nodes_under(nodes).values() if node.leaf is not None}
