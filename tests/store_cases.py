@@ -221,6 +221,14 @@ CASES = (
         ),
     ),
     Case(
+        "losses that are added one by one, each further down than before",
+        ACCUMULATED.replace("torch.stack(losses).mean()", "sum(losses) / len(losses)"),
+        (
+            Patch("the store is emptied after the step", True, (EMPTIED,), (5, "afresh")),
+            Patch("the store is emptied, the losses detached but one", False, (EMPTIED, ("sum(losses)", "sum(losses[:-1]).detach() + losses[-1]"))),
+        ),
+    ),
+    Case(
         "episodes whose log-probabilities are not thrown away",
         EPISODES,
         (Patch("they are, with the rewards", True, (("    rewards.clear()\n", "    rewards.clear()\n    log_probs.clear()\n"),), (5, "afresh")),),

@@ -62,22 +62,40 @@ def walk(roots: Iterable[Any]) -> Walk:
 
 
 def places_in(roots: Iterable[Any]) -> dict[Any, set[Place]]:
-    """The places of each node under *roots*: below which nodes it stands, and how far down on the shortest way."""
-    found: dict[Any, set[Place]] = {root: {(0, "")} for root in roots if root is not None}
-    level = list(found)
+    """The places of each node under *roots*: below which nodes it stands, and how far down on the shortest way.
+
+    Additions do not count: where a sum grows by an item, all that was in it before moves one addition further down.
+    """
+    found: dict[Any, set[Place]] = {}
+    level: list[Any] = []
+    _put(found, level, [(root, (0, "")) for root in roots if root is not None])
     depth = 0
     while level and len(found) < LIMIT:
         depth += 1
-        following = []
-        for node in level:
-            for one, _ in node.next_functions:
-                if one is not None:
-                    if one not in found:
-                        found[one] = set()
-                        following.append(one)
-                    found[one].add((depth, type(node).__name__))
-        level = following
+        below = [
+            (one, (depth, type(node).__name__)) for node in level for one, _ in node.next_functions if one is not None
+        ]
+        level = []
+        _put(found, level, below)
     return found
+
+
+def _put(found: dict[Any, set[Place]], level: list[Any], nodes: list[tuple[Any, Place]]) -> None:
+    """Note the places of *nodes*, an addition's for its terms, too; what is new and no addition is the next level."""
+    while nodes:
+        node, place = nodes.pop()
+        if node not in found:
+            found[node] = set()
+            if not _adds(node):
+                level.append(node)
+        if place not in found[node]:
+            found[node].add(place)
+            if _adds(node):
+                nodes += [(one, place) for one, _ in node.next_functions if one is not None]
+
+
+def _adds(node: Any) -> bool:
+    return type(node).__name__ == "AddBackward0"
 
 
 def repeats(places: dict[Any, set[Place]], now: Moment, *, by_hand: bool) -> bool:
@@ -86,14 +104,14 @@ def repeats(places: dict[Any, set[Place]], now: Moment, *, by_hand: bool) -> boo
     So it is where a store of losses is filled on and on: its first items are sent back with every sum over it.
     """
     entries = [
-        (following, (min(depth for depth, _ in above) + 1, type(node).__name__))
+        (following, above if _adds(node) else {(min(depth for depth, _ in above) + 1, type(node).__name__)})
         for node, above in places.items()
         if not is_of_earlier_iteration(node.metadata, now, by_hand=by_hand)
         for following, _ in node.next_functions
         if following is not None and is_of_earlier_iteration(following.metadata, now, by_hand=by_hand)
         if not hasattr(following, "variable")
     ]
-    return bool(entries) and all(place in one.metadata.get(PLACE, ()) for one, place in entries)
+    return bool(entries) and all(place & one.metadata.get(PLACE, set()) for one, place in entries)
 
 
 def trunk_of(roots: Iterable[Any]) -> list[str]:
