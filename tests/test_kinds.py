@@ -972,6 +972,15 @@ SHAPES = {
         """,
         ['loss = (nn.MSELoss(reduction="none")(net(data[now]), data[now]) * weights[now]).mean()'],
     ),
+    "a loss of batches that a shuffled order is split into": (
+        """
+        data = torch.load("d.pt")
+        for _, now in enumerate(torch.randperm(len(data)).split(16)):
+            loss = nn.MSELoss(reduction="none")(net(data[now]), data[now])
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ['loss = nn.MSELoss(reduction="none")(net(data[now]), data[now]).mean()'],
+    ),
 }
 
 

@@ -116,6 +116,8 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return _PADDED
     if name in _JOINING:
         return _joined(args[0])
+    if name == "split":
+        return _of_pieces(first, args[1:], keywords)
     if not first.several:
         return NOTHING
     if name in _FLAT:
@@ -154,6 +156,14 @@ def _joined(parts: Value) -> Extent:
     if not isinstance(parts, Sequence) or len(computed) < 2:
         return NOTHING
     return Extent(Several.LIKELY if parts.more else Several.CERTAIN, 1)
+
+
+def _of_pieces(first: Extent, args: list[Value], keywords: Mapping[str, Value]) -> Extent:
+    """Of each piece of ``x.split(size)``: nobody cuts batches of one row."""
+    size = args[0] if args else keywords.get("split_size_or_sections", keywords.get("split_size"))
+    along_rows = keywords.get("dim", args[1] if len(args) > 1 else 0) == 0
+    several = size > 1 if isinstance(size, int) else isinstance(size, Unknown)
+    return Extent(Several.CERTAIN, max(first.dims, 1), each=True) if along_rows and several else NOTHING
 
 
 def _is_array(value: Value) -> bool:
@@ -245,6 +255,8 @@ def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> E
 
 def of_item(machine: Machine, extent: Extent, index: Value) -> Extent:
     """Of ``x[index]``."""
+    if extent.each:
+        return NOTHING if isinstance(index, slice) else extent._replace(each=False)
     if isinstance(index, Tensor):
         return _picked(extent, extent_of(index))
     parts = [slot.value for slot in index.items] if isinstance(index, Sequence) else [index]

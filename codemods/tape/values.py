@@ -39,6 +39,8 @@ class Extent(NamedTuple):
     several: Several = Several.UNKNOWN
     dims: int = 0
     """It has at least so many dimensions."""
+    each: bool = False
+    """Whether it is a tuple of pieces, and this the extent of each of them."""
 
 
 NOTHING = Extent()
