@@ -10,7 +10,7 @@ import pytest
 from autofix.points.base import Verdict
 from autofix.points.failure import fails_before
 from autofix.points.gradient import Kind, Meant, Values, classify
-from autofix.points.memory import growth, memory_flat
+from autofix.points.memory import growth, growth_in_stages, memory_flat
 from autofix.prove import Certificate
 from autofix.record import Outcome, RunError, RunRecord, parse
 
@@ -29,6 +29,20 @@ from autofix.record import Outcome, RunError, RunRecord, parse
 )
 def test_growth_is_steady_growth(values: list[int], rate: float) -> None:
     assert growth(values) == rate
+
+
+@pytest.mark.parametrize(
+    ("values", "rate"),
+    [
+        ([5] * 4 + [7] * 4 + [9] * 4 + [11], 0.5),
+        ([5] * 4 + [7] * 4 + [9] * 4, 0.0),  # too few to tell
+        ([5] * 4 + [7] * 4 + [8] * 4 + [9], 0.0),
+        ([9] * 4 + [7] * 4 + [5] * 4 + [3], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_growth_in_stages_is_by_as_much_each_time(values: list[int], rate: float) -> None:
+    assert growth_in_stages(values) == rate
 
 
 def meant(whole: Values, sound: Values, *ways: Values, present: Values | None = None) -> Meant:

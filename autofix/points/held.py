@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autofix.points.agreement import compare_until
 from autofix.points.base import Point, Verdict, comes_to_its_end, count, point, unproved
-from autofix.points.memory import growth, series_of
+from autofix.points.memory import growth, growth_in_stages, series_of
 from autofix.record import RunRecord
 
 
@@ -15,7 +15,8 @@ def held(record: RunRecord) -> float:
     if record.failure is not None or not record.complete:
         return 0.0
     lives = ([step.live.nodes for step in part] for part in series_of(record.updates))
-    return max((growth(rise) for values in lives for rise in _rises(values)), default=0.0)
+    rises = [rise for values in lives for rise in _rises(values)]
+    return max((growth(rise) or growth_in_stages(rise) for rise in rises), default=0.0)
 
 
 def _rises(values: list[int]) -> Iterator[list[int]]:

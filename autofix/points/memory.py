@@ -82,6 +82,14 @@ def growth(values: Sequence[int]) -> float:
     return sum(differences) / len(differences)
 
 
+def growth_in_stages(values: Sequence[int]) -> float:
+    """Mean increase of values that rise by as much every time, after stretches without change (epochs), else 0."""
+    levels = [value for at, value in enumerate(values) if not at or value != values[at - 1]]
+    rises = {later - earlier for earlier, later in itertools.pairwise(levels)}
+    steady = len(levels) >= LEAST and len(rises) == 1 and min(rises) > 0
+    return (values[-1] - values[0]) / (len(values) - 1) if steady else 0.0
+
+
 def steady_in(before: RunRecord) -> bool:
     """Whether the original is known to have held no graphs: it made enough steps, and the nodes did not grow."""
     parts = [[s.live.nodes for s in part] for part in series_of(before.updates)]
