@@ -121,7 +121,7 @@ def prove(
     points = (
         fails,
         clean_after(before, after),
-        without_what_failed(before, after, same, gradients, ratio=ratio),
+        without_what_failed(before, reference, after, same, gradients, ratio=ratio),
         still_trains(before, after, reference),
         gradients,
         memory_flat(before, after),

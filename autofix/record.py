@@ -177,6 +177,8 @@ class RunRecord:
     """What the sandbox could not close off, in words."""
     facts: tuple[Mapping[str, Any], ...] = ()
     """What the run witness tells, as it tells it (see ``child/trace.py``)."""
+    without: tuple[int, Sketches] | None = None
+    """In a reference run, the last pass that went through what failed, and its gradients without that."""
     carried: tuple[Mapping[str, Any], ...] = ()
     """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
@@ -222,6 +224,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     facts: list[Mapping[str, Any]] = []
     carried: list[Mapping[str, Any]] = []
     device, open_ends = "", tuple[str, ...]()
+    without: tuple[int, Sketches] | None = None
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
     error: RunError | None = None
     for line in lines:
@@ -241,6 +244,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 optimizers.append(event["type"])
             case "mistake":
                 mistakes.append(event["traceback"])
+            case "without":
+                without = event["number"], _sketches(event["sketches"])
             case "start":
                 device = event["device"]
             case "sandbox":
@@ -270,6 +275,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         device=device,
         open_ends=open_ends,
         facts=tuple(facts),
+        without=without,
         carried=tuple(carried),
     )
 

@@ -80,6 +80,7 @@ BY_READING = (
     "release_graph_callback_project",
     "release_graph_log_rows",
     "release_graph_loss_tracker",
+    "release_graph_meter_objects",
     "soften_mask",
     "unfreeze_parameters",
 )

@@ -144,7 +144,10 @@ class Probe:
         bound = self._reference.keeping(kind, args, kwargs)
         if kind == "backward":
             site = user_chain(self._job.root)
-            self._quietly(self._reference.before_pass)(bound, walked, moment, site, not self._made)
+            before = self._quietly(self._reference.before_pass)
+            without = before(self._passes, bound, walked, moment, site, not self._made)
+            if without:
+                self._events.write("without", **without)
             if self._quietly(self._reference.is_repetition)(bound, walked, moment):
                 return None
         return original(*bound.args, **bound.kwargs)
@@ -236,7 +239,8 @@ class Probe:
         """
         start = self._job.compare_from
         done = self._steps if self._made else self._passes
-        if start is None or not start <= done <= start + COMPARED * max(1, self._made):
+        # The step before the first that is compared shows what a patch did to the last pass that succeeded.
+        if start is None or not start - 1 <= done <= start + COMPARED * max(1, self._made):
             return {}
         found: dict[str, dict[int, Any]] = {kind: {} for kind in ("sketches", "sound", "ways", "present", "parts")}
         for tracked in self._parameters:

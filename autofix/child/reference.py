@@ -20,6 +20,7 @@ the ways.
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,10 +28,13 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of
+from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of, walk
 from .leniency import be_lenient
 from .parameters import Parameters
+from .sketch import sketch
 
+REMEMBERED = 4
+"""Passes whose graphs are held, so that what is found faulty later can be left out of their gradients, too."""
 MOST_PARTS = 6
 """Entries into faulty nodes that are told apart: each takes a pass of its own."""
 SENT = "autofix_sent"
@@ -98,6 +102,9 @@ class Reference:
         """Parameter to the sequence number that the next node had when it was last stepped."""
         self._ran: dict[Site, int] = {}
         """The same for the places of passes."""
+        self._latest: deque[tuple[int, inspect.BoundArguments]] = deque(maxlen=REMEMBERED)
+        self._failed = False
+        """Whether a pass has gone through faulty nodes."""
 
     def install(self) -> None:
         """Clone what nodes save from now on, and forgive what a kept graph does not help against."""
@@ -121,11 +128,12 @@ class Reference:
         return bound
 
     def before_pass(
-        self, bound: inspect.BoundArguments, walked: Walk, moment: Moment, site: Site, by_hand: bool
-    ) -> None:
-        """Measure what a pass that is about to run at *site* will add to each gradient, and by which ways.
+        self, number: int, bound: inspect.BoundArguments, walked: Walk, moment: Moment, site: Site, by_hand: bool
+    ) -> dict[str, Any]:
+        """Measure what pass *number*, about to run at *site*, will add to each gradient, and by which ways.
 
-        Before it, because an optimizer may take its step within the pass.
+        Before it, because an optimizer may take its step within the pass.  At the first pass that goes through faulty
+        nodes, returns what the last one that had gone through them would have added without them.
         """
         leaves = walked.leaves if bound.arguments.get("inputs") is None else []
         bad = {node for node in walked.nodes if self._is_faulty(node, moment, by_hand)}
@@ -136,7 +144,11 @@ class Reference:
             if tracked is not None and (leaf.grad is None or not bool((leaf.grad != 0).any())):
                 self._faulty.pop(tracked.index, None)  # it begins anew
         if not bad:
-            return
+            if not self._failed:
+                self._latest.append((number, bound))
+            return {}
+        without = {} if self._failed else self._without(bad)
+        self._failed = True
         added = self._closed(bound, leaves, [])
         sound = self._parts(bound, walked, leaves, bad)
         ages = {leaf: now if by_hand else max(last, self._age(leaf)) for leaf in leaves}
@@ -151,6 +163,20 @@ class Reference:
                 faulty.all.add(added[leaf], sound[leaf])
                 if leaf in present:
                     faulty.old.add(added[leaf], present[leaf])
+        return without
+
+    def _without(self, bad: set[Any]) -> dict[str, Any]:
+        """Of the last pass that had gone through *bad* before it was faulty, the gradients as they are without it."""
+        latest = list(self._latest)
+        self._latest.clear()
+        for number, bound in reversed(latest):
+            earlier = walk(roots_of(bound.arguments["tensors"]))
+            shared = bad.intersection(earlier.nodes)
+            if shared and not begins_in(bound, shared) and bound.arguments.get("inputs") is None:
+                closed = self._closed(bound, earlier.leaves, entries_of(earlier, shared))
+                found = {self._parameters.find(leaf): sketch(gradient) for leaf, gradient in closed.items()}
+                return {"number": number, "sketches": {one.index: v for one, v in found.items() if one is not None}}
+        return {}
 
     def after_step(self, tensors: list[torch.Tensor]) -> None:
         """Note that these parameters were stepped."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from autofix.points.base import Point, Verdict, count, listed, matching, point
-from autofix.record import Outcome, Pass, RunRecord
+from autofix.points.gradient import EXACT, NOISE
+from autofix.record import Outcome, Pass, RunRecord, Sketches
 
 START = "at the start"
 ROUNDING = 1e-5
@@ -41,14 +42,15 @@ def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
 
 
 def without_what_failed(
-    before: RunRecord, after: RunRecord, same: Point, gradients: Point, *, ratio: bool = False
+    before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point, *, ratio: bool = False
 ) -> Point:
-    """*same*, or left open where the runs part at the pass before the failure, with the same loss.
+    """*same*, or another verdict where the runs part at a pass that went through what failed then, with the same loss.
 
-    That pass went through what failed then, as ``exp(new - old)`` does through the old log-probabilities in PPO's first
-    epoch, and a patch that takes the old ones as numbers gives it another gradient.  Whether that is the one that is
-    meant the original cannot show.  The source does, where it has such a *ratio*; else the later passes must be like
-    those that succeeded, as the *gradients* tell, or the gradients of the original have cancelled out to nothing.
+    So does ``exp(new - old)`` through the old log-probabilities in PPO's first epoch, and a patch that takes the old
+    ones as numbers gives that pass another gradient.  If that is the reference's, with what failed left out, the patch
+    does just what it says.  Else it is left open: whether it is the one that is meant the original cannot show.  The
+    source does, where it has such a *ratio*; else the later passes must be like those that succeeded, as the
+    *gradients* tell, or the gradients of the original have cancelled out to nothing.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
@@ -57,13 +59,28 @@ def without_what_failed(
     likely = kinds <= {"afresh", "exact"} and ("afresh" in kinds or cancelled(before, after, failure.steps))
     if gradients.verdict is not Verdict.PASSED or not (ratio or likely):
         return same
-    last = before.passes[failure.passes - 1]
+    number, meant = reference.without or (failure.passes, {})
+    last = before.passes[min(number, failure.passes) - 1]
     ours, theirs = before.passes[: failure.passes], after.passes[: failure.passes]
     part = compare_until(before, after, last.number - 1, last.step)
     if part.verdict is not Verdict.PASSED or first_difference(ours, theirs) is not None:
         return same
     detail = f"backward pass {last.number} has the same loss and another gradient, without what failed; {part.detail}"
-    return replace(same, verdict=Verdict.NOT_PROVED, detail=detail)
+    shown = same_gradients(reference, after, meant, last.step)
+    return replace(same, verdict=Verdict.PASSED if shown else Verdict.NOT_PROVED, detail=detail)
+
+
+def same_gradients(reference: RunRecord, after: RunRecord, meant: Sketches, steps: int) -> bool:
+    """Whether the patched run makes the step after *steps* by the gradients *meant*, of one pass."""
+    step = next((one for one in after.updates if one.number == steps + 1), None)
+    if step is None or not step.sketches or sum(one.step == steps for one in after.passes) != 1:
+        return False
+    indices = matching(reference, after)
+    pairs = [(sketch, step.sketches.get(indices.get(index, -1), ())) for index, sketch in meant.items()]
+    largest = max((math.hypot(*sketch) for sketch, _ in pairs), default=0.0)
+    return largest > 0 and all(
+        len(a) == len(b) and math.dist(a, b) <= max(EXACT * math.hypot(*a), NOISE * largest) for a, b in pairs
+    )
 
 
 def cancelled(before: RunRecord, after: RunRecord, steps: int) -> bool:
