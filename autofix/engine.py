@@ -221,11 +221,11 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
             code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
         if not _wanted(code, select):
             continue
-        cause = cause_of(fact, program, touched) if fixed else fact.cause
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
+        cause = cause_of(fact, program, touched, keeps) if fixed else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause), keeps)
         # What the repair of another fact took along is told by that one.
-        main = cause_of(repair.fact, program, touched) if fixed and repair is not None else cause
+        main = cause_of(repair.fact, program, touched, keeps) if fixed and repair is not None else cause
         start = replace(main, end_line=main.line, end_column=main.column)
         found.setdefault((code, start), told)
     yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
@@ -273,19 +273,21 @@ def touched_by(program: Program, patched: Program) -> Touched:
     return touched
 
 
-def cause_of(fact: Fact, program: Program, touched: Touched) -> Span:
+def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keeps.EDGES) -> Span:
     """The first place of the story that the patch touches; where it touches none, the nearest line that it changes.
 
     A pass is not to blame for what is inserted behind it, nor, where a value crosses a loop, for keeping the graph.  A
-    block that switches recording off is the cause wherever the patch is made.
+    block that switches recording off is the cause wherever the patch is made, and so is what goes on with a total.
     """
     roles = {role.name: role.span for role in fact.roles()}
+    if keeps is Keeps.ONCE and "used" in roles:
+        return roles["used"]
     guard, loop = roles.get("guard"), roles.get("loop")
     if guard is not None and guard.line - 1 not in touched.changed:  # where a decorator stands
         return guard
     changed = touched.changed - touched.released if loop is not None else touched.changed
     if isinstance(fact, Overwritten) and loop is None and not fact.by_step and not fact.parameter:
-        made = roles.get("constructed")  # PyTorch names what needs the old value; to blame is what overwrites it
+        made = roles.get("constructed")
         return made if made is not None and made.line in touched.changed else fact.changed
     by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
     ahead = touched.behind if by_hand else set()

@@ -113,7 +113,8 @@ class _Attempt:
                 expected_error=_expected_error(analysis),
                 before=self.before,
                 reference=self.reference,
-                ratio=any(finding.fixed and finding.keeps is Keeps.RATIO for finding in analysis.findings),
+                ratio=_keeps(analysis, Keeps.RATIO),
+                once=_keeps(analysis, Keeps.ONCE),
             )
             first = first or (analysis, certificate)
             stands = Repair(self.project, analysis, certificate, tuple(refused))
@@ -235,6 +236,11 @@ def _expected_error(analysis: Analysis) -> str:
     """A piece of PyTorch's message, where all the mistakes have the same one."""
     errors = {finding.fact.raised for finding in analysis.findings if finding.fixed}
     return errors.pop() if len(errors) == 1 else ""
+
+
+def _keeps(analysis: Analysis, promise: Keeps) -> bool:
+    """Whether a repair of *analysis* makes this promise."""
+    return any(finding.fixed and finding.keeps is promise for finding in analysis.findings)
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

@@ -200,7 +200,7 @@ class Overwritten(Fact):
         "used": "used here",
         "retained": "this backward keeps the graph",
         "changed": "changed in place here",
-        "constructed": "by a module that is made here",
+        "constructed": "by a module that is told so here",
         "failed": "this backward needs the old value",
         "loop": "the loop that it crosses",
     }
@@ -229,6 +229,11 @@ class Overwritten(Fact):
 
     @property
     def cause(self) -> Span:
+        """PyTorch names what needs the old value.  To blame is what overwrites it, or, if that is a training step's
+        business, what keeps the graph over the step.
+        """
+        if self.loop is None and not self.by_step and not self.parameter:
+            return self.changed
         return self.kept or self.changed
 
     @property

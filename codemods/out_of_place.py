@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
 from codemods.program import Program
-from codemods.rewrite import Edit, Tree, method_call, operands_of, parenthesised, without_keyword
+from codemods.rewrite import Edit, Tree, method_call, only_part, operands_of, parenthesised, without_keyword
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -67,6 +67,7 @@ class OutOfPlace(Codemod):
             return
         if fact.constructed is not None:
             yield from _without_inplace(tree.expression(fact.constructed), tree)
+            yield from _with_the_flag_off(tree.expression(fact.constructed), tree)
         yield from _as_a_new_tensor(fact.changed, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
@@ -116,14 +117,19 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         )
 
 
+def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``layer.inplace = True`` with ``False``."""
+    target = tree.parent_of(node) if node is not None else None
+    assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else None
+    if isinstance(assign, cst.Assign) and tree.code(assign.value) == "True":
+        program = Edit(tree).change(assign.value, lambda _: cst.Name("False")).program()
+        yield Candidate(program, "the modules make new tensors")
+
+
 def spelled_out(node: cst.CSTNode | None, tree: Tree) -> Iterator[Program]:
     """The program in which ``x += y`` is ``x = x + y``, where there is such a spelling."""
     operator = _OPERATORS.get(type(node.operator)) if isinstance(node, cst.AugAssign) else None
-    if (
-        operator is None
-        or not isinstance(node, cst.AugAssign)
-        or not isinstance(node.target, (cst.Name, cst.Attribute))
-    ):
+    if operator is None or not isinstance(node, cst.AugAssign) or not _is_place(node.target):
         return
 
     def spell(aug: cst.CSTNode) -> cst.CSTNode:
@@ -136,6 +142,17 @@ def spelled_out(node: cst.CSTNode | None, tree: Tree) -> Iterator[Program]:
         return cst.Assign(targets=[cst.AssignTarget(aug.target)], value=whole, semicolon=aug.semicolon)
 
     yield Edit(tree).change(node, spell).program()
+
+
+def _is_place(node: cst.CSTNode) -> bool:
+    """Whether an expression names something that may be read a second time: no call stands in it."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, (cst.Call, cst.NamedExpr, cst.Await)):
+            return False
+        pending.extend(part.children)
+    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
 
 
 def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
@@ -217,7 +234,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     if isinstance(root, cst.Subscript):
         root = root.value
     saved = tree.expression(fact.operation or fact.saved)
-    if not isinstance(root, (cst.Name, cst.Attribute)):
+    if root is None or not _is_place(root):
         return
     name = tree.code(root)
     read = [operand for operand in operands_of(saved) if tree.code(_base_of(operand)) == name]
@@ -233,6 +250,37 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         for part in inside:
             edit.change(part, lambda node: method_call(node, "clone"))
         yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
+        return
+    other = _assigned_from(name, operands_of(saved), tree)
+    if other is not None:
+        program = Edit(tree).change(other, lambda node: method_call(node, "clone")).program()
+        yield Candidate(program, f"compute with a clone of `{name}`, which changes later")
+
+
+def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) -> cst.BaseExpression | None:
+    """Where one of the *operands*, a name, is given the value of *name*: ``u, v = self.u, self.v``."""
+    for operand in operands:
+        if not isinstance(operand, cst.Name):
+            continue
+        for statement in tree.statements_in(tree.function_of(operand)):
+            part = only_part(statement)
+            if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+                continue
+            for target, value in _pairs(part.targets[0].target, part.value):
+                if isinstance(target, cst.Name) and target.value == operand.value and tree.code(value) == name:
+                    return value
+    return None
+
+
+def _pairs(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What an assignment gives to what."""
+    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
+        if len(target.elements) == len(value.elements):
+            yield from ((one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True))
+    else:
+        yield target, value
 
 
 def _written(change: cst.CSTNode | None, tree: Tree) -> cst.BaseExpression | None:

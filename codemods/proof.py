@@ -31,6 +31,8 @@ class Keeps(StrEnum):
     """Every parameter still gets its gradient from the same pass, along recomputed edges."""
     RATIO = "ratio"
     """The same, and what a ratio of new to old let cancel out in the first pass of all is gradient in it, too."""
+    ONCE = "once"
+    """The same, and what one pass has sent back is not sent back again by a later one."""
 
 
 @dataclass(frozen=True)

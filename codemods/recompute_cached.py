@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 
@@ -171,9 +171,8 @@ def _tests_missing(test: cst.BaseExpression) -> bool:
 
 def _without_early_return(function: cst.FunctionDef, tree: Tree) -> Iterator[Candidate]:
     """The function without the ``if`` that returns what it computed before."""
-    body = tree.body_of(function)
-    kept = _kept(body, tree)
-    for branch in body:
+    kept = _kept(tree.statements_in(function), tree)
+    for branch in tree.body_of(function):
         inner = tree.body_of(branch) if isinstance(branch, cst.If) and branch.orelse is None else []
         if len(inner) != 1 or not isinstance(inner[0], cst.SimpleStatementLine):
             continue
@@ -203,7 +202,7 @@ def _set_elsewhere(names: list[str], home: cst.CSTNode, tree: Tree) -> bool:
     return False
 
 
-def _kept(body: list[Statement], tree: Tree) -> set[str]:
+def _kept(body: Iterable[Statement], tree: Tree) -> set[str]:
     """The names, attributes and containers that statements assign to."""
     found: set[str] = set()
     for statement in body:

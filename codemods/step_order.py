@@ -55,7 +55,8 @@ class StepOrder(Codemod):
         if step is None or failed is None:
             return
         block = tree.block_of(step)
-        if step not in block or failed not in block:
+        failed = _in_block(failed, block, tree)
+        if step not in block or failed is None:
             return
         if fact.by_step and block.index(failed) < block.index(step):
             yield from _steps_in_a_loop_of_their_own(step, fact, block, tree)
@@ -68,6 +69,16 @@ class StepOrder(Codemod):
         if fact.by_step and apart is None:
             yield from _for_its_own_only(step, failed, block, fact, tree)
             yield from _whole_update_later(step, failed, block, tree)
+
+
+def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> Statement | None:
+    """*statement*, or the ``if`` around it that stands in *block*: ``if loss is not None: loss.backward()``."""
+    found: cst.CSTNode | None = statement
+    while found is not None and found not in block:
+        found = tree.statement_of(tree.parent_of(found))
+        if not isinstance(found, cst.If):
+            return None
+    return found  # type: ignore[return-value]
 
 
 def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -66,7 +66,7 @@ class Explainer:
         if STALE in message:
             self._tell_stale(roots, failed)
         elif CHANGED in message:
-            self._tell_overwritten(roots, failed)
+            self._tell_overwritten(message, roots, failed)
         elif CUT in message:
             self._tell_cut(failed)
         elif NOT_SCALAR in message:
@@ -114,49 +114,44 @@ class Explainer:
                 graph=picture(roots, [fresh, freed], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
             )
 
-    def _tell_overwritten(self, roots: list[Any], failed: Chain) -> None:
+    def _tell_overwritten(self, message: str, roots: list[Any], failed: Chain) -> None:
         seen: set[tuple[Any, ...]] = set()
         before = parents(roots)
-        for node in before:
+        found = list(_overwritten(before)) or [(node, "result", *_versions(message)) for node in before if _hides(node)]
+        for node, name, then, now in found:
             call = node.metadata.get(MADE)
-            for name in saved_names(type(node)):
-                try:
-                    getattr(node, name)
-                except RuntimeError as error:
-                    if CHANGED not in str(error):
-                        continue
-                    found = VERSIONS.search(str(error))
-                    now, then = (int(found[1]), int(found[2])) if found else (0, 0)
-                    changes = list(self._changes_of(call, then, now)) if call else []
-                    number, chain, what = changes[0] if changes else (None, None, {})
-                    made, used = crossing(node, before)
-                    key = (call.chain if call else None, chain)
-                    if key in seen:
-                        continue
-                    seen.add(key)
-                    self._tell(
-                        "overwritten",
-                        {
-                            "saved": call.chain if call else None,
-                            "made": made.chain if made else None,
-                            "used": used.chain if used else None,
-                            "changed": chain,
-                            "failed": failed,
-                            "retained": self._tape.pass_sites.get(node.metadata.get(KEPT, 0)),
-                            **({"constructed": what.pop("constructed")} if what.get("constructed") else {}),
-                        },
-                        node=node.name(),
-                        saved_as=name.removeprefix("_saved_"),
-                        versions={"expected": then, "found": now},
-                        changes=[self._sites.told(c)[-1:] for _, c, _ in changes],
-                        changed_number=number,
-                        saved_after={"passes": call.passes, "steps": call.steps} if call else None,
-                        failed_pass=self._tape.passes,
-                        freed=FREED in node.metadata or None,
-                        **self._background(node, before, call),
-                        graph=picture(roots, [node], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
-                        **{k: v for k, v in what.items() if k != "constructed"},
-                    )
+            changes = list(self._changes_of(call, then, now)) if call else []
+            if not changes and _hides(node):
+                continue
+            number, chain, what = changes[0] if changes else (None, None, {})
+            made, used = crossing(node, before)
+            key = (call.chain if call else None, chain)
+            if key in seen:
+                continue
+            seen.add(key)
+            self._tell(
+                "overwritten",
+                {
+                    "saved": call.chain if call else None,
+                    "made": made.chain if made else None,
+                    "used": used.chain if used else None,
+                    "changed": chain,
+                    "failed": failed,
+                    "retained": self._tape.pass_sites.get(node.metadata.get(KEPT, 0)),
+                    **({"constructed": what.pop("constructed")} if what.get("constructed") else {}),
+                },
+                node=node.name(),
+                saved_as=name,
+                versions={"expected": then, "found": now},
+                changes=[self._sites.told(c)[-1:] for _, c, _ in changes],
+                changed_number=number,
+                saved_after={"passes": call.passes, "steps": call.steps} if call else None,
+                failed_pass=self._tape.passes,
+                freed=FREED in node.metadata or None,
+                **self._background(node, before, call),
+                graph=picture(roots, [node], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
+                **{k: v for k, v in what.items() if k != "constructed"},
+            )
 
     def _background(self, node: Any, before: dict[Any, Any], made: Call | None) -> dict[str, Any]:
         """What a repair must know of the failure: the way of the pass, who holds what lies on it, the passes between.
@@ -261,6 +256,28 @@ class Explainer:
                 first = node_of(tensors[min((holder["at"] for holder in held), default=0)])
                 way = [self._step(call, [first]) for call in [made_by(first)] if call is not None]
                 self._tell("graph held", {"made": chain}, steps=len(steps), values=len(tensors), holders=held, way=way)
+
+
+def _overwritten(nodes: Iterable[Any]) -> Iterator[tuple[Any, str, int, int]]:
+    """What nodes have saved and find changed: the node, the name, and the versions that it expected and found."""
+    for node in nodes:
+        for name in saved_names(type(node)):
+            try:
+                getattr(node, name)
+            except RuntimeError as error:
+                if CHANGED in str(error):
+                    yield node, name.removeprefix("_saved_"), *_versions(str(error))
+
+
+def _versions(message: str) -> tuple[int, int]:
+    """The version of a tensor that a node expected, and the one that it found."""
+    found = VERSIONS.search(message)
+    return (int(found[2]), int(found[1])) if found else (0, 0)
+
+
+def _hides(node: Any) -> bool:
+    """Whether a node is an operation on a view in place, which does not show what it has saved."""
+    return bool(node.name() == "torch::autograd::CopySlices")
 
 
 def is_freed(node: Any) -> bool:

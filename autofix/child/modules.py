@@ -1,4 +1,4 @@
-"""Knows the modules that work in place: where they were constructed, and which one a change came from."""
+"""Knows the modules that work in place: where they were told so, and which one a change came from."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ AUGMENTED = 13
 
 
 class InplaceModules:
-    """Notes where modules with ``inplace=True`` are constructed."""
+    """Notes where modules are told to work in place: by ``inplace=True``, or by ``module.inplace = True`` later."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
-        self._made: weakref.WeakKeyDictionary[torch.nn.Module, Chain] = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakKeyDictionary[torch.nn.Module, Chain] = weakref.WeakKeyDictionary()
 
     def install(self) -> None:
-        """Watch the constructors of all module types that can work in place."""
+        """Watch the flag of all module types that can work in place."""
         for kind in vars(torch.nn).values():
             if isinstance(kind, type) and issubclass(kind, torch.nn.Module) and takes_inplace(kind):
                 self._watch(kind)
 
     def _watch(self, kind: type[torch.nn.Module]) -> None:
-        construct = kind.__init__
+        assign = kind.__setattr__
 
-        @functools.wraps(construct)
-        def watched(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
-            construct(module, *args, **kwargs)
-            if getattr(module, "inplace", False):
-                self._made[module] = self._sites.here()
+        @functools.wraps(assign)
+        def watched(module: torch.nn.Module, name: str, value: Any) -> None:
+            assign(module, name, value)
+            if name == "inplace" and value:
+                self._told[module] = self._sites.here()
 
-        kind.__init__ = watched  # type: ignore[method-assign, assignment]
+        kind.__setattr__ = watched  # type: ignore[method-assign, assignment]
 
     def kind_of(self, name: str, kwargs: dict[str, Any], chain: Chain) -> tuple[str, Chain | None]:
-        """How a call named *name* at *chain* changed its argument, and where the module was made that called it."""
+        """How a call named *name* at *chain* changed its argument, and where the module was told so that called it."""
         if name == "__setitem__":
             return "index assignment", None
         if kwargs.get("out") is not None:
@@ -51,7 +51,7 @@ class InplaceModules:
             return "operator", None
         module = self._calling_module()
         if module is not None:
-            return "inplace module", self._made.get(module)
+            return "inplace module", self._told.get(module)
         if name.endswith("_") and not name.endswith("__"):
             return "method", None
         return "inplace function", None
@@ -64,7 +64,7 @@ class InplaceModules:
                 return None
             if frame.f_code.co_name == "forward":
                 module = frame.f_locals.get("self")
-                if isinstance(module, torch.nn.Module) and module in self._made:
+                if isinstance(module, torch.nn.Module) and module in self._told:
                     return module
             frame = frame.f_back
         return None

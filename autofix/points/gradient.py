@@ -115,8 +115,13 @@ class Comparison:
     """The reference's gradient where it was compared, whole and without the past, and the patched run's."""
 
 
-def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: int) -> Point:
-    """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer)."""
+def gradient(
+    before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False
+) -> Point:
+    """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
+
+    *once*: the source tells that what failed sent back again what another pass had sent back.
+    """
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
     if not wanted:
@@ -130,7 +135,7 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
     for index, kind in found.kinds.items():
         if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
             found.kinds[index] = Kind.TRUNCATED
-    afresh = begins_afresh(before, after, ours, wanted)
+    afresh = begins_afresh(before, after, ours, wanted, once=once)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss
@@ -138,7 +143,8 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
     if factor is not None:
         found.kinds.update({i: Kind.SCALED for i, k in found.kinds.items() if k not in (Kind.EXACT, Kind.LATER)})
     elif afresh and ours and theirs and not same_losses(ours[0].losses, theirs[0].losses):
-        found.kinds.update({i: Kind.AFRESH for i, k in found.kinds.items() if k is Kind.CHANGED})
+        again = (Kind.CHANGED, Kind.DROPPED) if once else (Kind.CHANGED,)
+        found.kinds.update({i: Kind.AFRESH for i, k in found.kinds.items() if k in again})
     return told(reference, found.kinds, found.differences, factor)
 
 
@@ -342,7 +348,9 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: b
     return theirs < sum(p.walked for p in mine) - (sum(p.past for p in mine) // 2 if by_half else 0)
 
 
-def begins_afresh(before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int]) -> bool:
+def begins_afresh(
+    before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int], *, once: bool
+) -> bool:
     """Whether each pass of the patched run, from the one that failed on, is like those that the original had made.
 
     The one that failed sent back again what an earlier iteration had sent back from the same place, or nothing but the
@@ -352,13 +360,17 @@ def begins_afresh(before: RunRecord, after: RunRecord, ours: Sequence[Moment], w
     """
     failure = before.failure
     assert failure is not None
-    if not failure.in_pass or not (before.passes[failure.passes].repeats or is_all_past(ours, wanted)):
+    if not failure.in_pass:
+        return False
+    if not (once or before.passes[failure.passes].repeats or is_all_past(ours, wanted)):
         return False
     failed, indices = before.passes[failure.passes], matching(before, after)
     models = [p for p in before.passes[: failure.passes] if p.reached == failed.reached and not p.past]
     types = frozenset[str]().union(*(p.types for p in models))
     reached = {indices.get(index) for index in failed.reached}
     later = [p for p in after.passes[failure.passes :] if p.reached == reached]
+    if once:  # the source tells which part of the loss is the past's: the rest may be of other kinds of nodes
+        return bool(later) and not any(p.past for p in later)
     return bool(models and later) and all(
         not p.past and p.trunk in [model.trunk for model in models] and p.types <= types for p in later
     )

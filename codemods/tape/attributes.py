@@ -367,6 +367,7 @@ def set_plainly(
         case TorchModule():
             if name == "inplace":
                 receiver.options[name] = value
+                receiver.site = machine.site(target)
             else:
                 receiver.children[name] = slot
         case Class():

@@ -57,6 +57,14 @@ def become_base(
         attributes.set_base_module(instance, make_module(machine, kind, args, keywords, node))
 
 
+# Where ``inplace`` stands among the arguments.
+_INPLACE_AT = {
+    **dict.fromkeys(("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid"), 0),
+    **dict.fromkeys(("LeakyReLU", "ELU", "CELU"), 1),
+    **dict.fromkeys(("Hardtanh", "RReLU", "Threshold"), 2),
+}
+
+
 def make_module(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """An instance of a class of ``torch.nn``."""
     module = TorchModule(kind, options=dict(keywords), site=machine.site(node))
@@ -72,7 +80,8 @@ def make_module(machine: Machine, kind: str, args: list[Value], keywords: dict[s
         if args and isinstance(args[0], Mapping):
             module.children = {name: Slot(slot.value) for name, slot in args[0].items.items()}
     elif kind.endswith("Loss") or kind == "Module" or _WITHOUT_PARAMETERS.match(kind):
-        if kind == "ReLU" and args and args[0] is True:
+        at = _INPLACE_AT.get(kind, 1 if "Dropout" in kind else None)
+        if at is not None and args[at : at + 1] == [True]:
             module.options["inplace"] = True
     else:
         module.leaf = machine.leaf(kind, node)

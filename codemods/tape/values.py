@@ -258,7 +258,7 @@ class TorchModule:
     children: dict[Hashable, Slot] = field(default_factory=dict)
     options: dict[str, Value] = field(default_factory=dict)
     site: Site | None = None
-    """Where it was made."""
+    """Where it was made, or told to work in place."""
 
 
 @dataclass(eq=False, slots=True)
