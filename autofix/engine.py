@@ -291,6 +291,10 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
         return made if made is not None and made.line in touched.changed else fact.changed
     by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
     ahead = touched.behind if by_hand else set()
+    if isinstance(fact, StaleGraph) and loop is not None and not fact.inside and fact.kept is not None:
+        before = _before_self_updates(fact.kept, program)
+        if before is not None:
+            return before
     for name in _CAUSES:
         lines = changed | (ahead if name in ("freed", "failed") else touched.beside)
         if name in ("made", "saved", "walked") or (name == "call" and "kept" in roles):
@@ -302,6 +306,23 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
     if not near:
         return fact.cause
     return _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
+
+
+_ASSIGNS = re.compile(r"(\s*)([A-Za-z_]\w*) *=(?!=) *(.*)")
+
+
+def _before_self_updates(kept: Span, program: Program) -> Span | None:
+    """Where the value was computed that *kept* only rescales: ``a = (a - a.mean()) / a.std()``; None if it does not."""
+    found, number = None, kept.line
+    while (assigns := _ASSIGNS.match(program.lines[number - 1])) and re.search(rf"\b{assigns[2]}\b", assigns[3]):
+        above = range(number - 1, program.start_of(kept.path), -1)
+        start = re.compile(rf"{assigns[1]}{assigns[2]} *=(?!=)")
+        earlier = next((line for line in above if start.match(program.lines[line - 1])), None)
+        if earlier is None:
+            break
+        number = earlier
+        found = _line(number, kept.path, program)
+    return found
 
 
 def _first_of_run(last: Span, program: Program, changed: set[int]) -> Span:

@@ -98,13 +98,23 @@ class DetachCarried(Codemod):
         form, kept = carrier.form, tree.statement(carrier.statement)
         if form is Form.OTHER or kept is None or "(" in carrier.name:
             return
-        parts, _, rest = carrier.name.partition("[*]")  # `net.cells[*].h`: the state of each of several modules
+        # The state of each of several modules: `net.cells[*].h`, `net[*Cell].h` for those of a class below `net`.
+        parts, kind, rest = _SEVERAL.fullmatch(carrier.name).groups()  # type: ignore[union-attr]
         part = tree.fresh_name("module", "layer", "part")
         name = f"{part}{rest}" if rest else carrier.name
         indent = tree.module_of(kept).default_indent
 
         def whole(code: str) -> str:
-            return f"for {part} in {parts}:\n" + _indented(code, indent) if rest else code
+            if not rest:
+                return code
+            if not kind:
+                return f"for {part} in {parts}:\n" + _indented(code, indent)
+            test = f"isinstance({part}, {kind})"
+            if kind == "?":  # the loop's file does not know the class
+                loop = tree.statement(fact.loop) if fact.loop is not None else kept
+                test = f'isinstance(getattr({part}, "{rest[1:]}", None), {tree.torch_name(loop or kept)}.Tensor)'
+            test = f"if {test}:\n" + _indented(code, indent)
+            return f"for {part} in {parts}.modules():\n" + _indented(test, indent)
 
         item = tree.fresh_name("state", "layer", "tensor")
         code = _own_method(name, kept, tree) or f"{name} = {detached_code(name, form, item, tree.torch_name(kept))}"
@@ -208,6 +218,7 @@ class DetachCarried(Codemod):
                 yield statement, False, "where its object is reset"
 
 
+_SEVERAL = re.compile(r"(.*?)(?:\[\*(\w*|\?)\](.*))?")
 _LOST = re.compile(r"\s+(\w+) = (\1\.detach\(\))\s*(?:#.*)?")
 
 

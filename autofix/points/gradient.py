@@ -115,9 +115,7 @@ class Comparison:
     """The reference's gradient where it was compared, whole and without the past, and the patched run's."""
 
 
-def gradient(
-    before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False
-) -> Point:
+def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False) -> Point:
     """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
 
     *once*: the source tells that what failed sent back again what another pass had sent back.
@@ -348,9 +346,7 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: b
     return theirs < sum(p.walked for p in mine) - (sum(p.past for p in mine) // 2 if by_half else 0)
 
 
-def begins_afresh(
-    before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int], *, once: bool
-) -> bool:
+def begins_afresh(before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int], *, once: bool) -> bool:
     """Whether each pass of the patched run, from the one that failed on, is like those that the original had made.
 
     The one that failed sent back again what an earlier iteration had sent back from the same place, or nothing but the

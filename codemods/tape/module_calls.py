@@ -299,6 +299,11 @@ def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:
     return found
 
 
+def holds(module: TorchModule | Instance, wanted: Instance) -> bool:
+    """Whether *wanted* is one of the modules under *module*."""
+    return any(slot.value is wanted for slot in _modules(module, []))
+
+
 def _parameters(machine: Machine, module: TorchModule | Instance) -> Sequence:
     """The parameters as tensors, one for each leaf."""
     slots = []

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codemods.facts import Form
+from codemods.tape import attributes, module_calls
 from codemods.tape.graph import Kept
 from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Tensor, TorchModule, Value, form_of
 
@@ -34,7 +35,7 @@ def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
             kept = kept._replace(form=Form.OTHER if _is_fixed(kept.owner) else form_of(kept.owner), items=True)
         last = "" if inside or isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
         for frame in reversed(machine.frames):
-            path = _path(frame.scope, kept.owner)
+            path = _path(frame.scope, kept.owner) or _among_modules(frame.scope, kept.owner)
             if path and (inside or path + last != kept.name):
                 found.setdefault(path + last, kept._replace(name=path + last, expression=None))
                 break
@@ -62,6 +63,26 @@ def _path(scope: Scope, wanted: Value) -> str:
             continue
         seen.add(id(value))
         pending.extend((f"{path}{name}", part, depth + 1) for name, part in _attributes(value))
+    return ""
+
+
+def _among_modules(scope: Scope, wanted: Value) -> str:
+    """``net[*Leaky]`` for one of the modules of a class of the program's that stand anywhere below ``net``.
+
+    It is ``net[*?]`` where *scope* does not know the class by its own name.
+    """
+    if not isinstance(wanted, Instance) or not attributes.is_module(wanted):
+        return ""
+    for name, slot in scope.names.items():
+        value = slot.value
+        if isinstance(value, (TorchModule, Instance)) and value is not wanted and module_calls.holds(value, wanted):
+            known: Scope | None = scope
+            while known is not None:
+                found = known.names.get(wanted.cls.name)
+                if found is not None and found.value is wanted.cls:
+                    return f"{name}[*{wanted.cls.name}]"
+                known = known.parent or (known.globals if known.globals is not known else None)
+            return f"{name}[*?]"
     return ""
 
 
