@@ -300,6 +300,12 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
         if name in ("made", "saved", "walked") or (name == "call" and "kept" in roles):
             lines = changed  # what a module keeps is in the way of copying it, not the copy
         if name in roles and roles[name].line in lines:
+            if (
+                name == "used"
+                and "kept" in roles
+                and program.lines[roles[name].line - 1].lstrip().startswith("return ")
+            ):
+                return roles["kept"]  # a cache is to blame for what it keeps, not for handing it out
             feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name == "kept"
             return _first_of_run(roles[name], program, changed) if feature else roles[name]
     near = [line for line in changed if program.index_at(line) == program.index_at(fact.cause.line)]

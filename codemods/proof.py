@@ -164,11 +164,12 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
 def _without_one_pass(
     before: Observation, after: Observation, lines: LineMap, fact: StaleGraph, gone: frozenset[int]
 ) -> str:
-    """The same where one of two passes over one loss may go: what it trained, the other one trains."""
+    """The same where one of two passes over one loss may go, or both for a new one: what they trained, that trains."""
     twice = {fact.freed.line, fact.failed.line}
-    if not gone < twice:
+    new = {line for line in after.passes if lines.original(line) < 0} if gone == twice else set()
+    if not gone < twice and len(new) != 1:
         return "a backward pass is gone"
-    trained = {name for line, name in after.trained if lines.original(line) in twice - gone}
+    trained = {name for line, name in after.trained if lines.original(line) in twice - gone or line in new}
     missing = {name for line, name in before.trained if line in twice} - trained
     others = {(line, name) for line, name in before.trained if line not in twice}
     missing |= {name for _, name in others - {(lines.original(line), name) for line, name in after.trained}}

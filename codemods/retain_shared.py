@@ -42,6 +42,8 @@ class RetainShared(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
+        if fact.together and fact.loop is not None and fact.inside:
+            yield from _after_the_loop(fact, tree)
         if fact.loop is not None and (fact.inside or not fact.together):
             return  # one pass in each iteration of training: the graph would be kept for ever
         if fact.freed == fact.failed and fact.loop is None:
@@ -95,6 +97,26 @@ def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     line = cst.parse_statement(f"{total}.backward()")
     headed = line.with_changes(leading_lines=loop.leading_lines)
     yield Candidate(Edit(tree).change(loop, lambda _: headed).program(), "one pass over the sum", Keeps.PARAMETERS)
+
+
+def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``loss.backward()`` in a loop over parts of one graph becomes ``total = total + loss``, and one pass after it."""
+    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    call = tree.expression(fact.failed)
+    loss, sent = _sent(call), tree.statement_of(call)
+    if fact.freed != fact.failed or loss is None or not isinstance(loop, cst.For) or loop.orelse is not None:
+        return
+    body = tree.body_of(loop)
+    if sent not in body or not isinstance(only_part(sent), cst.Expr) or not tree.block_of(loop):
+        return
+    if any(word in tree.code(statement) for statement in body if statement is not sent for word in _LOOKS):
+        return
+    total = tree.fresh_name("total", "total_loss", "summed_loss")
+    edit = Edit(tree).insert_before(loop, f"{total} = 0").insert_after(loop, f"{total}.backward()")
+    added = cst.parse_expression(f"{total} + {tree.code(loss).strip()}")
+    given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
+    edit.change(sent.body[0], lambda _: given)  # type: ignore[union-attr]
+    yield Candidate(edit.program(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
 
 
 _LOOKS = ("grad", "step", "backward")

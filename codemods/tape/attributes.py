@@ -39,6 +39,8 @@ _NOT_TENSORS = frozenset(
     """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
     output_nr""".split()
 )
+COMMAND_LINE = ("command line",)
+"""The key of ``sys.argv``."""
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
@@ -134,7 +136,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case Tensor():
             return _of_tensor(machine, value, name, node)
         case Name():
-            return Name(f"{value.path}.{name}")
+            path = f"{value.path}.{name}"
+            return machine.unknown(COMMAND_LINE) if path == "sys.argv" else Name(path)
         case Module():
             slot = value.scope.names.get(name)
             return machine.read(slot) if slot is not None else machine.unknown(("module", value.source.path, name))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import (
@@ -83,6 +85,9 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         for name, value in keywords.items():
             changed.names[name] = machine.slot(value, name, python_calls.written_keyword(node, name))
         return changed
+    if path == "json.loads" and args and isinstance(args[0], str):
+        with suppress(ValueError):
+            return _of_json(json.loads(args[0]))
     if path == "itertools.count":
         start = args[0] if args and isinstance(args[0], int) else 0
         return LazyStream(Stream(None, lambda at, exact: at + start if exact else counter(machine, at + start)))
@@ -120,6 +125,15 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _of_json(read: Any) -> Value:
+    """What JSON that is written out in the program says."""
+    if isinstance(read, dict):
+        return Mapping({name: Slot(_of_json(value)) for name, value in read.items()})
+    if isinstance(read, list):
+        return Sequence("list", [Slot(_of_json(value)) for value in read])
+    return read
 
 
 def _cycle(machine: Machine, value: Value, node: ast.expr) -> Value:
