@@ -106,8 +106,8 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     loss, sent = _sent(call), tree.statement_of(call)
     if fact.freed != fact.failed or loss is None or not isinstance(loop, cst.For) or loop.orelse is not None:
         return
-    body = tree.body_of(loop)
-    if sent not in body or not isinstance(only_part(sent), cst.Expr) or not tree.block_of(loop):
+    body, part = tree.body_of(loop), only_part(sent)
+    if sent not in body or not isinstance(part, cst.Expr) or not tree.block_of(loop):
         return
     if any(word in tree.code(statement) for statement in body if statement is not sent for word in _LOOKS):
         return
@@ -115,7 +115,7 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     edit = Edit(tree).insert_before(loop, f"{total} = 0").insert_after(loop, f"{total}.backward()")
     added = cst.parse_expression(f"{total} + {tree.code(loss).strip()}")
     given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
-    edit.change(sent.body[0], lambda _: given)  # type: ignore[union-attr]
+    edit.change(part, lambda _: given)
     yield Candidate(edit.program(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
 
 

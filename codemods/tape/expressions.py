@@ -253,9 +253,22 @@ def _bool_op(machine: Machine, node: ast.BoolOp) -> Value:
     value: Value = None
     for part in node.values:
         value = machine.eval(part)
-        if part is node.values[-1] or machine.truth(value, optional=True) == wanted:
+        if part is node.values[-1] or machine.truth(value, likely=_is_likely(value), optional=True) == wanted:
             return value
     return value
+
+
+def _is_likely(value: Value) -> bool:
+    """Whether a condition in an expression is more likely to hold.
+
+    Most scripts are run without arguments, as the defaults of their parsers have it.
+    """
+    return not (isinstance(value, Unknown) and _of_command_line(value.key))
+
+
+def _of_command_line(key: Hashable) -> bool:
+    """Whether a value with this key is ``sys.argv``, or was computed from it."""
+    return key == attributes.COMMAND_LINE or (isinstance(key, tuple) and any(map(_of_command_line, key)))
 
 
 def _compare(machine: Machine, node: ast.Compare) -> Value:
@@ -430,7 +443,8 @@ def _is_key(machine: Machine, item: Value, mapping: Mapping) -> Value:
 
 
 def _if_expression(machine: Machine, node: ast.IfExp) -> Value:
-    return machine.eval(node.body if machine.truth(machine.eval(node.test)) else node.orelse)
+    test = machine.eval(node.test)
+    return machine.eval(node.body if machine.truth(test, likely=_is_likely(test)) else node.orelse)
 
 
 def _generator_expression(machine: Machine, node: ast.GeneratorExp) -> Value:

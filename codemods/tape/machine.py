@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codemods.tape import attributes, calls, cuts, escapes, expressions, holding, statements
+from codemods.tape import calls, cuts, escapes, expressions, holding, statements
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle
@@ -486,8 +486,7 @@ class Machine:
                     return not self.oracle.decide(nought, not likely, optional=optional, sceptical=True)
                 while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
                     return not self.oracle.decide(key[1], not likely, optional=optional, sceptical=True)
-                # Most scripts are run without arguments, as the defaults of their parsers have it.
-                return self.oracle.decide(key, likely and not _of_command_line(key), optional=optional)
+                return self.oracle.decide(key, likely, optional=optional)
             case Tensor():
                 return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)
             case Sequence() | Mapping():
@@ -581,8 +580,3 @@ class Machine:
 
     def crash(self, reason: str) -> None:
         self.crashes.add(reason)
-
-
-def _of_command_line(key: Hashable) -> bool:
-    """Whether a value with this key is ``sys.argv``, or was computed from it."""
-    return key == attributes.COMMAND_LINE or (isinstance(key, tuple) and any(map(_of_command_line, key)))

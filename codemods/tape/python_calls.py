@@ -298,7 +298,7 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
     if name == "id" and args:
         return machine.identity(args[0].cell if isinstance(args[0], Tensor) else args[0])
     if name == "globals":
-        return Mapping(dict((machine.scope.globals or machine.scope).names))
+        return Mapping(dict((machine.scope.globals or machine.scope).names.items()))
     if name == "vars" and args and isinstance(args[0], Instance):
         return attributes.get(machine, args[0], "__dict__", node)
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):

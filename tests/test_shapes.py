@@ -1,0 +1,376 @@
+"""Shapes of mistakes as people report them: what the patch adds, and what looks like them and stays as it is."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import textwrap
+
+import pytest
+
+from codemods.mend import mend
+from codemods.program import Program
+from codemods.registry import all_codemods
+
+HEADER = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+net, other = nn.Linear(3, 3), nn.Linear(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+crit = nn.MSELoss()
+x, y = torch.randn(4, 3), torch.randn(4, 3)
+"""
+STEP = "opt.zero_grad(); loss.backward(); opt.step()"
+
+SHAPES = {
+    "modules that are told to work in place after they were made": (
+        f"""
+        net2 = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.1), nn.Linear(3, 3))
+        for layer in net2.modules():
+            if isinstance(layer, (nn.ReLU, nn.Dropout)):
+                layer.inplace = True
+        for _ in range(5):
+            loss = crit(net2(x), y)
+            {STEP}
+        """,
+        ["layer.inplace = False"],
+    ),
+    "a flag of a leaky unit without a keyword": (
+        f"""
+        act = nn.LeakyReLU(0.1, True)
+        for _ in range(5):
+            loss = crit(act(torch.tanh(net(x))), y)
+            {STEP}
+        """,
+        ["act = nn.LeakyReLU(0.1)"],
+    ),
+    "an item of a list that is added to": (
+        f"""
+        for _ in range(5):
+            maps = [torch.relu(net(x)) for _ in range(3)]
+            for i in range(2, 0, -1):
+                maps[i - 1] += maps[i]
+            loss = sum(crit(one, y) for one in maps)
+            {STEP}
+        """,
+        ["maps[i - 1] = maps[i - 1] + maps[i]"],
+    ),
+    "columns of an item that are written one by one": (
+        f"""
+        def squash(column):
+            return column * torch.sigmoid(column)
+        for _ in range(5):
+            out = net(x), 1
+            for j in range(3):
+                out[0][:, j] = squash(out[0][:, j])
+            loss = crit(out[0], y)
+            {STEP}
+        """,
+        ["out[0][:, j] = squash(out[0][:, j].clone())"],
+    ),
+    "buffers that a call knows by other names": (
+        f"""
+        class Normed(nn.Linear):
+            def __init__(self, a, b):
+                super().__init__(a, b)
+                self.register_buffer("u", torch.randn(b))
+                self.register_buffer("v", torch.randn(a))
+            def forward(self, data):
+                with torch.no_grad():
+                    self.v.copy_(F.normalize(self.weight.t() @ self.u, dim=0))
+                    self.u.copy_(F.normalize(self.weight @ self.v, dim=0))
+                u, v = self.u, self.v
+                return F.linear(data, self.weight / torch.dot(u, torch.mv(self.weight, v)), self.bias)
+        critic = Normed(3, 3)
+        opt.add_param_group(dict(params=critic.parameters()))
+        for _ in range(5):
+            loss = crit(critic(x), y) - crit(critic(y), x)
+            {STEP}
+        """,
+        ["u, v = self.u.clone(), self.v.clone()"],
+    ),
+    "a step in front of a pass that only runs where there is a loss": (
+        """
+        opt1, opt2 = torch.optim.Adam(net.parameters()), torch.optim.Adam(other.parameters())
+        def update(first=None, second=None):
+            if first is not None:
+                first.backward()
+            opt1.step()
+            if second is not None:
+                second.backward()
+            opt2.step()
+        for _ in range(5):
+            opt1.zero_grad(); opt2.zero_grad()
+            fake = other(x)
+            update(crit(net(y), net(fake.detach())), -net(torch.tanh(net(fake))).mean())
+        """,
+        [
+            "if second is not None:",
+            "second.backward(inputs=[p for group in opt2.param_groups for p in group['params']])",
+        ],
+    ),
+    "a total that goes on after a step of SAM's": (
+        """
+        for _ in range(5):
+            loss = 0
+            for head in (net, other):
+                loss += crit(head(x), y)
+            loss.backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p.add_(0.1 * p.grad)
+            opt.zero_grad()
+            for head in (net, other):
+                loss += crit(head(x), y)
+            loss.backward()
+            opt.step()
+        """,
+        ["loss = 0"],
+    ),
+    "a list of losses that goes on after a step": (
+        """
+        for _ in range(5):
+            losses = []
+            for _ in range(3):
+                losses.append(crit(net(x), y))
+            opt.zero_grad(); torch.stack(losses).mean().backward(); opt.step()
+            for _ in range(3):
+                losses.append(crit(net(y), x))
+            opt.zero_grad(); torch.stack(losses).mean().backward(); opt.step()
+        """,
+        ["losses = []"],
+    ),
+    "a second output that nobody reads": (
+        """
+        for _ in range(5):
+            out = net(x)
+            loss = crit(out, y)
+            loss.backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p.add_(0.1 * p.grad)
+            opt.zero_grad()
+            out2 = net(x)
+            again = crit(out, y)
+            again.backward()
+            opt.step()
+        """,
+        ["out = net(x)"],
+    ),
+    "states of modules somewhere below a network": (
+        f"""
+        class Leaky(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mem = None
+            def forward(self, current):
+                if self.mem is None:
+                    self.mem = torch.zeros_like(current)
+                self.mem = 0.9 * self.mem + current
+                return torch.sigmoid(self.mem - 1)
+        deep = nn.Sequential(net, Leaky(), other, Leaky())
+        for _ in range(5):
+            loss = sum(crit(deep(x), y) for _ in range(4))
+            {STEP}
+        """,
+        [
+            "for module in deep.modules():",
+            "if isinstance(module, Leaky):",
+            "module.mem = module.mem.detach()",
+        ],
+    ),
+    "a mean of all losses so far, sent back for each of them": (
+        """
+        for _ in range(5):
+            opt.zero_grad()
+            losses = []
+            for _ in range(3):
+                losses.append(crit(net(x), y))
+                objective = sum(losses) / 3
+                objective.backward()
+            opt.step()
+            print(objective.item())
+        """,
+        ["objective = sum(losses) / 3", "objective.backward()"],
+    ),
+    "a total that is sent back whenever something is added": (
+        """
+        for _ in range(5):
+            opt.zero_grad()
+            total = 0
+            for _ in range(3):
+                total = total + crit(net(x), y)
+                total.backward()
+                print(total.item())
+            opt.step()
+        """,
+        ["total.backward()"],
+    ),
+    "parts of one output that a generator hands out": (
+        """
+        def parts():
+            grid = net(x)
+            for at in range(3):
+                yield grid[:, at]
+        for _ in range(5):
+            opt.zero_grad()
+            for part in parts():
+                loss = other(part.unsqueeze(1).expand(-1, 3)).pow(2).mean()
+                loss.backward()
+            opt.step()
+        """,
+        ["total = 0", "total = total + loss", "total.backward()"],
+    ),
+    "what is chosen by the command line, if anything is given": (
+        f"""
+        import sys
+        def drift(q, by):
+            q += by
+            return q
+        def run(name="drift"):
+            for _ in range(5):
+                q = torch.zeros(4, 3)
+                for _ in range(2):
+                    q = {{"drift": drift}}[name](q, net(q))
+                loss = crit(net(q), y)
+                {STEP}
+        run(*(sys.argv[1:2] or ["drift"]))
+        """,
+        ["q = q + by"],
+    ),
+    "a class that is looked up among the globals": (
+        f"""
+        import argparse
+        class Plain(nn.Module):
+            def forward(self, data):
+                out = net(data).sigmoid()
+                out += 1
+                return out
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--model", default="Plain")
+        model = globals()[parser.parse_args().model]()
+        for _ in range(5):
+            loss = crit(model(x), y)
+            {STEP}
+        """,
+        ["out = out + 1"],
+    ),
+    "a class that a configuration in JSON names": (
+        f"""
+        import json
+        config = json.loads('{{"model": {{"name": "plain", "by": [1, 2]}}}}')
+        class Plain(nn.Module):
+            def __init__(self, by):
+                super().__init__()
+                self.by = by[1]
+            def forward(self, data):
+                out = net(data).sigmoid()
+                out += self.by
+                return out
+        def build(name, by):
+            return {{"plain": Plain, "other": nn.Identity}}[name](by)
+        model = build(**config["model"])
+        for _ in range(5):
+            loss = crit(model(x), y)
+            {STEP}
+        """,
+        ["out = out + self.by"],
+    ),
+}
+
+RIGHT = {
+    "a total that is begun anew": """
+        for _ in range(5):
+            loss = 0
+            for head in (net, other):
+                loss += crit(head(x), y)
+            loss.backward(); opt.step(); opt.zero_grad()
+            loss = 0
+            for head in (net, other):
+                loss += crit(head(x), y)
+            loss.backward(); opt.step(); opt.zero_grad()
+        """,
+    "a loss that a second one contains, on purpose": """
+        for _ in range(5):
+            shared = crit(net(x), y)
+            opt.zero_grad()
+            shared.backward(retain_graph=True)
+            (shared + other(x).pow(2).mean()).backward()
+            opt.step()
+        """,
+    "each task's own loss is sent back in the loop": """
+        for _ in range(5):
+            opt.zero_grad()
+            total = 0
+            for _ in range(3):
+                loss = crit(net(x), y)
+                loss.backward()
+                total += loss.item()
+            opt.step()
+        """,
+    "a second output that is read": """
+        for _ in range(5):
+            out = net(x)
+            crit(out, y).backward()
+            out2 = net(x)
+            crit(out2, y).backward()
+            opt.step(); opt.zero_grad()
+        """,
+    "states of modules that are reset for each batch": """
+        class Leaky(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mem = None
+            def forward(self, current):
+                self.mem = current if self.mem is None else 0.9 * self.mem + current
+                return torch.sigmoid(self.mem - 1)
+        deep = nn.Sequential(net, Leaky(), other, Leaky())
+        for _ in range(5):
+            for module in deep.modules():
+                if isinstance(module, Leaky):
+                    module.mem = None
+            loss = sum(crit(deep(x), y) for _ in range(4))
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "modules that work in place where nothing needs the old value": """
+        net2 = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+        for layer in net2.modules():
+            if isinstance(layer, nn.ReLU):
+                layer.inplace = True
+        for _ in range(5):
+            opt.zero_grad(); crit(net2(x), y).backward(); opt.step()
+        """,
+    "an argument that the command line may give": """
+        import sys
+        steps = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+        if len(sys.argv) > 2:
+            net.load_state_dict(torch.load(sys.argv[2]))
+        for _ in range(steps):
+            opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+        """,
+}
+
+
+def program(text: str) -> str:
+    return HEADER + textwrap.dedent(text)
+
+
+@pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())
+def test_shape(text: str, expected: list[str]) -> None:
+    """What a patch adds, without indentation; the patched text must be repaired in full."""
+    before = program(text)
+    mended = mend(Program.of(before, "program.py"), all_codemods())
+    assert mended.left == (), mended.refused
+    after = mended.patched.files[0].text
+    ast.parse(after)
+    compared = difflib.ndiff(before.splitlines(), after.splitlines())
+    assert [line[2:].strip() for line in compared if line.startswith("+ ")] == expected
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
+def test_what_is_right_is_left_alone(text: str) -> None:
+    before = program(text)
+    mended = mend(Program.of(before, "program.py"), all_codemods())
+    assert mended.observation.facts == ()
+    assert mended.patched.files[0].text == before
