@@ -73,6 +73,8 @@ class Pass:
     """Those of them that an earlier pass had freed, or had visited before an earlier optimizer step."""
     repeats: bool
     """Whether it comes to the past only where an earlier iteration's pass came to the very same nodes from."""
+    again: bool
+    """Whether it comes to freed graphs only at whole losses that another pass had sent back."""
     keeps: bool
     """Whether it keeps the graph: ``retain_graph`` or ``create_graph``."""
     reached: frozenset[int]
@@ -320,6 +322,7 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         walked=event["walked"],
         past=event["past"],
         repeats=event.get("repeats", False),
+        again=event.get("again", False),
         keeps=event["keeps"],
         reached=frozenset(event["reached"]),
         gradients=_numbers(event["gradients"]),

@@ -30,6 +30,8 @@ WALKED = "autofix_walked"
 
 Place = tuple[int, str]
 """How far a node is from the root of a pass, and the type of the node before it."""
+ROOT: Place = (0, "")
+"""Of the root itself, and where that is a sum, of its terms."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def places_in(roots: Iterable[Any]) -> dict[Any, set[Place]]:
     """
     found: dict[Any, set[Place]] = {}
     level: list[Any] = []
-    _put(found, level, [(root, (0, "")) for root in roots if root is not None])
+    _put(found, level, [(root, ROOT) for root in roots if root is not None])
     depth = 0
     while level and len(found) < LIMIT:
         depth += 1
@@ -112,6 +114,21 @@ def repeats(places: dict[Any, set[Place]], now: Moment, *, by_hand: bool) -> boo
         if not hasattr(following, "variable")
     ]
     return bool(entries) and all(place & one.metadata.get(PLACE, set()) for one, place in entries)
+
+
+def sends_again(places: dict[Any, set[Place]]) -> bool:
+    """Whether a pass enters freed graphs, and only at what was a term of another pass's root and is one of its own.
+
+    So it is where a total is added to after it was sent back: the whole of it would be sent back once more.
+    """
+    entries = [
+        (above, following.metadata)
+        for node, above in places.items()
+        if SPENT not in node.metadata
+        for following, _ in node.next_functions
+        if following is not None and SPENT in following.metadata and not hasattr(following, "variable")
+    ]
+    return bool(entries) and all(ROOT in above and ROOT in notes.get(PLACE, ()) for above, notes in entries)
 
 
 def trunk_of(roots: Iterable[Any]) -> list[str]:

@@ -38,6 +38,7 @@ from .graph import (
     places_in,
     repeats,
     roots_of,
+    sends_again,
     trunk_of,
     walk,
 )
@@ -166,6 +167,7 @@ class Probe:
         return {
             "kind": kind,
             "repeats": again,
+            "again": sends_again(places),
             "number": self._passes,
             "step": self._steps,
             "losses": loss_values(tensors),

@@ -118,7 +118,8 @@ class Comparison:
 def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False) -> Point:
     """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
 
-    *once*: the source tells that what failed sent back again what another pass had sent back.
+    *once*: the source tells that what failed sent back again what another pass had sent back; the graph tells it, too,
+    where that was a whole loss.
     """
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
@@ -133,6 +134,8 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
     for index, kind in found.kinds.items():
         if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
             found.kinds[index] = Kind.TRUNCATED
+    failure = before.failure
+    once = once or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
