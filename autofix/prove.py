@@ -8,7 +8,7 @@ from autofix.points.agreement import same_until_failure, without_what_failed
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
-from autofix.points.held import held
+from autofix.points.held import held, points_between
 from autofix.points.held import points as points_of_held
 from autofix.points.idle import idle
 from autofix.points.idle import points as points_of_idle
@@ -108,6 +108,10 @@ def prove(
     if idle(before) and expected_error in ("", IDLE):
         after = run(patched, limits)
         return Certificate(points_of_idle(before, after), before, after)
+    if before.failure is None and before.complete and expected_error in ("", HELD):
+        counted = run(original, limits, Bounds(between=True))
+        after = run(patched, limits, Bounds(between=True))
+        return Certificate(points_between(counted, after), counted, after)
     fails = fails_before(before, expected_error)
     if fails.verdict is not Verdict.PASSED:
         # Without the failure to compare with, the patched run would show nothing.

@@ -181,6 +181,8 @@ class RunRecord:
     """What the run witness tells, as it tells it (see ``child/trace.py``)."""
     without: tuple[int, Sketches] | None = None
     """In a reference run, the last pass that went through what failed, and its gradients without that."""
+    between: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """Live graph nodes by the optimizer steps made before, and the calls of modules since."""
     carried: tuple[Mapping[str, Any], ...] = ()
     """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
@@ -227,6 +229,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     carried: list[Mapping[str, Any]] = []
     device, open_ends = "", tuple[str, ...]()
     without: tuple[int, Sketches] | None = None
+    between: dict[tuple[int, int], int] = {}
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
     error: RunError | None = None
     for line in lines:
@@ -246,6 +249,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 optimizers.append(event["type"])
             case "mistake":
                 mistakes.append(event["traceback"])
+            case "between":
+                between[event["steps"], event["calls"]] = event["nodes"]
             case "without":
                 without = event["number"], _sketches(event["sketches"])
             case "start":
@@ -278,6 +283,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         open_ends=open_ends,
         facts=tuple(facts),
         without=without,
+        between=between,
         carried=tuple(carried),
     )
 

@@ -71,6 +71,8 @@ class Bounds:
     """Optimizer steps past the failure; None for what the limits say."""
     trace: bool = False
     """Whether the run witness watches, and the record holds its facts."""
+    between: bool = False
+    """Whether live graphs are counted between steps as well."""
     follow: tuple[tuple[int, int, str], ...] = ()
     """Values that the witness follows from call to call.  See ``child/follow.py``."""
 
@@ -96,6 +98,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "compare_from": bounds.compare_from,
             "reference": bounds.reference,
             "trace": bounds.trace,
+            "between": bounds.between,
             "follow": bounds.follow,
             "device": limits.device,
             "sandbox": limits.sandbox,

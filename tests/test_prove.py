@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autofix.foreign import patched
-from autofix.prove import Certificate, Limits, Script, Verdict, prove, run_original
+from autofix.prove import HELD, Certificate, Limits, Script, Verdict, prove, run_original
 
 LIMITS = Limits(timeout=60)
 STALE = "Trying to backward through the graph a second time"
@@ -477,3 +477,34 @@ def test_failure_after_many_steps_is_proved(tmp_path: Path) -> None:
     assert certificate.points[0].figures["steps"] == 301
     worse = certify(tmp_path, late, ("append(h)", "append(h.detach())"), ("lr=0.01", "lr=0.0100001"))
     assert 3 in failed(worse), show(worse)
+
+
+EVALUATED = """\
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(2):
+    for i in range(3):
+        loss = net(torch.randn(4, 3)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    outputs = []
+    for i in range(10):
+        outputs.append(net(torch.randn(4, 3)))
+    print(torch.cat(outputs).mean().item())
+"""
+
+
+def test_graphs_that_an_evaluation_holds_are_counted_between_steps(tmp_path: Path) -> None:
+    append = "outputs.append(net(torch.randn(4, 3)))"
+    for right in ("outputs.append(net(torch.randn(4, 3)).detach())", f"with torch.no_grad(): {append}"):
+        certificate = certify(tmp_path, EVALUATED, (append, right), expected=HELD)
+        assert certificate.proved, show(certificate)
+    same = certify(tmp_path, EVALUATED, ("print(torch", "print('mean', torch"), expected=HELD)
+    assert same.verdict is Verdict.NOT_PROVED, show(same)
+    other = ("lr=0.1", "lr=0.2")
+    worse = certify(tmp_path, EVALUATED, (append, right), other, expected=HELD)
+    assert worse.verdict is Verdict.FAILED, show(worse)

@@ -35,6 +35,8 @@ class Job:
     """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
     follow: tuple[tuple[int, int, str], ...] = ()
     """Values that are followed through a traced run: the numbers of the calls that make and read them, their node."""
+    between: bool = False
+    """Whether live graphs are counted when modules are called between steps, too: an evaluation holds them there."""
     device: str = ""
     """``cpu`` to map GPU devices to the CPU; empty to leave them."""
     sandbox: bool = False

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
@@ -52,6 +53,8 @@ COMPARED = 6
 """Optimizer steps, for each optimizer, whose gradients are compared with the reference."""
 SAMPLED = 50
 """Passes and steps from which on the parameters' fingerprints are taken only at multiples of this number."""
+FIRST_COUNT = 8
+"""Calls of modules after a step at which live graphs are first counted; then at twice as many, and so on."""
 PASSES_PER_STEP = 64
 """Backward passes that count as one optimizer step where none comes (gradient accumulation takes fewer)."""
 
@@ -82,6 +85,8 @@ class Probe:
         self._clipped_after = -1
         self._unclipped: dict[str, dict[int, Any]] = {}
         """Sketches of the gradients as the last pass left them, where they were clipped after it."""
+        self._calls = 0
+        """Calls of modules since the last optimizer step."""
 
     def install(self) -> None:
         """Prepare the run, and hook the passes and the optimizers."""
@@ -94,12 +99,21 @@ class Probe:
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         if self._reference is not None:
             self._reference.install()
+        if self._job.between:
+            register_module_forward_pre_hook(self._quietly(self._before_call))
         self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
 
     def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
         """Close the record and end the process."""
         self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
         leave(self._events, outcome)
+
+    def _before_call(self, *_: Any) -> None:
+        """Count live graphs, ever more seldom between two steps: what is held there grows with the calls."""
+        self._calls += 1
+        if self._calls >= FIRST_COUNT and not self._calls & (self._calls - 1):
+            nodes = self._meter.measure().nodes
+            self._events.write("between", steps=self._steps, calls=self._calls, nodes=nodes)
 
     # -- passes
 
@@ -329,6 +343,7 @@ class Probe:
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
+        self._calls = 0
         members = self._members(optimizer)
         number = self._register(optimizer)
         values, gradients, sketches = self._before.pop(number, ({}, {}, {}))
