@@ -90,7 +90,7 @@ _SAMPLING = ("sample", "choice", "choices")
 def _stored_as_data(span: Span, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
     """What such a memory is given is data: the pass trains what it trains by what is computed anew."""
     for carrier in innermost([one for one in fact.carriers if one.statement == span]):
-        expression = tree.expression(carrier.expression) if carrier.expression is not None else None
+        expression = tree.expression(carrier.expression)
         if expression is not None and carrier.form is Form.TENSOR:
             program = Edit(tree).change(expression, detach).program()
             yield Candidate(program, f"`{carrier.name or fact.name}` remembers values", Keeps.PARAMETERS)
@@ -137,7 +137,7 @@ def _in_the_loop(
 
     Each with whether it is a call of a method of the program's own.
     """
-    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    loop = tree.statement(fact.loop)
     if loop is None or not tree.body_of(loop):
         return
     while isinstance(store, cst.Subscript):
@@ -213,7 +213,7 @@ def _resets(statement: Statement, name: str, kept: Statement, tree: Tree) -> boo
 
 def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
     """Emptied by the function that takes the values out, where one statement does: each of several objects' lists."""
-    used = tree.expression(fact.used) if fact.used is not None else None
+    used = tree.expression(fact.used)
     if used is None or not isinstance(store, cst.Attribute):
         return
     name = store.attr.value
@@ -356,7 +356,7 @@ def _leaves(statement: Statement) -> bool:
 
 
 def _home_of_use(fact: StaleGraph | Overwritten, tree: Tree) -> cst.CSTNode | None:
-    used = tree.expression(fact.used) if fact.used is not None else None
+    used = tree.expression(fact.used)
     return tree.function_of(used) if used is not None else None
 
 

@@ -54,9 +54,9 @@ class DetachCarried(Codemod):
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]
         for carrier in fact.carriers:
-            if _is_forgotten(tree.expression(carrier.expression) if carrier.expression is not None else None, tree):
+            if _is_forgotten(tree.expression(carrier.expression), tree):
                 yield from self._detach_written(fact, tree, [carrier])
-        loop = tree.statement(fact.loop) if fact.loop is not None else None
+        loop = tree.statement(fact.loop)
         for value in _forgotten_in(loop, {carrier.name for carrier in fact.carriers}, tree) if loop is not None else ():
             program = Edit(tree).change(value, detach).program()
             yield Candidate(program, f"detach `{tree.code(value)}` as well")
@@ -157,7 +157,7 @@ class DetachCarried(Codemod):
 
     def _detach_read(self, fact: StaleGraph | Overwritten, tree: Tree, name: str) -> Iterator[Candidate]:
         """``beta * old`` becomes ``beta * old.detach()``."""
-        used = tree.expression(fact.used) if fact.used is not None else None
+        used = tree.expression(fact.used)
         for operand in operands_of(used):
             if tree.code(operand) == name:
 
@@ -172,14 +172,14 @@ class DetachCarried(Codemod):
     ) -> Iterator[tuple[Statement, bool, str]]:
         """Statements to insert before or (true) after, and when that is."""
         kept = tree.statement(carrier.statement)
-        loop = tree.statement(fact.loop) if fact.loop is not None else None
+        loop = tree.statement(fact.loop)
         used_at = fact.outer.used if fact.outer is not None else fact.used
-        used = tree.statement_of(tree.expression(used_at)) if used_at is not None else None
+        used = tree.statement_of(tree.expression(used_at))
         if kept is None:
             return
         home = tree.function_of(kept)
         plain = carrier.name.isidentifier()
-        inner = tree.statement_of(tree.expression(fact.used)) if fact.used is not None else None
+        inner = tree.statement_of(tree.expression(fact.used))
         for reader in (used, inner):
             # Where a value has an attribute's name it can be detached in another function as well.
             if reader is None or not tree.block_of(reader):
@@ -244,7 +244,7 @@ def _without_effect(tree: Tree) -> Iterator[Candidate]:
 
 def _before_updates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
     """``mean.mul_(0.9).add_(0.1 * x.mean())`` carries on in place: what is updated so, here, is detached before."""
-    used = tree.statement_of(tree.expression(fact.used)) if fact.used is not None else None
+    used = tree.statement_of(tree.expression(fact.used))
     own = _updated(used, tree)
     if used is None or not own:
         return

@@ -39,7 +39,7 @@ class DetachCopied(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, GraphCopied)
-        value = tree.expression(fact.value) if fact.value is not None else None
+        value = tree.expression(fact.value)
         if value is not None and fact.form is not Form.OTHER:
             yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is copied without the graph")
         yield from _kept_without(fact, tree)

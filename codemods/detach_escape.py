@@ -40,7 +40,7 @@ class DetachEscape(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, GraphEscapes)
-        given = tree.expression(fact.value) if fact.value is not None else None
+        given = tree.expression(fact.value)
         if given is not None:
             yield Candidate(detached(tree, given, fact.form), f"detach `{tree.code(given)}` before NumPy takes it")
             return

@@ -37,7 +37,7 @@ class DetachSent(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, GraphSent)
-        value = tree.expression(fact.value) if fact.value is not None else None
+        value = tree.expression(fact.value)
         if value is not None and fact.form is not Form.OTHER:
             yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is sent without the graph")
         edit = Edit(tree)

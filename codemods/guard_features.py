@@ -85,16 +85,16 @@ class GuardFeatures(Codemod):
     def _old_when_made(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """``old = torch.stack(log_probs)``, which only a ratio reads, is detached at once."""
         for carrier in fact.carriers:
-            made = tree.expression(carrier.expression) if carrier.expression is not None else None
+            made = tree.expression(carrier.expression)
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
                 program = Edit(tree).change(made, detach).program()
                 yield Candidate(program, _as_before(name), Keeps.RATIO)
 
     def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``values.append(critic(state))``, in a loop of its own before: what the epochs learn from are values."""
-        loop = tree.statement(fact.loop) if fact.loop is not None else None
+        loop = tree.statement(fact.loop)
         for carrier in fact.carriers:
-            made = tree.expression(carrier.expression) if carrier.expression is not None else None
+            made = tree.expression(carrier.expression)
             statement = tree.statement(carrier.statement)
             part = only_part(statement)
             appends = isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and made is not part.value
@@ -228,7 +228,7 @@ def _old_operand(fact: StaleGraph, tree: Tree) -> tuple[cst.BinaryOperation | No
     named = [side for side in (used.left, used.right) if _is_called(side, fact.name, tree)]
     if len(named) == 1:
         return used, named[0]
-    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    loop = tree.statement(fact.loop)
     own = set().union(*(_targets(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
     sides = [side for side in (used.left, used.right) if not tree.paths_in(side) & own]
     return used, sides[0] if len(sides) == 1 else None

@@ -55,7 +55,7 @@ class PassAfterLoop(Codemod):
             return
         root = tree.code(call.func.value)
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
-        kept = tree.statement(fact.kept) if fact.kept is not None else None
+        kept = tree.statement(fact.kept)
         if kept not in body or not made or not (made == [kept] or _reads_total(made[-1], fact, tree)):
             return
         moved = [sent]

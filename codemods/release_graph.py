@@ -52,7 +52,7 @@ class ReleaseGraph(Codemod):
 
 def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
     """The program with what is kept detached: where it is kept, or where it is put into what is kept."""
-    whole = tree.expression(fact.expression) if fact.expression is not None else None
+    whole = tree.expression(fact.expression)
     parts = [part for part in map(tree.expression, fact.parts) if part is not None]
     here = [part for part in parts if tree.statement_of(part) is tree.statement(fact.kept)]
     complete = parts and len(parts) == len(fact.parts)
@@ -82,7 +82,7 @@ def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:
     statement = tree.node(fact.kept, cst.AugAssign)
     if isinstance(statement, cst.AugAssign):
         return statement.value
-    expression = tree.expression(fact.expression) if fact.expression is not None else None
+    expression = tree.expression(fact.expression)
     assign = tree.node(fact.kept, cst.Assign)
     if isinstance(assign, cst.Assign) and isinstance(assign.value, cst.BinaryOperation):
         if isinstance(assign.value.operator, cst.Add):

@@ -43,8 +43,8 @@ class RenameOutput(Codemod):
         assert isinstance(fact, (StaleGraph, Overwritten))
         used_at = fact.outer.used if fact.outer is not None else fact.used
         made_at = fact.outer.made if fact.outer is not None else None
-        used = tree.statement_of(tree.expression(used_at)) if used_at is not None else None
-        made = tree.expression(made_at) if made_at is not None else None
+        used = tree.statement_of(tree.expression(used_at))
+        made = tree.expression(made_at)
         if used is None or not isinstance(made, cst.Call) or not fact.name.isidentifier():
             return
         block = tree.block_of(used)

@@ -44,7 +44,7 @@ class RestartTotal(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
         first = fact.freed if isinstance(fact, StaleGraph) else fact.retained
-        sent = tree.statement_of(tree.expression(first)) if first is not None else None
+        sent = tree.statement_of(tree.expression(first))
         failed = tree.statement_of(tree.expression(fact.failed))
         if fact.loop is not None or sent is None or failed is None:
             return

@@ -15,7 +15,7 @@ def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Cal
     spans = [fact.failed, fact.retained if isinstance(fact, Overwritten) else fact.freed]
     found: list[cst.Call] = []
     for span in spans:
-        call = tree.expression(span) if span is not None else None
+        call = tree.expression(span)
         if isinstance(call, cst.Call) and call not in found:
             if any(arg.keyword is not None and arg.keyword.value == "retain_graph" for arg in call.args):
                 found.append(call)

@@ -84,7 +84,7 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
 
 def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """``for loss in losses: loss.backward()`` becomes ``sum(loss for loss in losses).backward()``."""
-    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    loop = tree.statement(fact.loop)
     call = tree.expression(fact.failed)
     loss = _sent(call)
     if not isinstance(loop, cst.For) or loop.orelse is not None or loss is None or not tree.block_of(loop):
@@ -101,7 +101,7 @@ def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
 
 def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """``loss.backward()`` in a loop over parts of one graph becomes ``total = total + loss``, and one pass after it."""
-    loop = tree.statement(fact.loop) if fact.loop is not None else None
+    loop = tree.statement(fact.loop)
     call = tree.expression(fact.failed)
     loss, sent = _sent(call), tree.statement_of(call)
     if fact.freed != fact.failed or loss is None or not isinstance(loop, cst.For) or loop.orelse is not None:

@@ -96,8 +96,10 @@ class Tree:
         own = self.module_of(node)
         return next(self.program.files[index].path for index, module in self._modules.items() if module.node is own)
 
-    def expression(self, span: Span) -> cst.BaseExpression | None:
+    def expression(self, span: Span | None) -> cst.BaseExpression | None:
         """The expression with exactly this span."""
+        if span is None:
+            return None
         return next((node for node in self._nodes_at(span) if isinstance(node, cst.BaseExpression)), None)
 
     def node(self, span: Span, kind: type[cst.CSTNode]) -> cst.CSTNode | None:
@@ -110,8 +112,10 @@ class Tree:
                 return module.parents[node]
         return None
 
-    def statement(self, span: Span) -> Statement | None:
+    def statement(self, span: Span | None) -> Statement | None:
         """The statement that is, or holds, what has this span; a compound statement where the span is all of it."""
+        if span is None:
+            return None
         module, (line, column, end_line, _) = self._at(span)
         for compound, place in module.compound.items():
             if place[:2] == (line, column) and place[2] >= end_line:

@@ -99,7 +99,7 @@ class SeparateNetworks(Codemod):
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
         assert fact.outer is not None
-        kept = tree.statement(fact.kept) if fact.kept is not None else None
+        kept = tree.statement(fact.kept)
         reader = tree.statement_of(tree.expression(fact.outer.used))
         made = next(
             (
@@ -143,7 +143,7 @@ class SeparateNetworks(Codemod):
         first, second = (fact.outer.walked, fact.walked, fact.outer.walked_by), (fact.outer.used, fact.used)
         for which, spans in (("first", first), ("second", second)):
             for span in spans:
-                place = tree.expression(span) if span is not None else None
+                place = tree.expression(span)
                 if place is None:
                     continue
                 for value in _values(place):
@@ -156,7 +156,7 @@ class SeparateNetworks(Codemod):
 
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
-        call = tree.expression(place) if place is not None else None
+        call = tree.expression(place)
         if not isinstance(call, cst.Call):
             return
         for value in _operands(call):
