@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
+from codemods.numpy_formula import in_torch
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Tree, method_call, only_part, parenthesised, with_keyword
 
@@ -56,11 +57,14 @@ class KeepGraph(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
-        if fact.several:
+        formula = in_torch(fact, tree)
+        if formula is None and fact.several:
             return
-        edit = Edit(tree)
+        edit, covered = formula if formula is not None else (Edit(tree), set())
         for drop in fact.drops:
-            if not _undo(edit, drop, tree):
+            if tree.expression(drop.span) in covered:
+                continue
+            if (fact.several and drop.how != "flag") or not _undo(edit, drop, tree):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
