@@ -58,17 +58,25 @@ class KeepGraph(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
         formula = in_torch(fact, tree)
-        if formula is None and fact.several:
+        if formula is None and (fact.several or any(_is_array(drop, tree) for drop in fact.drops)):
             return
         edit, covered = formula if formula is not None else (Edit(tree), set())
         for drop in fact.drops:
             if tree.expression(drop.span) in covered:
                 continue
-            if (fact.several and drop.how != "flag") or not _undo(edit, drop, tree):
+            if formula is not None and (drop.how == "numpy" or (fact.several and drop.how != "flag")):
+                return
+            if not _undo(edit, drop, tree):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
         yield Candidate(edit.program(), f"`{what}` keeps the graph", Keeps.EDGES)
+
+
+def _is_array(drop: Drop, tree: Tree) -> bool:
+    """Whether a tensor hands out its array here: the formula that follows is translated as a whole, or not at all."""
+    node = tree.expression(drop.span)
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy"
 
 
 def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
@@ -86,10 +94,11 @@ def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
 def _without_flag(edit: Edit, drop: Drop, tree: Tree) -> bool:
     """Take away ``loss.requires_grad = True``, or ``.requires_grad_()`` from the end of an expression."""
     node = tree.expression(drop.span)
-    if isinstance(node, cst.Call):
+    statement = tree.statement_of(node)
+    part = only_part(statement)
+    if isinstance(node, cst.Call) and not (isinstance(part, cst.Expr) and part.value is node):
         edit.change(node, _receiver)
         return True
-    statement = tree.statement_of(node)
     if statement is not None and only_part(statement) is not None and len(tree.block_of(statement)) > 1:
         edit.remove(statement)
         return True

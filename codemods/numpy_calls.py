@@ -135,7 +135,8 @@ def _twin(reader: Reader, node: cst.Call, twin: Twin, values: list[Value], *, me
     place = first
     for argument, value in zip(node.args, values[first:], strict=True):
         if argument.keyword is not None:
-            if argument.keyword.value not in words or not _is_plain(value):
+            mode = argument.keyword.value == "norm" and isinstance(argument.value, cst.SimpleString)
+            if argument.keyword.value not in words or not (_is_plain(value) or mode):
                 return reader.unknown(values)
             given.add(argument.keyword.value)
             continue
@@ -160,6 +161,9 @@ def _twin(reader: Reader, node: cst.Call, twin: Twin, values: list[Value], *, me
 
 
 METHODS_OF_SHAPE = frozenset("reshape ravel flatten squeeze swapaxes clone unsqueeze permute".split())
+MAKE_ARRAYS = frozenset(
+    """exp log log1p sqrt square abs tanh sin cos add sub mul div pow clamp stack cat where clone linalg.norm""".split()
+)
 _SAME_RANK = frozenset(
     """exp log log1p expm1 log2 log10 sqrt square abs absolute sign negative sin cos tan tanh clamp clone roll cumsum
     flipud fliplr fft.rfft fft.fft""".split()
@@ -438,7 +442,7 @@ def _made_array(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
         changed = _renamed(reader, node, "tensor", {})(found)
         return with_keyword(changed, "dtype", f"{torch}.{TYPES[name]}") if name else changed
 
-    return reader.array(node, [], [(node, made)], rank=depth)
+    return replace(reader.array(node, [], [(node, made)], rank=depth), single=name == "float")
 
 
 def _depth(node: cst.BaseExpression) -> int | None:

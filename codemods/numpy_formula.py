@@ -14,7 +14,7 @@ import libcst as cst
 
 from codemods import numpy_calls
 from codemods.facts import CutGraph
-from codemods.numpy_twins import NUMBERS
+from codemods.numpy_twins import FUNCTIONS, NUMBERS
 from codemods.numpy_values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
 from codemods.rewrite import Edit, Tree, method_call, only_part, parenthesised
 
@@ -26,6 +26,12 @@ _BUILTINS = frozenset("len float int bool abs sum max min range zip enumerate ro
 _MADE = frozenset(("from_numpy", "tensor", "as_tensor", "asarray", "Tensor", "FloatTensor", "DoubleTensor"))
 _ONLY_TENSORS = frozenset("detach cpu cuda to backward requires_grad_ unsqueeze clone contiguous softmax".split())
 _ALONE = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Element, cst.FormattedStringExpression)
+_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
+    cst.AddAssign: cst.Add(),
+    cst.SubtractAssign: cst.Subtract(),
+    cst.MultiplyAssign: cst.Multiply(),
+    cst.DivideAssign: cst.Divide(),
+}
 _NO_ARITHMETIC = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 _NOT_SMOOTH = (cst.FloorDivide, cst.Modulo, cst.LeftShift, cst.RightShift)
 
@@ -72,6 +78,7 @@ class Reader:
     def _begin(self) -> None:
         self._wanted: set[Hashable] = set()
         self._edits: dict[cst.CSTNode, Change] = {}
+        self._shows: dict[cst.CSTNode, Change] = {}
         self._calls: dict[cst.CSTNode, set[cst.CSTNode]] = {}
         self._groups: list[frozenset[cst.CSTNode]] = []
         self._chains: dict[cst.CSTNode, set[cst.CSTNode]] = {}
@@ -139,15 +146,14 @@ class Reader:
 
     def edit(self) -> Edit:
         edit = Edit(self.tree)
-        for node, how in self._edits.items():
+        for node, how in (*self._edits.items(), *self._shows.items()):
             edit.change(node, how)
         for statement in dict.fromkeys(self.tree.statement_of(node) for node in self._edits):
-            if statement is not None and isinstance(only_part(statement), cst.Assign) and self._may_go(statement):
+            if isinstance(statement, cst.SimpleStatementLine) and self._may_go(statement):
                 edit.change(statement, _without_needless)
         return edit
 
-    def _may_go(self, statement: cst.CSTNode) -> bool:
-        assert isinstance(statement, cst.SimpleStatementLine)
+    def _may_go(self, statement: cst.SimpleStatementLine) -> bool:
         commented = statement.trailing_whitespace.comment or any(line.comment for line in statement.leading_lines)
         return not commented and len(self.tree.block_of(statement)) > 1
 
@@ -174,13 +180,7 @@ class Reader:
         if value.kind is not Kind.ARRAY or value.loose:
             self.refuse("a container that is shown")
             return
-
-        def change(found: cst.CSTNode) -> cst.CSTNode:
-            inner = earlier(found) if earlier is not None else found
-            return method_call(inner, "item") if value.rank == 0 else method_call(method_call(inner, "detach"), "numpy")
-
-        earlier = self._edits.get(node)
-        self._edits[node] = change
+        self._shows[node] = _as_number if value.rank == 0 else _as_array
 
     def array(
         self,
@@ -267,18 +267,28 @@ class Reader:
         seeded = bool(chain & self._drops)
         self._chains[node] = chain
         sources = frozenset((node,)) if seeded else frozenset()
-        return Value(Kind.ARRAY, sources=sources, edits=(*edits, (node, change)), node=node)
+        return Value(Kind.ARRAY, sources=sources, given=True, edits=(*edits, (node, change)), node=node)
 
     def _entered(self, node: cst.BaseExpression) -> Change:
-        """What ``x.detach().cpu().numpy()`` becomes: ``x``."""
+        """What ``x.detach().cpu().numpy()`` becomes: ``x``; what lost no graph of the loss stays detached."""
+        moved = any(word in self._everything for word in ("cuda", "device", "mps"))
+        steps: list[bool] = []
+        part: cst.CSTNode = node
+        while _drop_name(part) in ("numpy", "detach", "data", "cpu"):
+            kept = moved if _drop_name(part) == "cpu" else part not in self._drops
+            steps.append(kept and part is not node)
+            part = _receiver(part)
 
         def change(found: cst.CSTNode) -> cst.CSTNode:
-            while _drop_name(found) in ("numpy", "detach", "data", "cpu"):
-                keeps = _drop_name(found) == "cpu" and ("cuda" in self._everything or "device" in self._everything)
-                if keeps:
-                    break
+            kept: list[cst.BaseExpression] = []
+            for keep in steps:
+                assert isinstance(found, cst.BaseExpression)
+                if keep:
+                    kept.append(found)
                 found = _receiver(found)
             assert isinstance(found, cst.BaseExpression)
+            for step in reversed(kept):
+                found = _with_receiver(step, found)
             return self.placed(node, found)
 
         return change
@@ -501,14 +511,21 @@ class Reader:
             if former.live or value.live:
                 self.refuse("an array that is written to")
             return
-        smooth = isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign, cst.MultiplyAssign, cst.DivideAssign))
+        operator = _OPERATORS.get(type(node.operator))
         written = former.kind is Kind.ARRAY and not (former.loose or former.rank == 0)
-        if (former.live or value.live) and (written or not smooth):
-            self.refuse("an array that is written to")
+        edits: list[tuple[cst.CSTNode, Change]] = []
+        if written and operator is not None and self._is_own(node):
+            edits = [(node, _out_of_place(operator))]
+        elif (former.live or value.live or former.sources or value.sources) and (written or operator is None):
+            found = replace(joined(former, value), fixed=True, needs=former.needs | value.needs)
+            if found.live:
+                self.refuse("an array that is written to")
+            self._assign(node.target, found, (node, "result"))
+            return
         if former.kind is Kind.LIST and value.kind is Kind.LIST and not (former.live or value.live):
             self._set(node.target, OTHER)
             return
-        found = self._computed(node.target, [former, value])
+        found = self._computed(node.target, [former, value], edits)
         if found.kind is Kind.ARRAY:
             found = replace(found, loose=False)
         elif TENSOR.kind in (former.kind, value.kind):
@@ -566,6 +583,12 @@ class Reader:
                 return self._display(node)
             case cst.ListComp() | cst.GeneratorExp():
                 return self._comprehension(node)
+            case cst.Lambda():
+                outer, self._env = self._env, dict(self._env)
+                self._env.update({param.name.value: OTHER for param in node.params.params})
+                value = self.eval(node.body)
+                self._env = outer
+                return self.unknown([value])
             case cst.FormattedString():
                 self._formatted(node)
                 return OTHER
@@ -585,7 +608,29 @@ class Reader:
                 self._show(self.eval(part.expression))
         self._shown = before
 
-    def _computed(self, node: cst.BaseExpression, values: list[Value]) -> Value:
+    def _is_own(self, node: cst.AugAssign) -> bool:
+        """Whether the statement before made the array that *node* changes, so that nobody else has it."""
+        statement = self.tree.statement_of(node)
+        block = self.tree.block_of(statement) if statement is not None else []
+        at = block.index(statement) if statement in block else 0
+        if at == 0 or only_part(statement) is None:
+            return False
+        part = only_part(block[at - 1])
+        if isinstance(part, cst.AugAssign):
+            return self.tree.code(part.target) == self.tree.code(node.target) and self._is_own(part)
+        if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+            return False
+        if self.tree.code(part.targets[0].target) != self.tree.code(node.target):
+            return False
+        made = part.value
+        path = (self.path(made.func) or "") if isinstance(made, cst.Call) else ""
+        twin = FUNCTIONS.get(path.removeprefix("numpy."))
+        makes = path.startswith("numpy.") and twin is not None and twin.name in numpy_calls.MAKE_ARRAYS
+        return makes or isinstance(made, cst.BinaryOperation)
+
+    def _computed(
+        self, node: cst.BaseExpression, values: list[Value], edits: Sequence[tuple[cst.CSTNode, Change]] = ()
+    ) -> Value:
         """The result of an operator; of an array and a number an array."""
         kinds = {value.kind for value in values}
         if kinds == {Kind.NUMBER}:
@@ -594,7 +639,7 @@ class Reader:
             return self.unknown(values)
         ranks = [value.rank for value in values if value.kind is Kind.ARRAY]
         rank = None if None in ranks else max(one for one in ranks if one is not None)
-        found = self.array(node, values, [], rank=rank)
+        found = self.array(node, values, edits, rank=rank)
         arrays = [value for value in values if value.kind is Kind.ARRAY]
         return replace(
             found,
@@ -652,7 +697,7 @@ class Reader:
             return self._wrapping or not isinstance(node, cst.Name)
         if homes != {self._scope}:
             return True
-        return isinstance(self._scope, cst.Module) and self._reads(node.value) > 1
+        return isinstance(self._scope, cst.Module) and not value.given and self._reads(node.value) > 1
 
     def _reads(self, name: str) -> int:
         """How often a module reads a name."""
@@ -756,9 +801,9 @@ class Reader:
     ) -> Value:
         if value.loose or any(one.live and not (one.truth or one.whole) for one in indices):
             return self.unknown([value, *indices])
-        if any(one.kind is Kind.ARRAY and one.sources and not one.live for one in indices):
-            # A mask that is itself made of the formula's tensors becomes one of them.
-            for one in indices if value.live else []:
+        for one in indices:
+            # Torch takes arrays as indices; those that are written here may as well be tensors.
+            if value.live and one.kind is Kind.ARRAY and not one.fixed and not isinstance(one.node, cst.Name):
                 self.demand(one)
         edits: list[tuple[cst.CSTNode, Change]] = []
         if flipped:
@@ -950,7 +995,7 @@ class Reader:
 
     def _enter(self, node: cst.Call, function: cst.FunctionDef, bound: bool) -> Value:
         """A call of a function of the program."""
-        self._calls.setdefault(function, set()).add(node.func if isinstance(node.func, cst.Name) else node.func)
+        self._calls.setdefault(function, set()).add(node)
         handed = self._hands_over(function)
         if handed is not None and len(node.args) == 1 and not node.args[0].star:
             self.eval(node.args[0].value)
@@ -993,8 +1038,8 @@ class Reader:
         if name == "len":
             return NUMBER
         if name in ("float", "int", "bool"):
-            if name == "float" and node in self._drops and first.kind is Kind.ARRAY and (first.live or first.sources):
-                return self.array(node, [first], [(node, self._argument(node))], rank=0)
+            if name == "float" and first.kind is Kind.ARRAY and (first.live or first.sources):
+                return self._number(node, first, self._argument(node))
             return NUMBER if first.kind in (Kind.NUMBER, Kind.ARRAY) else self.unknown(args) if first.live else NUMBER
         if name == "abs" and first.kind is Kind.ARRAY and not first.loose:
             return self.array(node, [first], [], rank=first.rank)
@@ -1011,6 +1056,15 @@ class Reader:
         if any(value.live for value in args):
             return self.unknown(args)
         return NUMBER if args and all(value.kind is Kind.NUMBER for value in args) else OTHER
+
+    def _number(self, node: cst.Call, value: Value, change: Change) -> Value:
+        """A number is made of what is computed: one that has no graph, unless the formula goes on with it."""
+        key = ("number", node)
+        if key in self._promoted:
+            return self.array(node, [value], [(node, change)], rank=0)
+        edits = (*value.edits, (node, change))
+        needs = frozenset((key, *value.needs))
+        return Value(Kind.ARRAY, fixed=value.fixed, needs=needs, sources=value.sources, rank=0, edits=edits)
 
     def _argument(self, node: cst.Call) -> Change:
         def change(found: cst.CSTNode) -> cst.CSTNode:
@@ -1070,9 +1124,7 @@ class Reader:
         owner, name = self.eval(function.value), function.attr.value
         if owner.kind is Kind.ARRAY:
             if name == "item" and not args:
-                if node in self._drops and (owner.live or owner.sources):
-                    return self.array(node, [owner], [(node, _receiver)], rank=0)
-                return NUMBER
+                return self._number(node, owner, _receiver) if owner.live or owner.sources else NUMBER
             if name == "tolist" and node not in self._drops:
                 return OTHER
             if name in ("numpy", "detach", "cpu"):
@@ -1091,6 +1143,18 @@ class Reader:
 
 def _same(found: cst.CSTNode) -> cst.CSTNode:
     return found
+
+
+def _out_of_place(operator: cst.BaseBinaryOp) -> Change:
+    """``a = a / b`` for ``a /= b``."""
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(found, cst.AugAssign)
+        assert isinstance(found.target, cst.Name)
+        value = cst.BinaryOperation(found.target, operator, parenthesised(found.value))
+        return cst.Assign([cst.AssignTarget(found.target)], value, semicolon=found.semicolon)
+
+    return change
 
 
 def _numel(found: cst.CSTNode) -> cst.CSTNode:
@@ -1121,14 +1185,38 @@ def _receiver(found: cst.CSTNode) -> cst.BaseExpression:
     return found.value
 
 
+def _with_receiver(step: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
+    """The same method or attribute of *value*."""
+    if isinstance(step, cst.Call):
+        assert isinstance(step.func, cst.Attribute)
+        return step.with_changes(func=step.func.with_changes(value=parenthesised(value)))
+    return step.with_changes(value=parenthesised(value))
+
+
 def _without_needless(found: cst.CSTNode) -> cst.CSTNode:
-    """Nothing for ``left = left``."""
+    """A line without its ``left = left``; nothing where that was all of it."""
     assert isinstance(found, cst.SimpleStatementLine)
-    part = found.body[0]
-    assert isinstance(part, cst.Assign)
+    body = [part for part in found.body if not _is_needless(part)]
+    if len(body) == len(found.body):
+        return found
+    if not body:
+        return cst.RemovalSentinel.REMOVE  # type: ignore[return-value]
+    return found.with_changes(body=[*body[:-1], body[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+
+
+def _is_needless(part: cst.CSTNode) -> bool:
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return False
     bare = cst.Module([])
-    same = len(part.targets) == 1 and bare.code_for_node(part.targets[0].target) == bare.code_for_node(part.value)
-    return cst.RemovalSentinel.REMOVE if same else found  # type: ignore[return-value]
+    return bare.code_for_node(part.targets[0].target) == bare.code_for_node(part.value)
+
+
+def _as_number(found: cst.CSTNode) -> cst.CSTNode:
+    return method_call(found, "item")
+
+
+def _as_array(found: cst.CSTNode) -> cst.CSTNode:
+    return method_call(method_call(found, "detach"), "numpy")
 
 
 def _is_docstring(statement: cst.CSTNode) -> bool:

@@ -1,8 +1,8 @@
 """What NumPy's functions, methods and keywords are in torch, where they mean the very same.
 
 What is not listed here stops a translation.  Left out on purpose: ``median`` (torch takes the lower of two middles),
-``argsort`` and ``sort`` (torch returns a pair), ``round``, ``floor`` and the like (their gradient is zero), and
-whatever writes into an array.
+``triu`` and ``tril`` (which make a matrix of one row in NumPy only), ``argsort`` and ``sort`` (torch returns a pair),
+``round``, ``floor`` and the like (their gradient is zero), and whatever writes into an array.
 """
 
 from __future__ import annotations
@@ -85,8 +85,6 @@ FUNCTIONS: dict[str, Twin] = {
     "repeat": Twin("repeat_interleave", (_A, _P, _P), AXIS),
     "tile": Twin("tile", (_A, _I)),
     "broadcast_to": Twin("broadcast_to", (_A, _P)),
-    "triu": Twin("triu", (_A, _P), {"k": "diagonal"}),
-    "tril": Twin("tril", (_A, _P), {"k": "diagonal"}),
     "flipud": Twin("flipud"),
     "fliplr": Twin("fliplr"),
     "copy": Twin("clone"),

@@ -41,6 +41,8 @@ class Value:
     """The places where tensors that had a graph became the arrays it is computed from."""
     items: tuple[Value, ...] = ()
     rank: int | None = None
+    given: bool = False
+    """Whether it is a tensor's own array."""
     truth: bool = False
     """Whether it is true and false."""
     whole: bool = False
