@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
-from codemods.numpy_formula import in_torch
+from codemods.formula.reader import in_torch
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Tree, method_call, only_part, parenthesised, with_keyword
 
@@ -64,7 +64,7 @@ class KeepGraph(Codemod):
         for drop in fact.drops:
             if tree.expression(drop.span) in covered:
                 continue
-            if formula is not None and (drop.how == "numpy" or (fact.several and drop.how != "flag")):
+            if formula is not None and drop.how != "flag":
                 return
             if not _undo(edit, drop, tree):
                 return

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from codemods.facts import CutGraph, Drop, Span
-from codemods.numpy_formula import in_torch
-from codemods.numpy_twins import BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
+from codemods.formula.reader import in_torch
+from codemods.formula.twins import BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
 from codemods.program import Program
 from codemods.rewrite import Tree
 

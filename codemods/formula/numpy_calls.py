@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from codemods.numpy_twins import (
+from codemods.formula.twins import (
     BOUNDS,
     CONSTANTS,
     DTYPES,
@@ -21,18 +21,20 @@ from codemods.numpy_twins import (
     Takes,
     Twin,
 )
-from codemods.numpy_values import NUMBER, OTHER, Change, Kind, Value
+from codemods.formula.values import NUMBER, OTHER, Change, Kind, Value
 from codemods.rewrite import method_call, parenthesised, with_keyword
 
 if TYPE_CHECKING:
-    from codemods.numpy_formula import Reader
+    from codemods.formula.marks import Marks
 
 _OF_FLOATS = frozenset(("std", "var"))
 _MANY_AXES = frozenset(("sum", "mean", "std", "var", "amax", "amin", "max", "min"))
+_READ = frozenset("median percentile quantile argsort sort round isclose allclose array_equal save savetxt".split())
+"""Functions that only read an array, and have no twin: what they say of a tensor is said of its values."""
 _SLIDING = "lib.stride_tricks.sliding_window_view"
 
 
-def call_function(reader: Reader, node: cst.Call, name: str, args: list[Value]) -> Value:
+def call_function(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value:
     """``np.name(...)``."""
     plain = all(arg.star == "" for arg in node.args)
     if not plain:
@@ -66,10 +68,12 @@ def call_function(reader: Reader, node: cst.Call, name: str, args: list[Value]) 
     if name == _SLIDING and args:
         return _windows(reader, node, args)
     twin = FUNCTIONS.get(name)
-    return _twin(reader, node, twin, args, method=False) if twin is not None else reader.unknown(args)
+    if twin is not None:
+        return _twin(reader, node, twin, args, method=False)
+    return reader.unknown(args, reads=name in _READ)
 
 
-def call_method(reader: Reader, node: cst.Call, name: str, array: Value, args: list[Value]) -> Value:
+def call_method(reader: Marks, node: cst.Call, name: str, array: Value, args: list[Value]) -> Value:
     """``array.name(...)``."""
     values = [array, *args]
     if any(arg.star != "" for arg in node.args):
@@ -87,14 +91,16 @@ def call_method(reader: Reader, node: cst.Call, name: str, array: Value, args: l
     if name == "transpose" and not node.args:
         return reader.array(node, [array], [(node, _transposed_self)], rank=array.rank)
     twin = METHODS.get(name)
-    return _twin(reader, node, twin, values, method=True) if twin is not None else reader.unknown(values)
+    if twin is not None:
+        return _twin(reader, node, twin, values, method=True)
+    return reader.unknown(values, reads=name in ("argsort", "round"))
 
 
 def _no_words(node: cst.Call) -> bool:
     return all(arg.keyword is None for arg in node.args)
 
 
-def _renamed(reader: Reader, node: cst.Call, name: str, words: dict[str, str]) -> Change:
+def _renamed(reader: Marks, node: cst.Call, name: str, words: dict[str, str]) -> Change:
     """The same call of a function of torch, its keywords renamed."""
     function = cst.parse_expression(f"{reader.tree.torch_name(node)}.{name}")
 
@@ -128,7 +134,7 @@ def _transposed_self(found: cst.CSTNode) -> cst.CSTNode:
     return found.func.with_changes(attr=cst.Name("T"))
 
 
-def _twin(reader: Reader, node: cst.Call, twin: Twin, values: list[Value], *, method: bool) -> Value:
+def _twin(reader: Marks, node: cst.Call, twin: Twin, values: list[Value], *, method: bool) -> Value:
     """A call that is the same in torch but for names, if all that it is called with is what the twin takes."""
     first = 1 if method else 0
     words, arrays, given = dict(twin.words), values[:first], {"axis"} if len(values) > first else set()
@@ -225,7 +231,7 @@ def _axis(node: cst.Call, args: list[Value], name: str, place: int) -> bool | No
     return found
 
 
-def _reduced(reader: Reader, node: cst.Call, name: str, array: Value, args: list[Value], *, method: bool) -> Value:
+def _reduced(reader: Marks, node: cst.Call, name: str, array: Value, args: list[Value], *, method: bool) -> Value:
     """A sum, a mean, a maximum and so on, of all elements or along an axis."""
     values = [array, *args]
     along = _axis(node, args, name, 0 if method else 1)
@@ -274,7 +280,7 @@ def _as_float(node: cst.BaseExpression) -> cst.BaseExpression:
     return found
 
 
-def _of_list(reader: Reader, node: cst.Call, name: str, args: list[Value]) -> Value:
+def _of_list(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value:
     """``np.mean(losses)`` of a list of arrays as ``torch.stack(losses).mean()``."""
     items = args[0].items
     along = _axis(node, args[1:], name, 1)
@@ -292,7 +298,7 @@ def _of_list(reader: Reader, node: cst.Call, name: str, args: list[Value]) -> Va
     return reader.array(node, [args[0]], [(node, change)], rank=None if along else 0)
 
 
-def _bounded(reader: Reader, node: cst.Call, name: str, args: list[Value]) -> Value:
+def _bounded(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value:
     """``np.maximum(0, x)`` as ``torch.clamp(x, min=0)``; of two arrays as ``torch.maximum``."""
     if not _no_words(node) or not all(value.kind in (Kind.ARRAY, Kind.NUMBER) and not value.loose for value in args):
         return reader.unknown(args)
@@ -313,13 +319,13 @@ def _bounded(reader: Reader, node: cst.Call, name: str, args: list[Value]) -> Va
     return reader.array(node, [array], [(node, change)], rank=array.rank)
 
 
-def _is_product(reader: Reader, left: cst.BaseExpression, right: cst.BaseExpression, value: Value) -> bool:
+def _is_product(reader: Marks, left: cst.BaseExpression, right: cst.BaseExpression, value: Value) -> bool:
     """Whether ``np.dot`` of these two is what matmul computes: the second has one or two dimensions."""
     transposed = isinstance(right, cst.Attribute) and right.attr.value == "T"
     return value.rank in (1, 2) or transposed or reader.tree.code(left) == reader.tree.code(right)
 
 
-def _where(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
+def _where(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     condition = args[0]
     if condition.kind is not Kind.ARRAY or not condition.truth:
         return reader.unknown(args)
@@ -328,7 +334,7 @@ def _where(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
     return reader.array(node, args, [(node, _renamed(reader, node, "where", {}))])
 
 
-def _transposed(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
+def _transposed(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     """``np.transpose(x, axes)`` as ``torch.permute``; without axes as ``x.T``."""
     if len(args) == 2 and args[0].kind is Kind.ARRAY and isinstance(node.args[1].value, (cst.Tuple, cst.List)):
         if node.args[0].keyword is None and (node.args[1].keyword is None or node.args[1].keyword.value == "axes"):
@@ -343,7 +349,7 @@ def _transposed(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
     return reader.array(node, args, [(node, change)], rank=args[0].rank)
 
 
-def _flipped(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
+def _flipped(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     """``np.flip(x, axis=0)`` as ``torch.flip(x, dims=(0,))``."""
     axis = node.args[1]
     named = axis.keyword is None or axis.keyword.value == "axis"
@@ -360,7 +366,7 @@ def _flipped(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
     return reader.array(node, args[:1], [(node, change)], rank=args[0].rank)
 
 
-def _windows(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
+def _windows(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     """``sliding_window_view(x, 256)[::128]`` of one dimension as ``x.unfold(0, 256, 128)``."""
     words = [arg.keyword.value if arg.keyword is not None else "" for arg in node.args]
     if args[0].kind is not Kind.ARRAY or any(value.kind is not Kind.NUMBER for value in args[1:]):
@@ -382,7 +388,7 @@ def _windows(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
     return reader.array(node, args[:1], [(taken if taken is not None else node, change)])
 
 
-def dtype_of(reader: Reader, node: cst.BaseExpression) -> str:
+def dtype_of(reader: Marks, node: cst.BaseExpression) -> str:
     """The method that converts to a type of NumPy's or torch's with a gradient; empty where it is none of them."""
     path = reader.path(node) or (node.evaluated_value if isinstance(node, cst.SimpleString) else "")
     head, _, last = str(path).rpartition(".")
@@ -393,7 +399,7 @@ def dtype_of(reader: Reader, node: cst.BaseExpression) -> str:
     return ""
 
 
-def _converted(reader: Reader, node: cst.Call, array: Value) -> Value:
+def _converted(reader: Marks, node: cst.Call, array: Value) -> Value:
     """``x.astype(np.float32)`` as ``x.float()``; what is true and false, or whole, may also become whole."""
     wanted = node.args[0].value
     name = dtype_of(reader, wanted)
@@ -411,7 +417,7 @@ def _converted(reader: Reader, node: cst.Call, array: Value) -> Value:
     return replace(made, whole=name == "long", single=name == "float")
 
 
-def _made_array(reader: Reader, node: cst.Call, args: list[Value]) -> Value:
+def _made_array(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     """``np.array(...)``: of numbers a constant, of arrays a stack, of one array or tensor the same again."""
     if not args or any(arg.keyword is not None and arg.keyword.value != "dtype" for arg in node.args):
         return reader.unknown(args)
@@ -456,7 +462,7 @@ def _depth(node: cst.BaseExpression) -> int | None:
     return 0 if isinstance(node, (cst.Float, cst.Integer)) else None
 
 
-def _constant(reader: Reader, node: cst.Call, twin: Twin, args: list[Value], *, window: bool) -> Value:
+def _constant(reader: Marks, node: cst.Call, twin: Twin, args: list[Value], *, window: bool) -> Value:
     """``np.arange(n)`` and the like, which the formula meets as tensors."""
     torch = reader.tree.torch_name(node)
     given, types, whole = len([arg for arg in node.args if arg.keyword is None]), "", twin.name == "arange"
@@ -486,6 +492,6 @@ def _constant(reader: Reader, node: cst.Call, twin: Twin, args: list[Value], *, 
     return replace(reader.array(node, [], [(node, change)], rank=twin.rank), whole=whole, single=types == "float")
 
 
-def _as_it_is(reader: Reader, node: cst.Call) -> Value:
+def _as_it_is(reader: Marks, node: cst.Call) -> Value:
     """An array that NumPy goes on making, and torch takes over."""
     return reader.array(node, [], [(node, reader.taken_over(node, exact=False))])
