@@ -39,12 +39,18 @@ class KeepGraph(Codemod):
 
     Fix:
         The values keep their graphs: ``torch.tensor(losses).sum()`` becomes ``torch.stack(losses).sum()``, the
-        ``.item()`` of a sum that is sent backward goes, ``torch.from_numpy(np.exp(x.detach().numpy()))`` becomes
-        ``torch.exp(x)``, and a penalty on gradients asks for ``create_graph=True``.
+        ``.item()`` of a sum that is sent backward goes, and a penalty on gradients asks for ``create_graph=True``.
+        A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
+        ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
+        and their callers, too. What meets the formula becomes a tensor (``np.hanning(n)``, a target's ``.numpy()``,
+        ``torch.from_numpy(weights).float()``); what is printed or stored of it stays the array, or number, it was. One
+        operation that is not certainly the same in torch, and nothing is changed.
 
     When it is not what you want:
         Numbers for a log are right to have no graph: keep ``loss.item()`` for those, beside the loss itself. Where
         several detached values meet in a loss, only you know which of them is the constant; then it is only reported.
+        In one formula of NumPy nothing could have kept a graph, so there all of them get theirs back: detach a target
+        that is to stay constant.
 
     Source:
         torch.Tensor.item, torch.tensor and torch.stack in the PyTorch documentation.

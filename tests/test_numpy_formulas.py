@@ -105,7 +105,7 @@ SHAPES = {
                 d = np.linalg.norm(a - b, axis=1, keepdims=True)
                 near = np.where(d < self.margin, d ** 2, np.zeros_like(d))
                 return torch.from_numpy(near).sum()
-        crit2 = Contrast(0.5)
+        crit2 = Contrast(5.0)
         """,
         "crit2(net(x), net(y))",
         [
@@ -319,14 +319,14 @@ SHAPES = {
     "axes are permuted": (
         """
         def f(p):
-            a = p.detach().numpy().reshape(2, 2, 3)
+            a = np.tanh(p.detach().numpy()).reshape(2, 2, 3)
             a = a.transpose(0, 2, 1) @ a
             g = np.einsum("bij,bij->b", a, a)
             return torch.from_numpy(g).sum()
         """,
         "f(net(x))",
         [
-            "a = p.reshape(2, 2, 3)",
+            "a = torch.tanh(p).reshape(2, 2, 3)",
             "a = a.permute(0, 2, 1) @ a",
             'g = torch.einsum("bij,bij->b", a, a)',
             "return g.sum()",
@@ -579,6 +579,135 @@ SHAPES = {
             "return (torch.square(a) + args.weight_of_l1 * torch.abs(a)).mean()",
         ],
     ),
+    "an order by which rows are picked": (
+        """
+        def f(p, t):
+            d = np.abs(p.detach().numpy() - t.numpy()).sum(axis=1)
+            order = np.argsort(d)
+            return torch.from_numpy(d[order][:2]).mean()
+        """,
+        "f(net(x), y)",
+        [
+            "d = torch.abs(p - t).sum(dim=1)",
+            "order = np.argsort(d.detach().numpy())",
+            "return d[order][:2].mean()",
+        ],
+    ),
+    "a loss on another device": (
+        """
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        net = net.to(device)
+        def f(p, t):
+            d = np.abs(p.detach().cpu().numpy() - t.cpu().numpy()).sum(axis=1)
+            return torch.from_numpy(d).to(device).mean()
+        """,
+        "f(net(x.to(device)), y)",
+        [
+            "d = torch.abs(p.cpu() - t.cpu()).sum(dim=1)",
+            "return d.to(device).mean()",
+        ],
+    ),
+    "a history of numbers": (
+        """
+        history = {"mse": [], "mae": []}
+        for _ in range(5):
+            p = net(x).detach().numpy()
+            err = p - y.numpy()
+            mse = np.mean(err ** 2)
+            mae = np.abs(err).mean()
+            history["mse"].append(mse)
+            history["mae"].append(float(mae))
+            loss = torch.tensor(mse, requires_grad=True)
+            opt.zero_grad(); loss.backward(); opt.step()
+        print(np.mean(history["mse"]))
+        """,
+        "",
+        [
+            "p = net(x)",
+            "err = p - y",
+            "mse = torch.mean(err ** 2)",
+            "mae = torch.abs(err).mean()",
+            'history["mse"].append(mse.item())',
+            'history["mae"].append(mae.item())',
+            "loss = mse",
+        ],
+    ),
+    "a running total": (
+        """
+        total = 0.0
+        for _ in range(5):
+            p = net(x).detach().numpy()
+            mse = np.mean((p - y.numpy()) ** 2)
+            loss = torch.tensor(mse, requires_grad=True)
+            opt.zero_grad(); loss.backward(); opt.step()
+            total += mse
+        print(total / 5)
+        """,
+        "",
+        [
+            "p = net(x)",
+            "mse = torch.mean((p - y) ** 2)",
+            "loss = mse",
+            "total += mse.detach()",
+            "print((total / 5).item())",
+        ],
+    ),
+    "two networks and two terms": (
+        """
+        def f(p, q, t):
+            p, q, t = p.detach().numpy(), q.detach().numpy(), t.numpy()
+            fit = ((p - t) ** 2).mean()
+            tie = np.abs(p - q).max()
+            return torch.tensor(fit + 0.1 * tie)
+        """,
+        "f(net(x), other(x), y)",
+        [
+            "tie = torch.abs(p - q).max()",
+            "return fit + 0.1 * tie",
+        ],
+    ),
+    "a list of arrays": (
+        """
+        def f(outs, t):
+            outs = [o.detach().numpy() for o in outs]
+            m = np.mean(outs, axis=0)
+            return torch.from_numpy((m - t.numpy()) ** 2).mean()
+        """,
+        "f([net(x), other(x)], y)",
+        [
+            "m = torch.stack(outs).mean(dim=0)",
+            "return ((m - t) ** 2).mean()",
+        ],
+    ),
+    "scaled, and bounded by a number": (
+        """
+        def f(p, t):
+            a = p.detach().numpy()
+            a = (a - a.min()) / (a.max() - a.min() + 1e-8)
+            m = np.minimum(a, 0.5)
+            return torch.tensor(np.sum(m, axis=1), dtype=torch.float32, device=p.device).mean()
+        """,
+        "f(net(x), y)",
+        [
+            "a = p",
+            "m = torch.clamp(a, max=0.5)",
+            "return torch.sum(m, dim=1).float().to(p.device).mean()",
+        ],
+    ),
+    "a setting in a dictionary": (
+        """
+        cfg = {"alpha": 0.3}
+        ALPHA = 0.2
+        def f(p, t):
+            a = p.detach().numpy()
+            return torch.tensor((cfg["alpha"] * a ** 2 + ALPHA * a).mean())
+        """,
+        "f(net(x), y)",
+        [
+            "a = p",
+            'return (cfg["alpha"] * a ** 2 + ALPHA * a).mean()',
+        ],
+    ),
 }
 
 LEFT = {
@@ -740,6 +869,32 @@ LEFT = {
         """,
         "f(net(x), y)",
     ),
+    "a divisor that torch has not": (
+        """
+        def f(p, t):
+            d = np.abs(p.detach().numpy() - t.numpy()).sum(axis=1)
+            med = np.median(d)
+            return torch.from_numpy(d / med).mean()
+        """,
+        "f(net(x), y)",
+    ),
+    "another term that torch has not": (
+        """
+        def f(p, t):
+            d = np.abs(p.detach().numpy() - t.numpy()).sum(axis=1)
+            return torch.from_numpy(d).mean() + torch.tensor(np.median(d))
+        """,
+        "f(net(x), y)",
+    ),
+    "an array sorted in place": (
+        """
+        def f(p, t):
+            d = np.abs(p.detach().numpy() - t.numpy()).sum(axis=1)
+            d.sort()
+            return torch.from_numpy(d).mean()
+        """,
+        "f(net(x), y)",
+    ),
 }
 
 RIGHT = {
@@ -830,6 +985,23 @@ def test_what_is_not_the_same_in_torch_is_left(text: str, loss: str) -> None:
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
 def test_what_trains_is_no_finding(text: str) -> None:
     assert observe(Program.of(program(text, ""), "program.py")).facts == ()
+
+
+def test_a_library_that_measures_is_given_arrays() -> None:
+    text = """
+        from sklearn.metrics import accuracy_score
+        for _ in range(5):
+            p = torch.sigmoid(net(x)).detach().numpy()
+            loss = torch.tensor(np.mean((p - y.numpy()) ** 2), requires_grad=True)
+            accuracy = accuracy_score(y.numpy()[:, 0] > 0, p[:, 0] > 0.5)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(accuracy)
+        """
+    mended = mend(Program.of(program(text, ""), "program.py"), all_codemods())
+    assert mended.left == (), mended.refused
+    after = mended.patched.files[0].text
+    assert "loss = torch.mean((p - y) ** 2)" in after
+    assert "accuracy_score(y.numpy()[:, 0] > 0, (p[:, 0] > 0.5).detach().numpy())" in after
 
 
 def test_a_formula_in_a_file_of_its_own() -> None:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.formula import numpy_calls
 from codemods.formula.expressions import Expressions
-from codemods.formula.rewrites import drop_name, is_docstring, nodes_in, receiver
+from codemods.formula.rewrites import as_item, drop_name, is_docstring, nodes_in, receiver
 from codemods.formula.values import NUMBER, OTHER, TENSOR, Change, Kind, Value
 from codemods.rewrite import only_part, parenthesised
 
@@ -143,7 +143,11 @@ class Calls(Expressions):
             return NUMBER
         if name in ("float", "int", "bool"):
             if name == "float" and first.kind is Kind.ARRAY and (first.live or first.sources):
+                if first.live:  # torch warns of a tensor that is made a number without `item`
+                    self._shows[node] = as_item
                 return self._number(node, first, self._argument(node))
+            if first.live:
+                self._show(first)
             return NUMBER if first.kind in (Kind.NUMBER, Kind.ARRAY) else self.unknown(args) if first.live else NUMBER
         if name == "abs" and first.kind is Kind.ARRAY and not first.loose:
             return self.array(node, [first], [], rank=first.rank)
@@ -165,6 +169,7 @@ class Calls(Expressions):
         """A number is made of what is computed: one that has no graph, unless the formula goes on with it."""
         key = ("number", node)
         if key in self._promoted:
+            self._shows.pop(node, None)
             return self.array(node, [value], [(node, change)], rank=0)
         edits = (*value.edits, (node, change))
         needs = frozenset((key, *value.needs))

@@ -18,6 +18,12 @@ def as_number(found: cst.CSTNode) -> cst.CSTNode:
     return method_call(found, "item")
 
 
+def as_item(found: cst.CSTNode) -> cst.CSTNode:
+    """``x.item()`` for ``float(x)``."""
+    assert isinstance(found, cst.Call)
+    return method_call(found.args[0].value, "item")
+
+
 def as_array(found: cst.CSTNode) -> cst.CSTNode:
     return method_call(method_call(found, "detach"), "numpy")
 
