@@ -190,7 +190,7 @@ class Marks(ABC):
         while isinstance(part, (cst.Call, cst.Attribute)):
             name = drop_name(part)
             stripped = stripped and name in ("detach", "data", "cpu")
-            if name in ("detach", "data") and part in self._drops:
+            if name in ("detach", "data"):
                 chain.add(part)
                 if not stripped:
                     edits.append((part, receiver))
@@ -204,25 +204,19 @@ class Marks(ABC):
         return Value(Kind.ARRAY, sources=sources, given=True, edits=(*edits, (node, change)), node=node)
 
     def _entered(self, node: cst.BaseExpression) -> Change:
-        """What ``x.detach().cpu().numpy()`` becomes: ``x``; what lost no graph of the loss stays detached."""
+        """What ``x.detach().cpu().numpy()`` becomes: ``x``, or ``x.cpu()`` in a program for several devices."""
         moved = any(word in self._everything for word in ("cuda", "device", "mps"))
-        steps: list[bool] = []
-        part: cst.CSTNode = node
-        while drop_name(part) in ("numpy", "detach", "data", "cpu"):
-            kept = moved if drop_name(part) == "cpu" else part not in self._drops
-            steps.append(kept and part is not node)
-            part = receiver(part)
 
         def change(found: cst.CSTNode) -> cst.CSTNode:
-            kept: list[cst.BaseExpression] = []
-            for keep in steps:
+            moves: list[cst.BaseExpression] = []
+            while drop_name(found) in ("numpy", "detach", "data", "cpu"):
                 assert isinstance(found, cst.BaseExpression)
-                if keep:
-                    kept.append(found)
+                if moved and drop_name(found) == "cpu":
+                    moves.append(found)
                 found = receiver(found)
             assert isinstance(found, cst.BaseExpression)
-            for step in reversed(kept):
-                found = with_receiver(step, found)
+            for move in moves:
+                found = with_receiver(move, found)
             return self.placed(node, found)
 
         return change
