@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
+from codemods.formula.reader import in_torch
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Tree, method_call, only_part, parenthesised, with_keyword
 
@@ -38,12 +39,18 @@ class KeepGraph(Codemod):
 
     Fix:
         The values keep their graphs: ``torch.tensor(losses).sum()`` becomes ``torch.stack(losses).sum()``, the
-        ``.item()`` of a sum that is sent backward goes, ``torch.from_numpy(np.exp(x.detach().numpy()))`` becomes
-        ``torch.exp(x)``, and a penalty on gradients asks for ``create_graph=True``.
+        ``.item()`` of a sum that is sent backward goes, and a penalty on gradients asks for ``create_graph=True``.
+        A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
+        ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
+        and their callers, too. What meets the formula becomes a tensor (``np.hanning(n)``, a target's ``.numpy()``,
+        ``torch.from_numpy(weights).float()``); what is printed or stored of it stays the array, or number, it was. One
+        operation that is not certainly the same in torch, and nothing is changed.
 
     When it is not what you want:
         Numbers for a log are right to have no graph: keep ``loss.item()`` for those, beside the loss itself. Where
         several detached values meet in a loss, only you know which of them is the constant; then it is only reported.
+        In one formula of NumPy nothing could have kept a graph, so there all of them get theirs back: detach a target
+        that is to stay constant.
 
     Source:
         torch.Tensor.item, torch.tensor and torch.stack in the PyTorch documentation.
@@ -56,15 +63,26 @@ class KeepGraph(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
-        if fact.several:
+        formula = in_torch(fact, tree)
+        if formula is None and (fact.several or any(_is_array(drop, tree) for drop in fact.drops)):
             return
-        edit = Edit(tree)
+        edit, covered = formula if formula is not None else (Edit(tree), set())
         for drop in fact.drops:
+            if tree.expression(drop.span) in covered:
+                continue
+            if formula is not None and drop.how != "flag":
+                return
             if not _undo(edit, drop, tree):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
         yield Candidate(edit.program(), f"`{what}` keeps the graph", Keeps.EDGES)
+
+
+def _is_array(drop: Drop, tree: Tree) -> bool:
+    """Whether a tensor hands out its array here: the formula that follows is translated as a whole, or not at all."""
+    node = tree.expression(drop.span)
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy"
 
 
 def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
@@ -82,10 +100,11 @@ def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
 def _without_flag(edit: Edit, drop: Drop, tree: Tree) -> bool:
     """Take away ``loss.requires_grad = True``, or ``.requires_grad_()`` from the end of an expression."""
     node = tree.expression(drop.span)
-    if isinstance(node, cst.Call):
+    statement = tree.statement_of(node)
+    part = only_part(statement)
+    if isinstance(node, cst.Call) and not (isinstance(part, cst.Expr) and part.value is node):
         edit.change(node, _receiver)
         return True
-    statement = tree.statement_of(node)
     if statement is not None and only_part(statement) is not None and len(tree.block_of(statement)) > 1:
         edit.remove(statement)
         return True

@@ -19,7 +19,7 @@ from codemods.tape.values import Cell, Mapping, Method, Sequence, Tensor, Unknow
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
 
-CUTS = 8
+CUTS = 24
 """How many drops on one value's way are remembered."""
 INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
 """Operations whose result has no gradient because it is not a smooth function of what goes in."""
