@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
 from codemods.program import Program
-from codemods.rewrite import Edit, Tree, method_call, only_part, operands_of, parenthesised, without_keyword
+from codemods.proof import Keeps
+from codemods.rewrite import Edit, Statement, Tree, method_call, only_part, operands_of, parenthesised, without_keyword
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -64,6 +66,10 @@ class OutOfPlace(Codemod):
         if fact.part:
             yield from _cloned_when_made(fact, tree)
             yield from _cloned_when_read(fact, call or node, tree)
+            if isinstance(node, cst.AugAssign) and _is_read_by_items_only(node, tree):
+                # The tape takes all parts for one tensor, each with the graph of whatever was written to another.
+                for candidate in _as_a_new_tensor(fact.changed, tree):
+                    yield replace(candidate, keeps=Keeps.PARAMETERS)
             return
         if fact.constructed is not None:
             yield from _without_inplace(tree.expression(fact.constructed), tree)
@@ -84,6 +90,27 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
     if isinstance(call, cst.Call):
         yield from _without_inplace(call, tree)
         yield from _without_underscore(call, tree)
+
+
+def _is_read_by_items_only(node: cst.AugAssign, tree: Tree) -> bool:
+    """Whether a container of parts of a tensor, one of which is changed, is all that is read of that tensor later."""
+    container = node.target.value if isinstance(node.target, cst.Subscript) else None
+    home, statement = tree.function_of(node), tree.statement_of(node)
+    if not isinstance(container, cst.Name) or statement is None:
+        return False
+    around = [one for one in tree.enclosing(node) if isinstance(one, (cst.For, cst.While))]
+    body = tree.body_of(home) or list(getattr(home, "body", ()))
+    made: set[str] = set()
+    later: list[Statement] = []
+    for one in body:
+        part = only_part(one)
+        if isinstance(part, cst.Assign) and [tree.code(target.target) for target in part.targets] == [container.value]:
+            made = {name.value for name in tree.names_in(part.value)} - {"self"}
+            later = []
+        elif made:
+            later.append(one)
+    reads = {name.value for one in (*later, *around) for name in tree.names_in(one)}
+    return bool(made) and not made & reads
 
 
 def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:

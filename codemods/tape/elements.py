@@ -103,6 +103,9 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
             found = attributes.find(value, "__getitem__")
             if found is not None:
                 return machine.call(attributes.bind(machine, found, value), [index], {}, node)
+            base = attributes.base_module(value)
+            if base is not None:
+                return _of_container_module(machine, base, index)
         case Name():
             return value  # Optional[int], nn.Module[...]
         case Unknown() | Method():

@@ -21,7 +21,7 @@ _PADDED = Extent(Several.LIKELY, 2)
 _ELEMENTWISE = frozenset(
     """neg exp log log1p sqrt rsqrt abs pow square sigmoid tanh relu leaky_relu elu gelu silu softplus logsigmoid
     softmax log_softmax clamp clamp_min clamp_max sin cos erf reciprocal native_dropout dropout native_layer_norm
-    native_batch_norm layer_norm batch_norm add sub mul div minimum maximum where lerp clone normalize hardtanh
+    native_batch_norm layer_norm batch_norm add sum_of sub mul div minimum maximum where lerp clone normalize hardtanh
     log_sigmoid masked_fill""".split()
 )
 _FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())

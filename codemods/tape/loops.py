@@ -95,6 +95,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
                 following = attributes.bind(machine, following, made)
                 return Stream(None, lambda at, exact: _next_of(machine, following, node))
             return _unknown(machine, made)
+        case Instance() if attributes.base_module(value) is not None:
+            return stream(machine, attributes.base_module(value), node)
     return _unknown(machine, value)
 
 

@@ -175,6 +175,7 @@ def call_module_method(
         has_unknown_base = any(not isinstance(base, type(module.cls)) for base in attributes.lineage(module.cls))
         if not has_unknown_base:
             return machine.fresh(name)
+    holder = module if isinstance(module, TorchModule) else attributes.base_module(module)
     match name:
         case "parameters" | "children" | "modules":
             if name == "children":
@@ -222,15 +223,15 @@ def call_module_method(
         case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
             _set_child(module, args[0], args[1])
             return None
-        case "append" if isinstance(module, TorchModule) and args:
-            module.children[len(module.children)] = Slot(args[0])
+        case "append" if holder is not None and args:
+            holder.children[len(holder.children)] = Slot(args[0])
             return module
-        case "items" | "values" | "keys" if isinstance(module, TorchModule):
+        case "items" | "values" | "keys" if holder is not None:
             if name == "items":
                 return Sequence(
-                    "list", [Slot(Sequence("tuple", [Slot(key), slot])) for key, slot in module.children.items()]
+                    "list", [Slot(Sequence("tuple", [Slot(key), slot])) for key, slot in holder.children.items()]
                 )
-            return Sequence("list", [slot if name == "values" else Slot(key) for key, slot in module.children.items()])
+            return Sequence("list", [slot if name == "values" else Slot(key) for key, slot in holder.children.items()])
         case "register_forward_hook" | "register_forward_pre_hook" if args:
             hook = Hook(module, args[0], before=name == "register_forward_pre_hook")
             machine.hooks.append(hook)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, elements, expressions, holding, loops
+from codemods.tape import attributes, cuts, elements, expressions, extents, holding, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.values import (
@@ -107,7 +107,9 @@ def _len(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _sum(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     values = expressions.unpacked(machine, args[0], None, node) if not isinstance(args[0], Tensor) else [args[0]]
     if any(isinstance(value, Tensor) for value in values):
-        return machine.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
+        total = machine.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
+        total.cell.extent = extents.of_operation("sum_of", values, {}, total.cell.scalar)
+        return total
     if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(args[0], Unknown):
         return sum(values)
     return cuts.carry(machine, machine.opaque("sum", args, node), args, node)

@@ -254,20 +254,17 @@ def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
     entered: bool | None = None
     inside: list[tuple[Value, ast.expr]] = []
     for item in node.items:
+        earlier = machine.grad, machine.guard
         value = machine.eval(item.context_expr)
         if isinstance(value, GradMode):
+            machine.grad, machine.guard = earlier  # `set_grad_enabled` acts when it is called
             entered = value.enabled if value.enabled is not None else entered
         inside.append((value, item.context_expr))
         given = managers.enter(machine, value, item.context_expr)
         if item.optional_vars is not None:
             assign(machine, item.optional_vars, given, None)
-    sets = (machine.grad, machine.guard) != before  # `set_grad_enabled` acts when it is called
-    machine.grad, machine.guard = before
-    if entered is None and not sets:
+    with machine.grad_mode(entered, machine.site(node)):
         signal = machine.run(node.body)
-    else:
-        with machine.grad_mode(before[0] if entered is None else entered, machine.site(node)):
-            signal = machine.run(node.body)
     for value, expression in reversed(inside):
         managers.leave(machine, value, expression)
         if isinstance(value, Exits):
