@@ -10,7 +10,7 @@ from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
 from autofix.points.held import held, points_between
 from autofix.points.held import points as points_of_held
-from autofix.points.idle import idle
+from autofix.points.idle import changes_what_is_idle, idle
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
 from autofix.points.training import still_trains
@@ -107,7 +107,8 @@ def prove(
         return Certificate(points_of_held(before, after), before, after)
     if idle(before) and expected_error in ("", IDLE):
         after = run(patched, limits)
-        return Certificate(points_of_idle(before, after), before, after)
+        if changes_what_is_idle(before, after):
+            return Certificate(points_of_idle(before, after), before, after)
     if before.failure is None and before.complete and expected_error in ("", HELD):
         counted = run(original, limits, Bounds(between=True))
         after = run(patched, limits, Bounds(between=True))

@@ -347,6 +347,8 @@ class CutGraph(Fact):
     """Whether several values that lost their graphs met, so that some of them may be meant to have none."""
     silent: bool = False
     """Whether PyTorch raises nothing: the value is a copy that requires grad, and its gradient trains nothing."""
+    beside: bool = False
+    """Whether it is a part of the value only, on which nothing of what it was computed from is ever trained."""
     lasting: bool = False
     """Whether a call switched recording off, for all that comes after it."""
     wanted: tuple[str, ...] = ()
@@ -371,6 +373,8 @@ class CutGraph(Fact):
     def message(self) -> str:
         what = f"`{self.name}`" if self.name else "the loss"
         hows = {drop.how for drop in self.drops}
+        if self.beside:
+            return f"a part of {what} has no graph any more, and nothing that it was computed with is trained"
         if self.silent:
             return f"{what} is a copy without the graph of what it was copied from: its backward trains nothing"
         if self.frozen is not None and hows == {"frozen"}:

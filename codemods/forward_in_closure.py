@@ -45,16 +45,28 @@ class ForwardInClosure(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
         failed = tree.expression(fact.failed)
-        closure = tree.function_of(failed) if failed is not None else None
-        if not isinstance(closure, cst.FunctionDef) or closure.params.params or not tree.body_of(closure):
-            return
         made = tree.statement_of(tree.expression(fact.saved if isinstance(fact, Overwritten) else fact.made))
-        if made is None or tree.function_of(made) is closure:
+        if failed is None or made is None:
             return
-        moved: list[Statement] = []
-        for statement in _computing(closure, tree):
-            moved.insert(0, statement)
-            yield from _moved(moved, closure, tree.statement_of(failed), tree)
+        closure = tree.function_of(failed)
+        if isinstance(closure, cst.FunctionDef) and not closure.params.params and tree.function_of(made) is not closure:
+            yield from _computed_inside(closure, tree.statement_of(failed), tree)
+        if fact.loop is None or fact.inside:
+            return
+        for carrier in fact.carriers:  # a function that makes the loss function: it computes something once for all
+            kept = tree.statement(carrier.statement)
+            block = tree.block_of(kept) if kept is not None else []
+            for inner in block[block.index(kept) + 1 :] if kept in block else []:
+                if isinstance(inner, cst.FunctionDef) and not isinstance(tree.function_of(inner), cst.Module):
+                    yield from _computed_inside(inner, next(iter(tree.body_of(inner)), None), tree)
+
+
+def _computed_inside(closure: cst.FunctionDef, before: Statement | None, tree: Tree) -> Iterator[Candidate]:
+    """What a function needs and others compute for it, computed in it, in front of the statement *before* at last."""
+    moved: list[Statement] = []
+    for statement in _computing(closure, tree):
+        moved.insert(0, statement)
+        yield from _moved(moved, closure, before, tree)
 
 
 def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:

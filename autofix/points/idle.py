@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from autofix.points.agreement import compare_until, same_losses
-from autofix.points.base import Point, Verdict, comes_to_its_end, count, point, unproved
+from autofix.points.base import Point, Verdict, comes_to_its_end, count, matching, point, unproved
 from autofix.points.held import held
-from autofix.points.training import begins_to_train
+from autofix.points.training import begins_to_train, wakes_up
 from autofix.record import RunRecord
 
 
-def idle(record: RunRecord) -> int:
-    """How many parameters the optimizers of a run hold that raised nothing and gave none of them a gradient."""
-    members = [index for index, one in record.parameters.items() if one.optimizer is not None]
+def idle(record: RunRecord) -> frozenset[int]:
+    """The parameters that the optimizers of a run hold that raised nothing, and that never got a gradient."""
+    members = {index for index, one in record.parameters.items() if one.optimizer is not None}
     if record.failure is not None or not record.complete or not record.passes or not record.updates:
-        return 0
-    return 0 if any(norm for step in record.updates for norm in step.gradients.values()) else len(members)
+        return frozenset()
+    return frozenset(members - {i for step in record.updates for i, norm in step.gradients.items() if norm})
+
+
+def changes_what_is_idle(before: RunRecord, after: RunRecord) -> bool:
+    """Whether the patched run trains some of what the original left alone, or could: the original trained nothing."""
+    asleep, indices = idle(before), matching(before, after)
+    nothing = len(asleep) == sum(one.optimizer is not None for one in before.parameters.values())
+    return nothing or {indices.get(i) for i in asleep} != idle(after)
 
 
 def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
-    """The verdicts, once :func:`idle` of the original is known not to be zero."""
-    members = count(idle(before), "parameter")
-    fails = point(1, Verdict.PASSED, f"no error, but none of {members} of the optimizers ever gets a gradient")
+    """The verdicts, once :func:`idle` of the original is known not to be empty."""
+    asleep = idle(before)
+    everything = sum(one.optimizer is not None for one in before.parameters.values())
+    which = (
+        f"none of {count(everything, 'parameter')}"
+        if len(asleep) == everything
+        else f"{len(asleep)} of {everything} parameters"
+    )
+    verb = "ever gets" if len(asleep) == everything else "never get"
+    fails = point(1, Verdict.PASSED, f"no error, but {which} of the optimizers {verb} a gradient")
     clean = comes_to_its_end(after)
     if clean.verdict is not Verdict.PASSED:
         return (fails, clean, *unproved("the patched run did not come to its end")[1:])
@@ -38,4 +52,8 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
     memory = point(6, Verdict.PASSED, f"live graphs do not grow over {steps}", nodes=0)
     if left:
         memory = point(6, Verdict.FAILED, f"{left:.3g} graph nodes more are kept at every step", nodes=left)
-    return fails, clean, same, begins_to_train(after), point(5, Verdict.PASSED, "the original had none"), memory
+    trains = begins_to_train(after) if len(asleep) == everything else wakes_up(before, after, asleep)
+    gradients = point(
+        5, Verdict.PASSED, "the original had none" if len(asleep) == everything else "the original had none of these"
+    )
+    return fails, clean, same, trains, gradients, memory

@@ -87,6 +87,24 @@ def begins_to_train(after: RunRecord) -> Point:
     return point(4, Verdict.PASSED, detail, **figures)
 
 
+def wakes_up(before: RunRecord, after: RunRecord, asleep: frozenset[int]) -> Point:
+    """The same for an original that left the parameters *asleep* alone: they must train, and all others go on."""
+    indices = matching(before, after)
+    moving = {i for step in after.updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
+    awake = [i for i in asleep if indices.get(i) in moving]
+    before_that = {i for i, one in before.parameters.items() if one.optimizer is not None} - asleep
+    stopped = [before.parameters[i].name for i in sorted(before_that) if indices.get(i) not in moving]
+    figures = {"trained": len(moving), "stopped": stopped}
+    if stopped:
+        return point(4, Verdict.FAILED, f"no longer trained: {listed(stopped)}", **figures)
+    if not awake:
+        return point(4, Verdict.FAILED, f"none of {count(len(asleep), 'parameter')} gets a gradient now", **figures)
+    detail = (
+        f"{len(awake)} of {count(len(asleep), 'parameter')} that had no gradient train now, and all others as before"
+    )
+    return point(4, Verdict.PASSED, detail, **figures)
+
+
 def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) -> set[int]:
     """What the original trains, as far as it came, and what the reference does.
 

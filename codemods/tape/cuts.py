@@ -24,6 +24,8 @@ CUTS = 24
 INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
 """Operations whose result has no gradient because it is not a smooth function of what goes in."""
 
+_COPIES = frozenset("tensor tensors numpy number item tolist".split())
+"""Drops that are no way to say that a value is meant as a constant."""
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
 _PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
 # Methods that have no tensors but their own among what they are called with.
@@ -252,6 +254,27 @@ def sent_back(machine: Machine, roots: Iterable[Value], node: ast.expr) -> None:
     lost = _joined(found, None, sums=True)
     if lost is not None:
         machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, name_of(machine, node)))
+
+
+def missing(args: Iterable[Value]) -> tuple[Lost, ...]:
+    """What the arguments of an operation lost on ways that keep no graph, whatever is meant: as numbers, as arrays."""
+    found = (lost_by(part) for part in _parts(args))
+    return tuple(
+        lost
+        for lost in found
+        if lost is not None
+        and all(cut.how in _COPIES or cut.how in ("detach", "data") for cut in lost.cuts)
+        and any(cut.how in _COPIES for cut in lost.cuts)
+    )
+
+
+def sent_back_in_part(machine: Machine, tops: Iterable[Node], node: ast.expr) -> None:
+    """A pass was asked of what has a graph, but misses parts of it."""
+    lost = dict.fromkeys(lost for one in nodes_under(tops).values() for lost in one.missing)
+    for one in lost:
+        machine.tape.partial.append(
+            Rootless(one, machine.site(node), machine.loops, name_of(machine, node), beside=True)
+        )
 
 
 def copied(machine: Machine, roots: list[Operand], node: ast.expr) -> bool:

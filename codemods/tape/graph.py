@@ -162,6 +162,8 @@ class Node:
     """Whether its result certainly has no dimensions."""
     stack: tuple[Site, ...] = ()
     """The calls of the program's own functions that it was made in, outermost first."""
+    missing: tuple[Lost, ...] = ()
+    """What those of the arguments lost that came without a graph."""
     walked: Pass | None = None
     """The first pass that went over it."""
     consumed: Pass | None = None
@@ -204,10 +206,12 @@ class Rootless(NamedTuple):
     """The user's text of the value."""
     copies: tuple[Leaf, ...] = ()
     """The fresh leaves that require grad and end the pass: then PyTorch raises nothing."""
+    beside: bool = False
+    """Whether it is a part of the value only: the pass has other ways to go, and raises nothing."""
 
     @property
     def silent(self) -> bool:
-        return bool(self.copies)
+        return bool(self.copies) or self.beside
 
 
 class Stale(NamedTuple):
@@ -315,6 +319,8 @@ class Tape:
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
     cut: list[Rootless] = field(default_factory=list)
     """Those of which it is known where the graph was lost."""
+    partial: list[Rootless] = field(default_factory=list)
+    """Passes that have somewhere to go, though not to what a part of their loss was computed from."""
 
     def tick(self) -> int:
         self.clock += 1

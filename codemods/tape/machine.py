@@ -64,6 +64,8 @@ class Machine:
         self.oracle = oracle
         self.tape = Tape()
         self.grad = True
+        self.misses = False
+        """Whether a node was made of something that had lost its graph."""
         self.guard: Site | None = None
         self.defaults: dict[Hashable, Value] = {}
         """What arguments of the command line are where none is given, by the keys of their values."""
@@ -343,7 +345,9 @@ class Machine:
             opaque=opaque,
             scalar=scalar is True,
             stack=self.stack,
+            missing=cuts.missing(args),
         )
+        self.misses = self.misses or bool(cell.node.missing)
         return Tensor(cell)
 
     def _saved(

@@ -64,6 +64,8 @@ def run_backward(
         cuts.sent_back(machine, roots, node)
         return None
     machine.passed()
+    if machine.misses and accumulate:
+        cuts.sent_back_in_part(machine, [operand.node for operand in operands], node)
     if not given and len(roots) == 1 and extents.extent_of(roots[0]).several > Several.UNREDUCED:
         of_data = inputs is not None and not any(leaf in machine.tape.owned for leaf in machine.leaves_of(inputs))
         machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node), of_data))

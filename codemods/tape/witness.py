@@ -155,6 +155,8 @@ class _Collected:
             kept = self.holdings[fact]
             used = kept.kept.statement.node in self.used
             return used or not self.complete or not holding.every_reader_ran(kept, self.sources, self.executed)
+        if isinstance(fact, CutGraph) and fact.beside:
+            return not self.complete or bool(set(fact.wanted) & {name for _, name in self.trained})
         if isinstance(fact, CutGraph) and fact.silent:
             return bool(self.training)  # a script that trains may well ask for the gradient of a copy, too
         if not isinstance(fact, CutGraph) or fact.lasting or fact.failed.line not in self.training:
@@ -283,6 +285,10 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.facts.setdefault(dropped, path)
         cut.add(dropped)
     found.shown.update(cut if path.entry == MODULE else ())
+    for rootless in _distinct(tape.partial, lambda one: (one.lost.cuts[-1].site, one.site)):
+        dropped = _cut_fact(rootless, tape)
+        if dropped.wanted and _shares_an_optimizer(dropped, tape):
+            found.facts.setdefault(dropped, path)
     for site, made in tape.beside.items():
         name = made.source.text_of(made.node)
         found.facts.setdefault(PartBeside(made=made.span, failed=site.span, name=name), path)
@@ -578,6 +584,7 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
         drops=tuple(Drop(one.site.span, one.how) for one in drops),
         several=rootless.lost.several,
         silent=rootless.silent,
+        beside=rootless.beside,
         lasting=guard is not None and isinstance(guard.node, ast.Call),
         wanted=tuple(sorted(leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned)),
         built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
@@ -586,6 +593,14 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
         name=rootless.name,
         certainty=Certainty.LIKELY if doubtful else Certainty.CERTAIN,
     )
+
+
+def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:
+    """Whether one optimizer holds all that a pass misses, and something that the pass trains."""
+    trained = {name for line, name in tape.trained if line == fact.failed.line}
+    owners = {leaf.name: site for leaf, site in tape.owners.items()}
+    sites = {owners.get(name) for name in fact.wanted}
+    return not tape.unknown_owner and len(sites) == 1 and bool(sites & {owners.get(name) for name in trained} - {None})
 
 
 def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:
