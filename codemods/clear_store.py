@@ -61,7 +61,6 @@ class ClearStore(Codemod):
             if _outlives(store, tree):
                 yield from _stored_as_data(span, fact, tree)
                 continue
-            yield from _without_effect(tree)
             again = list(_in_the_loop(store, kept, fact, tree))
             yield from (one for called, one in again if called)  # the author has a call that empties it, too seldom
             if not isinstance(store, cst.Subscript):
@@ -83,21 +82,6 @@ def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
         if f"{name} =" in code and "deque(" in code and "maxlen" in code:
             return True
     return False
-
-
-def _without_effect(tree: Tree) -> Iterator[Candidate]:
-    """``for items in store.values(): items = []`` gives the name another list, and leaves the store as it is."""
-    for module in tree.modules():
-        for statement in tree.statements_in(module):
-            inner = tree.body_of(statement)
-            part = only_part(inner[0]) if isinstance(statement, cst.For) and len(inner) == 1 else None
-            if not isinstance(statement, cst.For) or not isinstance(part, cst.Assign) or len(part.targets) != 1:
-                continue
-            name = tree.code(part.targets[0].target)
-            if name in {one.value for one in tree.names_in(statement.target)} and tree.code(part.value) in _EMPTY:
-                cleared = cst.Expr(cst.parse_expression(f"{name}.clear()"))
-                program = Edit(tree).change(part, lambda _, new=cleared: new).program()  # type: ignore[misc]
-                yield Candidate(program, f"`{name}` itself is emptied, not the name alone")
 
 
 _SAMPLING = ("sample", "choice", "choices")

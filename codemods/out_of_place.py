@@ -95,22 +95,22 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
 def _is_read_by_items_only(node: cst.AugAssign, tree: Tree) -> bool:
     """Whether a container of parts of a tensor, one of which is changed, is all that is read of that tensor later."""
     container = node.target.value if isinstance(node.target, cst.Subscript) else None
-    home, statement = tree.function_of(node), tree.statement_of(node)
-    if not isinstance(container, cst.Name) or statement is None:
+    around: Statement | None = tree.statement_of(node)
+    if not isinstance(container, cst.Name):
         return False
-    around = [one for one in tree.enclosing(node) if isinstance(one, (cst.For, cst.While))]
-    body = tree.body_of(home) or list(getattr(home, "body", ()))
-    made: set[str] = set()
-    later: list[Statement] = []
-    for one in body:
-        part = only_part(one)
-        if isinstance(part, cst.Assign) and [tree.code(target.target) for target in part.targets] == [container.value]:
-            made = {name.value for name in tree.names_in(part.value)} - {"self"}
-            later = []
-        elif made:
-            later.append(one)
-    reads = {name.value for one in (*later, *around) for name in tree.names_in(one)}
-    return bool(made) and not made & reads
+    while around is not None:
+        block = tree.block_of(around)
+        before = block[: block.index(around)] if around in block else []
+        for at, one in reversed(list(enumerate(before))):
+            value = tree.given(one, container.value)
+            if value is not None:
+                made = {name.value for name in tree.names_in(value)} - {"self"}
+                return not made & {name.value for later in block[at + 1 :] for name in tree.names_in(later)}
+        parent = tree.parent_of(around)
+        around = tree.statement_of(tree.parent_of(parent)) if parent is not None else None
+        if isinstance(around, cst.FunctionDef):
+            return False
+    return False
 
 
 def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:

@@ -74,10 +74,8 @@ _OF_A_PASS = ("zero_grad(", ".step(", ".backward(", ".grad", "autograd")
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:
     part = only_part(statement)
-    targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
-    if isinstance(part, cst.AugAssign):
-        targets = [part.target]
-    return [tree.code(target) for target in targets] == [name]
+    adds = isinstance(part, cst.AugAssign) and tree.code(part.target) == name
+    return adds or tree.given(statement, name) is not None
 
 
 def _reads_total(statement: Statement, fact: StaleGraph, tree: Tree) -> bool:

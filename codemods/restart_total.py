@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, only_part
+from codemods.rewrite import Edit, Statement, Tree
 
 _EMPTY = frozenset(("zeros", "zeros_like", "tensor", "list", "dict", "defaultdict", "deque"))
 _GROWING = frozenset(("append", "extend", "add", "insert", "update"))
@@ -63,10 +63,7 @@ class RestartTotal(Codemod):
 
 def _begins(statement: Statement, name: str, tree: Tree) -> bool:
     """Whether a statement gives *name* the value from which a sum or a collection begins."""
-    part = only_part(statement)
-    if not isinstance(part, cst.Assign) or [tree.code(one.target) for one in part.targets] != [name]:
-        return False
-    value = part.value
+    value = tree.given(statement, name)
     if isinstance(value, cst.BinaryOperation):  # `[0.0] * len(tasks)`
         value = value.left
     if isinstance(value, cst.Call):

@@ -223,6 +223,13 @@ class Tree:
             else:
                 stack.extend(part.children)
 
+    def given(self, statement: cst.CSTNode | None, name: str) -> cst.BaseExpression | None:
+        """What ``name = value``, if the statement is just that, gives *name*, which may have dots."""
+        part = only_part(statement)
+        if isinstance(part, cst.Assign) and [self.code(one.target) for one in part.targets] == [name]:
+            return part.value
+        return None
+
     def paths_in(self, node: cst.CSTNode) -> set[str]:
         """The names and dotted names in *node*."""
         return set(self._paths(node))

@@ -277,6 +277,94 @@ SHAPES = {
         """,
         ["out = out + self.by"],
     ),
+    "losses that a list hands over as numbers, beside weights that train": (
+        """
+        log_var = nn.Parameter(torch.zeros(2))
+        both = torch.optim.Adam([{"params": net.parameters()}, {"params": [log_var], "lr": 0.01}])
+        for _ in range(5):
+            parts = {"a": crit(net(x), y), "b": net(y).abs().mean()}
+            values = torch.as_tensor([parts[k] for k in ("a", "b")])
+            loss = (torch.exp(-log_var) * values + log_var).sum()
+            both.zero_grad(); loss.backward(); both.step()
+        """,
+        ['values = torch.stack([parts[k] for k in ("a", "b")])'],
+    ),
+    "grad mode that a context manager leaves off": (
+        f"""
+        from contextlib import contextmanager
+        @contextmanager
+        def evaluation(model):
+            model.eval()
+            torch.set_grad_enabled(False)
+            yield model
+            model.train()
+        for epoch in range(5):
+            loss = crit(net(x), y)
+            {STEP}
+            with evaluation(net) as quiet:
+                print(quiet(x).mean().item())
+        """,
+        ["with torch.no_grad():", "yield model", "model.train()"],
+    ),
+    "a reset that gives the name of each list another one": (
+        f"""
+        seen = {{"a": [], "b": []}}
+        def keep(module, args, out):
+            seen["a"].append(out)
+        net.register_forward_hook(keep)
+        def reset(store):
+            for outs in store.values():
+                outs = []
+        for _ in range(5):
+            reset(seen)
+            loss = crit(net(x), y) + sum(out.abs().mean() for out in seen["a"])
+            {STEP}
+        """,
+        ["outs.clear()"],
+    ),
+    "a function that makes the loss function, and computes something once": (
+        f"""
+        def objective_of(model, side):
+            table = model(side)
+            def objective(rows):
+                return crit(table[rows], other(y)[rows])
+            return objective
+        objective = objective_of(net, x)
+        for _ in range(5):
+            loss = objective(torch.tensor([0, 1]))
+            {STEP}
+        """,
+        ["table = model(side)"],
+    ),
+    "parts of a tensor in a dictionary that are added to": (
+        f"""
+        def split(h):
+            return {{"left": h[:, :1], "right": h[:, 1:]}}
+        for _ in range(5):
+            h = net(x)
+            gate = torch.sigmoid(other(h))
+            parts = split(h)
+            for name in parts:
+                parts[name] += gate.mean()
+            loss = (gate * torch.cat(list(parts.values()), dim=1)).sum()
+            {STEP}
+        """,
+        ["parts[name] = parts[name] + gate.mean()"],
+    ),
+    "a container of modules of a class of one's own": (
+        f"""
+        class Heads(nn.ModuleDict):
+            def forward(self, data):
+                return {{name: head(data) for name, head in self.items()}}
+        heads = Heads({{"a": net, "b": other}})
+        for _ in range(5):
+            gate = torch.sigmoid(heads(x)["a"])
+            gate += 1
+            loss = gate.sum()
+            {STEP}
+        """,
+        ["gate = gate + 1"],
+    ),
 }
 
 RIGHT = {
@@ -340,6 +428,51 @@ RIGHT = {
                 layer.inplace = True
         for _ in range(5):
             opt.zero_grad(); crit(net2(x), y).backward(); opt.step()
+        """,
+    "weights from the losses' values, beside the losses": """
+        for _ in range(5):
+            losses = [crit(net(x), y), crit(other(x), y)]
+            weights = torch.softmax(torch.tensor([one.item() for one in losses]), 0)
+            opt.zero_grad()
+            sum(w * one for w, one in zip(weights, losses)).backward()
+            opt.step()
+        """,
+    "features of a network that is not to be trained": """
+        head = nn.Linear(3, 3)
+        both = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(5):
+            features = net(x).detach()
+            both.zero_grad(); crit(head(features), y).backward(); both.step()
+        """,
+    "a network that trains later": """
+        head = nn.Linear(3, 3)
+        both = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for stage in range(2):
+            for _ in range(5):
+                features = torch.tensor(net(x).tolist()) if stage == 0 else net(x)
+                both.zero_grad(); crit(head(features), y).backward(); both.step()
+        """,
+    "another optimizer's network": """
+        head = nn.Linear(3, 3)
+        own = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(5):
+            features = torch.tensor(net(x).tolist())
+            own.zero_grad(); crit(head(features), y).backward(); own.step()
+        """,
+    "grad mode that a context manager switches on again": """
+        from contextlib import contextmanager
+        @contextmanager
+        def evaluation(model):
+            torch.set_grad_enabled(False)
+            try:
+                yield model
+            finally:
+                torch.set_grad_enabled(True)
+        for epoch in range(5):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            with evaluation(net) as quiet:
+                print(quiet(x).mean().item())
         """,
     "an argument that the command line may give": """
         import sys
