@@ -308,7 +308,7 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
                 return roles["kept"]  # a cache is to blame for what it keeps, not for handing it out
             feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name == "kept"
             return _first_of_run(roles[name], program, changed) if feature else roles[name]
-    near = [line for line in changed if program.index_at(line) == program.index_at(fact.cause.line)]
+    near = [line for line in changed - touched.released if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near:
         return fact.cause
     return _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)

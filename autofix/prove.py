@@ -92,14 +92,15 @@ def prove(
     reference: RunRecord | None = None,
     ratio: bool = False,
     once: bool = False,
+    anew: bool = False,
 ) -> Certificate:
     """Run both scripts and judge the patch.
 
     ``expected_error`` is a piece of the message that the original must raise; ``before`` is an earlier
     :func:`run_original` with the same limits, ``reference`` an earlier :func:`run_reference`; ``ratio`` says that the
     patch takes the old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass
-    send back what another has sent back, see :func:`gradient`.  Never raises for what the scripts do: a run that did
-    not happen is *not proved*.
+    send back what another has sent back, and ``anew``, that each iteration begins as the first one, see
+    :func:`gradient`.  Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     before = before or run_original(original, limits)
     if held(before) and expected_error in ("", HELD):
@@ -121,7 +122,7 @@ def prove(
     reference = reference or run_reference(original, limits, before)
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
-    gradients = gradient(before, reference, after, first_difference(before), once=once)
+    gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew)
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not repeats(before, run_original(original, limits)):
         same, gradients = not_deterministic(same), not_deterministic(gradients)

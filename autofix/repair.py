@@ -115,6 +115,7 @@ class _Attempt:
                 reference=self.reference,
                 ratio=_keeps(analysis, Keeps.RATIO),
                 once=_keeps(analysis, Keeps.ONCE),
+                anew=_keeps(analysis, Keeps.ANEW),
             )
             first = first or (analysis, certificate)
             stands = Repair(self.project, analysis, certificate, tuple(refused))

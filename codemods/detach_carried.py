@@ -11,6 +11,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
 from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, Span, StaleGraph
+from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, detach, detach_by_form, detached_code, only_part, operands_of
 
 
@@ -143,6 +144,12 @@ class DetachCarried(Codemod):
         if form is Form.TENSOR:
             sure = f"if isinstance({name}, {tree.torch_name(kept)}.Tensor):\n{_indented(code, indent)}"
             yield from self._inserted(fact, tree, name, [(whole(sure), *place) for place in early])
+        around = tree.statement(fact.loop)
+        body = tree.body_of(around) if around is not None else []
+        begin = _own_reset(name, kept, tree)
+        if begin and body:
+            program = Edit(tree).insert_before(body[0], whole(begin)).program()
+            yield Candidate(program, f"`{begin}` at the start of each iteration", Keeps.ANEW)
 
     def _inserted(
         self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
@@ -309,6 +316,21 @@ def _own_method(name: str, kept: Statement, tree: Tree) -> str:
         if any(f"self.{attribute} =" in code or f"self.{attribute}." in code for code in codes):
             if all("detach" in code and code.startswith("self.") for code in codes):
                 return f"{owner}.{method.name.value}()"
+    return ""
+
+
+def _own_reset(name: str, kept: Statement, tree: Tree) -> str:
+    """A call of the method by which the object that has the state begins it anew, where it has one."""
+    owner, _, attribute = name.rpartition(".")
+    home = tree.class_of(kept)
+    if not owner or owner == "self" or home is None:
+        return ""
+    for method in tree.body_of(home):
+        if not isinstance(method, cst.FunctionDef) or tree.code(method.params).strip(", ") != "self":
+            continue
+        given = [tree.given(statement, f"self.{attribute}") for statement in tree.body_of(method)]
+        if method.name.value != "__init__" and any(value is not None and tree.code(value) == "None" for value in given):
+            return f"{owner}.{method.name.value}()"
     return ""
 
 

@@ -35,11 +35,13 @@ class KeepGraph(Codemod):
     Cause:
         ``torch.tensor(losses)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way through NumPy hand
         over values alone. What is computed from them has no graph, so a backward has nowhere to go.
-        ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too.
+        ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too, and so does a reentrant
+        ``checkpoint`` of which no input requires grad: above frozen embeddings, for instance.
 
     Fix:
         The values keep their graphs: ``torch.tensor(losses).sum()`` becomes ``torch.stack(losses).sum()``, the
-        ``.item()`` of a sum that is sent backward goes, and a penalty on gradients asks for ``create_graph=True``.
+        ``.item()`` of a sum that is sent backward goes, a penalty on gradients asks for ``create_graph=True``, and a
+        checkpoint for ``use_reentrant=False``.
         A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
         ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
         and their callers, too. What meets the formula becomes a tensor (``np.hanning(n)``, a target's ``.numpy()``,
@@ -115,6 +117,8 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
     match node:
         case cst.Attribute() if drop.how == "data":
             return lambda found: found.value  # type: ignore[attr-defined]
+        case cst.Call() if drop.how == "reentrant":
+            return lambda found: with_keyword(found, "use_reentrant", "False")
         case cst.Call() if drop.how == "grad":
             return lambda found: with_keyword(found, "create_graph", "True")
         case cst.Call() if drop.how == "number" and len(node.args) == 1:

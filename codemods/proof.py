@@ -33,6 +33,8 @@ class Keeps(StrEnum):
     """The same, and what a ratio of new to old let cancel out in the first pass of all is gradient in it, too."""
     ONCE = "once"
     """The same, and what one pass has sent back is not sent back again by a later one."""
+    ANEW = "anew"
+    """The same, and each iteration begins as the first one began."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ def judge(
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
     lost = _lost(before, after, lines, keeps, fact) or _still_cut(fact, after, lines)
+    lost = lost or _trained_once(before, after, lines)
     if lost:
         return Verdict(False, reason=lost)
     revealed = tuple(one for key, one in mapped if left[key] > known[key])
@@ -159,6 +162,13 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     return ""
+
+
+def _trained_once(before: Observation, after: Observation, lines: LineMap) -> str:
+    """What only the first iteration still trains: the state that began with it is cut from then on."""
+    once = {name for line, name in after.once if (lines.original(line), name) not in before.once}
+    once -= {name for line, name in after.trained - after.once}
+    return f"{_names(once)} would be trained in the first iteration only" if once else ""
 
 
 def _without_one_pass(

@@ -173,12 +173,13 @@ def _without_early_return(function: cst.FunctionDef, tree: Tree) -> Iterator[Can
     """The function without the ``if`` that returns what it computed before."""
     kept = _kept(tree.statements_in(function), tree)
     for branch in tree.body_of(function):
-        inner = tree.body_of(branch) if isinstance(branch, cst.If) and branch.orelse is None else []
-        if len(inner) != 1 or not isinstance(inner[0], cst.SimpleStatementLine):
+        if not isinstance(branch, cst.If) or branch.orelse is not None:
             continue
-        last = inner[0].body[0]
-        if isinstance(last, cst.Return) and last.value is not None:
-            named = sorted(kept & tree.paths_in(last.value))
+        inner = tree.body_of(branch)
+        last = inner[0].body[0] if len(inner) == 1 and isinstance(inner[0], cst.SimpleStatementLine) else None
+        if isinstance(last, cst.Return):
+            # A bare `return` skips what is there already, as the test says.
+            named = sorted(kept & tree.paths_in(branch.test if last.value is None else last.value))
             if named and not _set_elsewhere(named, function, tree):
                 yield Candidate(
                     Edit(tree).remove(branch).program(), f"`{named[0]}` is computed anew each time", Keeps.PARAMETERS

@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree, detach, with_keyword
+from codemods.rewrite import Edit, Tree, detach, only_part, with_keyword
 
 
 class SeparateNetworks(Codemod):
@@ -65,8 +65,27 @@ class SeparateNetworks(Codemod):
             yield from self._cut_for_nothing(fact, tree)
             if fact.together:
                 return  # one step of both gradients: the two losses are one, and one graph serves both
+            yield from self._part_detached(fact, tree)
         yield from self._fresh(fact, tree)
         yield from mixed
+
+    def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``action, following = actor(both).unbind(0)``: where ``following`` is read first, it is detached."""
+        statement = tree.statement_of(tree.expression(fact.made))
+        part = only_part(statement)
+        if fact.kept is not None or statement is None or not isinstance(part, cst.Assign) or len(part.targets) != 1:
+            return
+        target = part.targets[0].target
+        block = tree.block_of(statement)
+        later = block[block.index(statement) + 1 :] if statement in block else []
+        for element in target.elements if isinstance(target, cst.Tuple) else ():
+            if not isinstance(element.value, cst.Name):
+                continue
+            name = element.value.value
+            code = f"{name} = {name}.detach()"
+            if any(name in tree.paths_in(one) for one in later):
+                program = Edit(tree).insert_after(statement, code).program()
+                yield Candidate(program, f"`{name}` goes on without the graph of the first loss", Keeps.PARAMETERS)
 
     def _only_weighs(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression | None) -> bool:
         """Whether the value weighs another (an advantage times a log-probability) or is added to what it was made of.

@@ -115,11 +115,13 @@ class Comparison:
     """The reference's gradient where it was compared, whole and without the past, and the patched run's."""
 
 
-def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False) -> Point:
+def gradient(
+    before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False, anew: bool = False
+) -> Point:
     """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
 
     *once*: the source tells that what failed sent back again what another pass had sent back; the graph tells it, too,
-    where that was a whole loss.
+    where that was a whole loss.  *anew*: it tells that each iteration of the patched script begins as the first one.
     """
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
@@ -136,7 +138,7 @@ def gradient(before: RunRecord, reference: RunRecord, after: RunRecord, start: i
             found.kinds[index] = Kind.TRUNCATED
     failure = before.failure
     once = once or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
-    afresh = begins_afresh(before, after, ours, wanted, once=once)
+    afresh = begins_afresh(before, after, ours, wanted, once=once, anew=anew)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss
@@ -349,7 +351,9 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: b
     return theirs < sum(p.walked for p in mine) - (sum(p.past for p in mine) // 2 if by_half else 0)
 
 
-def begins_afresh(before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int], *, once: bool) -> bool:
+def begins_afresh(
+    before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int], *, once: bool, anew: bool
+) -> bool:
     """Whether each pass of the patched run, from the one that failed on, is like those that the original had made.
 
     The one that failed sent back again what an earlier iteration had sent back from the same place, or nothing but the
@@ -361,7 +365,7 @@ def begins_afresh(before: RunRecord, after: RunRecord, ours: Sequence[Moment], w
     assert failure is not None
     if not failure.in_pass:
         return False
-    if not (once or before.passes[failure.passes].repeats or is_all_past(ours, wanted)):
+    if not (once or anew or before.passes[failure.passes].repeats or is_all_past(ours, wanted)):
         return False
     failed, indices = before.passes[failure.passes], matching(before, after)
     models = [p for p in before.passes[: failure.passes] if p.reached == failed.reached and not p.past]

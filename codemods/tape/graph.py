@@ -344,6 +344,8 @@ class Tape:
         current = Pass(site, loops, self.tick(), retain, stack)
         self.passes.append(current)
         wanted = _leading_to(inputs, roots) if inputs is not None else None
+        if inputs is not None and not accumulate:  # whoever asks for a gradient has a use for it
+            self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
         walked: list[Node] = []
         parents: dict[int, tuple[Node | None, tuple[Kept, ...]]] = {}
         sure: dict[int, bool] = {}

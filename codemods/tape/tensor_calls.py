@@ -198,7 +198,7 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         picked.cell.extent = extents.of_operation(name, values, keywords, None)
         places = machine.data()
         places.cell.lost = cuts.dropped(machine, values, node, "integer")
-        return Sequence("tuple", [Slot(picked), Slot(places)])
+        return Sequence("tuple", [Slot(picked), Slot(places)], fields=("values", "indices"))
     if name == "pad_packed_sequence":
         padded = machine.operation(name, values, node)
         padded.cell.extent = extents.of_operation(name, values, keywords, None)

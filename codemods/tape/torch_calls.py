@@ -237,7 +237,7 @@ def _call_torch(
             return args[0]
         return module_calls.make_module(machine, last, args, keywords, node)
     if last == "checkpoint" and args:
-        return machine.call(args[0], args[1:], {}, node)
+        return _checkpointed(machine, args, keywords, node)
     if last in unknown_calls.PASSED_THROUGH and args:
         return args[0]
     if path.startswith(
@@ -272,6 +272,22 @@ def _call_torch(
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)
     return machine.opaque(path, [*args, *keywords.values()], node, differentiable=True)
+
+
+def _checkpointed(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """``checkpoint(function, *inputs)``; a reentrant one records nothing where no input requires grad."""
+    reentrant = keywords.get("use_reentrant") is True
+    own = {key: value for key, value in keywords.items() if key not in _OF_CHECKPOINTS}
+    made = machine.call(args[0], args[1:], own, node)
+    sure = all(isinstance(value, Tensor) and not value.cell.vague for value in args[1:])
+    if not reentrant or not sure or not isinstance(made, Tensor) or made.cell.node is None:
+        return made
+    if any(machine.operands(value) for value in args[1:]):
+        return made
+    return Tensor(Cell(lost=cuts.dropped(machine, [made], node, "reentrant")))
+
+
+_OF_CHECKPOINTS = frozenset("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop".split())
 
 
 def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:

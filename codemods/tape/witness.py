@@ -101,6 +101,8 @@ class Observation:
     facts: tuple[Fact, ...] = ()
     edges: frozenset[Edge] = frozenset()
     trained: frozenset[tuple[int, str]] = frozenset()
+    once: frozenset[tuple[int, str]] = frozenset()
+    """Those that the first pass at that line alone trained, of several."""
     crashes: frozenset[str] = frozenset()
     rootless: frozenset[int] = frozenset()
     passes: frozenset[int] = frozenset()
@@ -117,6 +119,10 @@ class _Collected:
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
     trained: set[tuple[int, str]] = field(default_factory=set)
+    repeated: set[int] = field(default_factory=set)
+    """Lines at which a path ran several passes."""
+    later: set[tuple[int, str]] = field(default_factory=set)
+    """What passes trained that were not the first at their line."""
     crashes: set[str] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
@@ -141,6 +147,7 @@ class _Collected:
             facts,
             frozenset(_ranked(self.edges)),
             frozenset(self.trained),
+            frozenset(one for one in self.trained if one[0] in self.repeated and one not in self.later),
             frozenset(self.crashes),
             frozenset(self.rootless),
             frozenset(self.passes),
@@ -312,6 +319,11 @@ def _collect(machine: Machine, found: _Collected) -> None:
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer))
     found.trained |= tape.trained
+    first = {one.site.line: id(one) for one in reversed(tape.passes)}
+    for one in tape.passes:
+        if first[one.site.line] != id(one):
+            found.repeated.add(one.site.line)
+            found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
     found.crashes |= machine.crashes
     found.rootless |= tape.rootless
 
@@ -565,7 +577,8 @@ def _held_fact(one: Holding) -> GraphHeld:
 def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
     owned = tape.owned
     drops = rootless.lost.cuts
-    drops = tuple(one for one in drops if one.how == "unflagged") or drops
+    # What is frozen beside these may well be meant to be.
+    drops = tuple(one for one in drops if one.how in ("unflagged", "reentrant")) or drops
     cut = next((one for one in drops if one.nodes), drops[0])
     graph = [node for one in drops for node in one.nodes]
     guard = next((one.guard for one in drops if one.guard is not None), None)
@@ -582,7 +595,7 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
         owner=owner.span if owner is not None else None,
         failed=rootless.site.span,
         drops=tuple(Drop(one.site.span, one.how) for one in drops),
-        several=rootless.lost.several,
+        several=rootless.lost.several and any(one.how != "reentrant" for one in drops),
         silent=rootless.silent,
         beside=rootless.beside,
         lasting=guard is not None and isinstance(guard.node, ast.Call),
