@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
@@ -113,9 +114,7 @@ class _Attempt:
                 expected_error=_expected_error(analysis),
                 before=self.before,
                 reference=self.reference,
-                ratio=_keeps(analysis, Keeps.RATIO),
-                once=_keeps(analysis, Keeps.ONCE),
-                anew=_keeps(analysis, Keeps.ANEW),
+                **promises(analysis),
             )
             first = first or (analysis, certificate)
             stands = Repair(self.project, analysis, certificate, tuple(refused))
@@ -239,9 +238,18 @@ def _expected_error(analysis: Analysis) -> str:
     return errors.pop() if len(errors) == 1 else ""
 
 
-def _keeps(analysis: Analysis, promise: Keeps) -> bool:
-    """Whether a repair of *analysis* makes this promise."""
-    return any(finding.fixed and finding.keeps is promise for finding in analysis.findings)
+class Promises(TypedDict):
+    """Arguments of :func:`prove`."""
+
+    ratio: bool
+    once: bool
+    anew: bool
+
+
+def promises(analysis: Analysis) -> Promises:
+    """What the patch of *analysis* promises beside what every patch does, as :func:`prove` is told."""
+    made = {finding.keeps for finding in analysis.findings if finding.fixed}
+    return {"ratio": Keeps.RATIO in made, "once": Keeps.ONCE in made, "anew": Keeps.ANEW in made}
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

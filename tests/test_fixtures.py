@@ -11,6 +11,7 @@ import pytest
 
 from autofix.engine import Analysis, analyse
 from autofix.prove import Limits, Script, prove
+from autofix.repair import promises
 from codemods.registry import all_codemods
 from tests.benchmark.cases import program
 
@@ -120,5 +121,6 @@ def test_the_script_fails_as_it_says_and_its_patch_is_proved(fixture: Path) -> N
     names = list(fixed)[1:]
     original = Script(found.entry)
     script = Script(found.entry, patched, others=tuple(zip(names, others, strict=True)))
-    certificate = prove(original, script, Limits(), expected_error=expected_message(next(iter(broken.values()))))
+    expected = expected_message(next(iter(broken.values())))
+    certificate = prove(original, script, Limits(), expected_error=expected, **promises(analysis_of(broken)))
     assert certificate.proved, [(point.name, point.verdict, point.detail) for point in certificate.points]

@@ -365,6 +365,86 @@ SHAPES = {
         """,
         ["gate = gate + 1"],
     ),
+    "a state that begins with a parameter, and a method that nobody calls": (
+        """
+        class Evolving(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = nn.Parameter(torch.eye(3))
+                self.cell = nn.GRU(3, 3)
+                self.weight = None
+            def restart(self):
+                self.weight = None
+            def forward(self, data):
+                w = self.first if self.weight is None else self.weight
+                _, w = self.cell(w[None], w[None])
+                self.weight = w.squeeze(0)
+                return data @ self.weight
+        model = Evolving()
+        own = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(5):
+            loss = crit(model(x), y)
+            own.zero_grad(); loss.backward(); own.step()
+        """,
+        ["model.restart()"],
+    ),
+    "a cache behind a bare return, of what a gradient is asked for": (
+        f"""
+        class Table:
+            known = None
+            def setup(self, cell):
+                if self.known is not None and torch.equal(cell, self.known):
+                    return
+                self.known = cell.detach().clone()
+                self.inverse = torch.linalg.inv(cell)
+            def energy(self, data, cell):
+                self.setup(cell)
+                return (data @ self.inverse).pow(2).sum()
+        table = Table()
+        for _ in range(5):
+            cell = torch.eye(3).requires_grad_(True)
+            energy = table.energy(net(x), cell)
+            stress = torch.autograd.grad(energy, cell, create_graph=True)[0]
+            loss = energy + stress.pow(2).mean()
+            {STEP}
+        """,
+        [],
+    ),
+    "reentrant checkpoints of which no input requires grad": (
+        f"""
+        from torch.utils.checkpoint import checkpoint
+        for _ in range(5):
+            out = checkpoint(net, x, use_reentrant=True)
+            loss = crit(out, y)
+            {STEP}
+        """,
+        ["out = checkpoint(net, x, use_reentrant=False)"],
+    ),
+    "the best of several values, by its name": (
+        f"""
+        last = torch.zeros(())
+        for _ in range(5):
+            best = net(x).max(1).values
+            loss = (best * last).sum() + best.sum()
+            last = best.mean()
+            {STEP}
+        """,
+        ["last = best.mean().detach()"],
+    ),
+    "two parts of one output, one for each loss": (
+        """
+        critic = nn.Linear(3, 1)
+        own, theirs = torch.optim.SGD(net.parameters(), lr=0.1), torch.optim.SGD(critic.parameters(), lr=0.1)
+        for _ in range(5):
+            now, following = torch.tanh(net(torch.stack([x, y]))).unbind(0)
+            goal = 0.9 * other(following) + 1
+            first = now.pow(2).mean()
+            second = crit(critic(y), goal[:, :1])
+            own.zero_grad(); first.backward(); own.step()
+            theirs.zero_grad(); second.backward(); theirs.step()
+        """,
+        ["following = following.detach()"],
+    ),
 }
 
 RIGHT = {
@@ -473,6 +553,13 @@ RIGHT = {
             opt.zero_grad(); loss.backward(); opt.step()
             with evaluation(net) as quiet:
                 print(quiet(x).mean().item())
+        """,
+    "checkpoints that do record": """
+        from torch.utils.checkpoint import checkpoint
+        for _ in range(5):
+            hidden = checkpoint(net, x.requires_grad_(), use_reentrant=True)
+            hidden = checkpoint(other, hidden, use_reentrant=True)
+            opt.zero_grad(); crit(hidden, y).backward(); opt.step()
         """,
     "an argument that the command line may give": """
         import sys
