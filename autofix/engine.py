@@ -311,7 +311,8 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
     near = [line for line in changed - touched.released if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near:
         return fact.cause
-    return _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
+    nearest = _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
+    return _first_of_run(nearest, program, set(near))
 
 
 _ASSIGNS = re.compile(r"(\s*)([A-Za-z_]\w*) *=(?!=) *(.*)")

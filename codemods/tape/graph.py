@@ -183,6 +183,8 @@ class Pass:
     stack: tuple[Site, ...] = ()
     edges: list[tuple[Node, Node]] = field(default_factory=list)
     """All edges, consumer and producer, under the roots."""
+    targets: set[int] = field(default_factory=set)
+    """Identities of the nodes, leaves apart, whose gradients it was asked for."""
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
     idle: bool = False
@@ -346,6 +348,7 @@ class Tape:
         wanted = _leading_to(inputs, roots) if inputs is not None else None
         if inputs is not None and not accumulate:  # whoever asks for a gradient has a use for it
             self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
+            current.targets.update(id(node) for node in inputs if node.leaf is None)
         walked: list[Node] = []
         parents: dict[int, tuple[Node | None, tuple[Kept, ...]]] = {}
         sure: dict[int, bool] = {}
@@ -494,8 +497,10 @@ def _entry(
 
 
 def useful_edges(one: Pass, wanted: Callable[[Leaf], bool]) -> Iterator[tuple[Node, Node]]:
-    """Edges through which a pass carries gradient to a leaf that *wanted* accepts, without a detour over old nodes."""
-    memo: dict[int, bool] = {}
+    """Edges through which a pass carries gradient to a leaf that *wanted* accepts, or to what it was asked for, without
+    a detour over old nodes.
+    """
+    memo: dict[int, bool] = dict.fromkeys(one.targets, True)
     for consumer, producer in one.edges:
         if id(consumer) not in one.old and id(producer) not in one.old and _leads(producer, wanted, one.old, memo):
             yield consumer, producer
