@@ -10,7 +10,7 @@ from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
 from autofix.points.held import held, points_between
 from autofix.points.held import points as points_of_held
-from autofix.points.idle import changes_what_is_idle, idle
+from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
 from autofix.points.training import still_trains
@@ -103,6 +103,9 @@ def prove(
     :func:`gradient`.  Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     before = before or run_original(original, limits)
+    if trains_nothing(before) and expected_error in ("", IDLE):
+        after = run(patched, limits)
+        return Certificate(points_of_idle(before, after), before, after)
     if held(before) and expected_error in ("", HELD):
         after = run(patched, limits)
         return Certificate(points_of_held(before, after), before, after)

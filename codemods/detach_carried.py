@@ -186,6 +186,7 @@ class DetachCarried(Codemod):
             return
         home = tree.function_of(kept)
         plain = carrier.name.isidentifier()
+        yield from self._behind_the_pass(fact, tree, loop, kept if plain else None)
         inner = tree.statement_of(tree.expression(fact.used))
         for reader in (used, inner):
             # Where a value has an attribute's name it can be detached in another function as well.
@@ -223,6 +224,20 @@ class DetachCarried(Codemod):
         if carrier.name.startswith("self."):
             for statement in _ends_of_resets(kept, carrier.name, tree):
                 yield statement, False, "where its object is reset"
+
+    def _behind_the_pass(
+        self, fact: StaleGraph | Overwritten, tree: Tree, loop: Statement | None, kept: Statement | None
+    ) -> Iterator[tuple[Statement, bool, str]]:
+        """Where a state is updated behind the pass, for the next iteration's: that one is to train the update, too."""
+        body = tree.body_of(loop) if loop is not None else []
+        sent = tree.statement_of(tree.expression(fact.failed))
+        made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+        if sent is None or made is None or sent not in body or made not in body:
+            return
+        last = _end_of_step(sent, tree)
+        if last is not None and last in body and body.index(last) < body.index(made):
+            if kept is None or tree.function_of(kept) is tree.function_of(last):
+                yield last, True, "after the backward"
 
 
 _SEVERAL = re.compile(r"(.*?)(?:\[\*(\w*|\?)\](.*))?")

@@ -18,8 +18,14 @@ def held(record: RunRecord) -> float:
     if record.failure is not None or not record.complete:
         return 0.0
     lives = ([step.live.nodes for step in part] for part in series_of(record.updates))
-    rises = [rise for values in lives for rise in _rises(values)]
-    return max((growth(rise) or growth_in_stages(rise) for rise in rises), default=0.0)
+    return max(map(_steady_growth, lives), default=0.0)
+
+
+def _steady_growth(values: list[int]) -> float:
+    """The largest mean increase in a stretch, if such stretches are most of all: episodes grow for a while, too."""
+    rates = [(growth(rise) or growth_in_stages(rise), len(rise)) for rise in _rises(values)]
+    covered = sum(length for rate, length in rates if rate)
+    return max((rate for rate, _ in rates), default=0.0) if 2 * covered >= len(values) else 0.0
 
 
 def _rises(values: list[int]) -> Iterator[list[int]]:

@@ -17,11 +17,16 @@ def idle(record: RunRecord) -> frozenset[int]:
     return frozenset(members - {i for step in record.updates for i, norm in step.gradients.items() if norm})
 
 
+def trains_nothing(record: RunRecord) -> bool:
+    """Whether none of what the optimizers hold ever got a gradient."""
+    asleep = idle(record)
+    return bool(asleep) and len(asleep) == sum(one.optimizer is not None for one in record.parameters.values())
+
+
 def changes_what_is_idle(before: RunRecord, after: RunRecord) -> bool:
-    """Whether the patched run trains some of what the original left alone, or could: the original trained nothing."""
-    asleep, indices = idle(before), matching(before, after)
-    nothing = len(asleep) == sum(one.optimizer is not None for one in before.parameters.values())
-    return nothing or {indices.get(i) for i in asleep} != idle(after)
+    """Whether the patched run trains some of what the original left alone."""
+    indices = matching(before, after)
+    return {indices.get(i) for i in idle(before)} != idle(after)
 
 
 def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
@@ -48,7 +53,7 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
             f"{same.detail}, and the same first loss" if alike else f"the first loss is {theirs:.6g}, not {ours:.6g}"
         )
         same = point(3, verdict, detail)
-    left = held(after)
+    left = 0.0 if held(before) else held(after)  # episodes of many lengths look like growth
     memory = point(6, Verdict.PASSED, f"live graphs do not grow over {steps}", nodes=0)
     if left:
         memory = point(6, Verdict.FAILED, f"{left:.3g} graph nodes more are kept at every step", nodes=left)

@@ -111,7 +111,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     if name in _ELEMENTWISE:
         found = _broadcast(args)
         weighted = found.several is Several.UNREDUCED and name in ("mul", "div") and all(map(_is_array, args))
-        return found._replace(several=Several.LIKELY) if weighted else found
+        return found._replace(several=Several.CERTAIN) if weighted else found
     if name in ("pad_sequence", "pad_packed_sequence"):
         return _PADDED
     if name in _JOINING:

@@ -192,6 +192,7 @@ class Plan:
         self._moduli = len(machine.moduli)
         self._steps = machine.steps_taken
         self._turns = 0
+        self._clock = 0
         self.over_parts = False
         """Whether it runs over a model's modules or parameters."""
         self.cut = True
@@ -199,7 +200,7 @@ class Plan:
 
     def after_first(self) -> int:
         """How many to run in order, where something happens every k-th time; else two, the second for any later one."""
-        self._turns = self._machine.turns
+        self._turns, self._clock = self._machine.turns, self._machine.tape.clock
         every = max((k for k in self._machine.moduli[self._moduli :] if 1 < k <= EVERY), default=0)
         cost = self._machine.steps_taken - self._steps
         if every and cost * (2 * every + 1) <= COST:
@@ -213,10 +214,21 @@ class Plan:
         return count <= ITEMS and (self._machine.steps_taken - self._steps) * count <= COST
 
     def needs_a_third(self) -> bool:
-        """Whether two iterations may not show a mistake: one pass, graphs that outlive theirs, another beginning."""
+        """Whether two iterations may not show a mistake: one pass, graphs that outlive theirs, another beginning, or
+        what the first iteration made behind its pass, and the second sent back for the first time.
+        """
         passes = self._machine.tape.passes[self._passes :]
         begun = bool(passes) and self._machine.turns > self._turns and self.affords(3)
-        return self.cut and (len(passes) == 1 or any(one.retains for one in passes) or begun)
+        first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
+        late = any(
+            first < producer.clock <= self._clock and producer.leaf is None
+            for one in passes
+            if one.clock > self._clock
+            for _, producer in one.edges
+        )
+        return self.cut and (
+            len(passes) == 1 or any(one.retains for one in passes) or begun or (late and self.affords(3))
+        )
 
 
 HANDED_OUT = 200

@@ -26,8 +26,9 @@ class Several(IntEnum):
     UNREDUCED = 1
     """A loss that was told not to reduce: one element where there is one example."""
     LIKELY = 2
-    """Such a loss, with weights that are tensors, or padded sequences: nobody weights or pads a single example."""
+    """Padded sequences: nobody pads a single one, but who knows."""
     CERTAIN = 3
+    """Also a loss that was told not to reduce, with weights that are tensors: nobody weights a single example."""
 
 
 class Extent(NamedTuple):

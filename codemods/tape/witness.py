@@ -143,6 +143,8 @@ class _Collected:
 
     def observation(self) -> Observation:
         facts = tuple(fact for fact in _without_echoes(self.facts) if not self._is_answered_elsewhere(fact))
+        if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
+            facts = ()  # the flag is ignored: where nothing else is wrong, the script does what it did
         return Observation(
             facts,
             frozenset(_ranked(self.edges)),
