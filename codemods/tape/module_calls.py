@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, extents, optimizers, overwriting, python_calls, tensor_calls
@@ -248,6 +248,10 @@ def call_module_method(
             return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
         case "named_modules":
             return Sequence("list", [_pair(machine.fresh("name"), slot.value) for slot in _modules(module, [])])
+        case "named_buffers" | "buffers" if known := list(_buffers(module)):
+            return Sequence(
+                "list", [_pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
+            )
         case "state_dict" | "named_buffers" | "buffers":
             return machine.fresh(name)
         case "manual_backward" | "backward" if args:
@@ -298,6 +302,15 @@ def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:
         for slot in _children(module):
             _modules(slot.value, found)
     return found
+
+
+def _buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Slot]]:
+    """The tensors that a module and those under it hold and that are no parameters, by their names there."""
+    for one in _modules(module, []):
+        held = one.value.names if isinstance(one.value, Instance) else one.value.children
+        for name, slot in held.items():
+            if isinstance(slot.value, Tensor) and slot.value.cell.leaf is None:
+                yield name, slot
 
 
 def holds(module: TorchModule | Instance, wanted: Instance) -> bool:

@@ -115,6 +115,17 @@ def _sum(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     return cuts.carry(machine, machine.opaque("sum", args, node), args, node)
 
 
+def _holds_for(machine: Machine, args: list[Value], node: ast.expr, *, every: bool) -> Value:
+    """``all`` and ``any`` of items that are known: of one, what that one is."""
+    if not isinstance(args[0], Sequence) or args[0].more or len(args[0].items) > loops.ITEMS:
+        return machine.fresh("all" if every else "any")
+    values = [machine.read(slot) for slot in args[0].items]
+    if any(isinstance(value, Tensor) for value in values):
+        return machine.fresh("all" if every else "any")
+    decided = (machine.truth(value) is every for value in values)
+    return every if all(decided) else not every
+
+
 def _all_scalar(values: list[Value]) -> bool | None:
     return True if all(not isinstance(value, Tensor) or value.cell.scalar for value in values) else None
 
@@ -354,8 +365,8 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "map": _map,
     "filter": lambda machine, args, node: args[-1],
     "sorted": lambda machine, args, node: copy_of(machine, args[0], "list", node),
-    "all": lambda machine, args, node: machine.fresh("all"),
-    "any": lambda machine, args, node: machine.fresh("any"),
+    "all": lambda machine, args, node: _holds_for(machine, args, node, every=True),
+    "any": lambda machine, args, node: _holds_for(machine, args, node, every=False),
 }
 
 

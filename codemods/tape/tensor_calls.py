@@ -36,6 +36,7 @@ _REDUCTIONS = frozenset(
     "sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split()
 )
 _PAIRS = frozenset("max min sort topk median mode kthvalue cummax cummin".split())
+_OF_SHAPE = frozenset("size dim ndimension numel nelement".split())
 _SCALAR_LOSSES = frozenset(
     """mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
     binary_cross_entropy_with_logits kl_div hinge_embedding_loss margin_ranking_loss cosine_embedding_loss ctc_loss
@@ -157,6 +158,8 @@ def call_tensor_method(
         if name in ("item", "tolist", "numpy"):
             made = machine.fresh("number" if name == "item" else name)
             return cuts.carry(machine, made, [tensor], node, name)
+        if name in _OF_SHAPE and not args and not keywords:  # asked twice of one tensor, the same
+            return machine.unknown(("~", name, ("tensor", machine.identity(tensor.cell))))
         return machine.fresh(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
@@ -167,9 +170,8 @@ def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Val
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
         overwriting.write_into(machine, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
-        machine.change(tensor, node)
-        if machine.grad and tensor.cell.node is not None and tensor.cell.node.leaf is None:
-            tensor.cell.node = None
+        # What was there before gets a gradient of zeros, but its graph is walked.
+        overwriting.in_place(machine, tensor, name, [], node)
     else:
         overwriting.in_place(machine, tensor, name, args, node)
     return tensor
