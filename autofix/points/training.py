@@ -45,7 +45,9 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
         else:
             mine = steps_of(after, indices[index])
             theirs = steps_of(reference, there.get(index, -1))
-            problem = why_not_training(before, after, mine) or why_trained_otherwise(theirs, mine, failure, places)
+            gap = passes_between(theirs.steps)
+            problem = why_not_training(before, after, mine, gap)
+            problem = problem or why_trained_otherwise(theirs, mine, failure, places)
             if not problem and index in by_hand and indices[index] not in still:
                 problem = "is not changed any more by what changes it beside its optimizer"
         if problem:
@@ -173,8 +175,11 @@ def passes_at(record: RunRecord, other: RunRecord, failure: Failure) -> int:
     return len({(p.file, p.line) for p in record.passes}) or 1
 
 
-def why_not_training(before: RunRecord, after: RunRecord, mine: Own) -> str:
-    """Why a parameter of an optimizer does not train in the patched run; empty if it does."""
+def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float) -> str:
+    """Why a parameter of an optimizer does not train in the patched run; empty if it does.
+
+    ``gap`` is how many backward passes the reference makes from one step of its optimizer to the next; 0 if unknown.
+    """
     failure = before.failure
     assert failure is not None
     later = mine.later(failure)
@@ -191,7 +196,7 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own) -> str:
     if (
         steps_before
         and not any(s.closure for s in own)
-        and 4 * (len(later) + 1) * max(1, failure.passes // steps_before) < passes_later
+        and 4 * (len(later) + 1) * (gap or max(1, failure.passes // steps_before)) < passes_later
     ):
         return f"its optimizer makes {count(len(later), 'step')} in {count(passes_later, 'backward pass')}"
     if not any(map(mine.gradient, own)):
