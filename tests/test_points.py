@@ -10,6 +10,7 @@ import pytest
 from autofix.points.base import Verdict
 from autofix.points.failure import fails_before
 from autofix.points.gradient import Kind, Meant, Values, classify
+from autofix.points.held import steady_growth
 from autofix.points.memory import growth, growth_in_stages, memory_flat
 from autofix.prove import Certificate
 from autofix.record import Outcome, RunError, RunRecord, parse
@@ -43,6 +44,18 @@ def test_growth_is_steady_growth(values: list[int], rate: float) -> None:
 )
 def test_growth_in_stages_is_by_as_much_each_time(values: list[int], rate: float) -> None:
     assert growth_in_stages(values) == rate
+
+
+@pytest.mark.parametrize(
+    ("values", "rate"),
+    [
+        ([5, 6, 7, 8, 9], 1.0),
+        ([5, 6, 7, 8, 2, 3, 4, 5], 1.0),  # let go after every epoch
+        ([9, 3, 8, 2, 3, 4, 5, 1, 7, 2, 9, 4], 0.0),  # episodes of many lengths
+    ],
+)
+def test_growth_in_most_of_the_run_is_held(values: list[int], rate: float) -> None:
+    assert steady_growth(values) == rate
 
 
 def meant(whole: Values, sound: Values, *ways: Values, present: Values | None = None) -> Meant:

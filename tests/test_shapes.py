@@ -445,6 +445,50 @@ SHAPES = {
         """,
         ["following = following.detach()"],
     ),
+    "a memory that is updated behind the step and read by the next iteration": (
+        """
+        cell = nn.GRUCell(3, 3)
+        opt.add_param_group(dict(params=cell.parameters()))
+        memory = torch.zeros(4, 3)
+        for _ in range(9):
+            loss = crit(net(memory) + other(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            memory = cell(memory, memory)
+        """,
+        ["memory = memory.detach()"],
+    ),
+    "a state that is emptied in place, and keeps the way to what it was": (
+        f"""
+        class Cell(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("v", torch.zeros(4, 3))
+            def reset(self):
+                for buffer in self.buffers():
+                    buffer.zero_()
+            def forward(self, data):
+                self.v = 0.9 * self.v + data
+                return self.v
+        cell = Cell()
+        for _ in range(9):
+            cell.reset()
+            loss = crit(cell(net(x)), y)
+            {STEP}
+        """,
+        ["cell.v = cell.v.detach()"],
+    ),
+    "weights times a loss for each of who knows how many": (
+        f"""
+        each = nn.SmoothL1Loss(reduction="none")
+        for rows in torch.load("rows.pt"):
+            weights, goal = torch.rand(len(rows)), torch.rand(len(rows))
+            loss = weights * each(net(rows).gather(1, rows.long()).squeeze(1), goal)
+            {STEP}
+        """,
+        ["loss = (weights * each(net(rows).gather(1, rows.long()).squeeze(1), goal)).mean()"],
+    ),
 }
 
 RIGHT = {
@@ -560,6 +604,41 @@ RIGHT = {
             hidden = checkpoint(net, x.requires_grad_(), use_reentrant=True)
             hidden = checkpoint(other, hidden, use_reentrant=True)
             opt.zero_grad(); crit(hidden, y).backward(); opt.step()
+        """,
+    "states that are reset in place where there are any": """
+        class Cell(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("v", torch.zeros(0))
+            def ready(self):
+                return all(buffer.numel() > 0 for buffer in self.buffers())
+            def reset(self):
+                if self.ready():
+                    for buffer in self.buffers():
+                        buffer.detach_().zero_()
+            def forward(self, data):
+                if not self.ready():
+                    self.v = torch.zeros(data.shape)
+                self.v = 0.9 * self.v + data
+                return self.v
+        cell = Cell()
+        for _ in range(9):
+            cell.reset()
+            opt.zero_grad(); crit(cell(net(x)), y).backward(); opt.step()
+        """,
+    "a flag that is ignored, where nothing else is wrong": """
+        from torch.autograd import Variable
+        data = Variable(x, volatile=True)
+        for _ in range(5):
+            opt.zero_grad(); crit(net(data), y).backward(); opt.step()
+        """,
+    "a memory that is updated behind the step, of detached values": """
+        cell = nn.GRUCell(3, 3)
+        opt.add_param_group(dict(params=cell.parameters()))
+        memory = torch.zeros(4, 3)
+        for _ in range(9):
+            opt.zero_grad(); crit(net(memory), y).backward(); opt.step()
+            memory = cell(x, memory.detach())
         """,
     "an argument that the command line may give": """
         import sys

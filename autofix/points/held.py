@@ -18,10 +18,10 @@ def held(record: RunRecord) -> float:
     if record.failure is not None or not record.complete:
         return 0.0
     lives = ([step.live.nodes for step in part] for part in series_of(record.updates))
-    return max(map(_steady_growth, lives), default=0.0)
+    return max(map(steady_growth, lives), default=0.0)
 
 
-def _steady_growth(values: list[int]) -> float:
+def steady_growth(values: list[int]) -> float:
     """The largest mean increase in a stretch, if such stretches are most of all: episodes grow for a while, too."""
     rates = [(growth(rise) or growth_in_stages(rise), len(rise)) for rise in _rises(values)]
     covered = sum(length for rate, length in rates if rate)

@@ -502,6 +502,8 @@ def useful_edges(one: Pass, wanted: Callable[[Leaf], bool]) -> Iterator[tuple[No
     """
     memo: dict[int, bool] = dict.fromkeys(one.targets, True)
     for consumer, producer in one.edges:
+        if id(producer) in one.targets:
+            continue  # what it was asked for may become a leaf, if what that was made of loses its graph
         if id(consumer) not in one.old and id(producer) not in one.old and _leads(producer, wanted, one.old, memo):
             yield consumer, producer
 
