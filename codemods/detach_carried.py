@@ -320,33 +320,33 @@ def _header(name: str, loop: cst.For, tree: Tree) -> str:
 
 def _own_method(name: str, kept: Statement, tree: Tree) -> str:
     """A call of the method by which the object that has the state detaches it, where it has one: ``net.detach()``."""
-    owner, _, attribute = name.rpartition(".")
-    home = tree.class_of(kept)
-    if not owner or owner == "self" or home is None:
-        return ""
-    for method in tree.body_of(home):
-        if not isinstance(method, cst.FunctionDef) or tree.code(method.params).strip(", ") != "self":
-            continue
-        codes = [tree.own_code(statement) for statement in tree.body_of(method)]
+    attribute = name.rpartition(".")[2]
+    for call, body in _own_calls(name, kept, tree):
+        codes = [tree.own_code(statement) for statement in body]
         if any(f"self.{attribute} =" in code or f"self.{attribute}." in code for code in codes):
             if all("detach" in code and code.startswith("self.") for code in codes):
-                return f"{owner}.{method.name.value}()"
+                return call
     return ""
 
 
 def _own_reset(name: str, kept: Statement, tree: Tree) -> str:
     """A call of the method by which the object that has the state begins it anew, where it has one."""
-    owner, _, attribute = name.rpartition(".")
-    home = tree.class_of(kept)
-    if not owner or owner == "self" or home is None:
-        return ""
-    for method in tree.body_of(home):
-        if not isinstance(method, cst.FunctionDef) or tree.code(method.params).strip(", ") != "self":
-            continue
-        given = [tree.given(statement, f"self.{attribute}") for statement in tree.body_of(method)]
-        if method.name.value != "__init__" and any(value is not None and tree.code(value) == "None" for value in given):
-            return f"{owner}.{method.name.value}()"
+    attribute = name.rpartition(".")[2]
+    for call, body in _own_calls(name, kept, tree):
+        given = [tree.given(statement, f"self.{attribute}") for statement in body]
+        if any(value is not None and tree.code(value) == "None" for value in given):
+            return call
     return ""
+
+
+def _own_calls(name: str, kept: Statement, tree: Tree) -> Iterator[tuple[str, list[Statement]]]:
+    """Calls of the methods without arguments of the object that has the state *name*, and their bodies."""
+    owner = name.rpartition(".")[0]
+    home = tree.class_of(kept)
+    for method in tree.body_of(home) if owner not in ("", "self") and home is not None else ():
+        if isinstance(method, cst.FunctionDef) and tree.code(method.params).strip(", ") == "self":
+            if method.name.value != "__init__":
+                yield f"{owner}.{method.name.value}()", tree.body_of(method)
 
 
 def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statement]:
