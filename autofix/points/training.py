@@ -45,8 +45,8 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
         else:
             mine = steps_of(after, indices[index])
             theirs = steps_of(reference, there.get(index, -1))
-            gap = passes_between(theirs.steps)
-            problem = why_not_training(before, after, mine, gap)
+            rests = bool(reference.updates[failure.steps :]) and not theirs.later(failure)
+            problem = why_not_training(before, after, mine, passes_between(theirs.steps), rests=rests)
             problem = problem or why_trained_otherwise(theirs, mine, failure, places)
             if not problem and index in by_hand and indices[index] not in still:
                 problem = "is not changed any more by what changes it beside its optimizer"
@@ -175,10 +175,11 @@ def passes_at(record: RunRecord, other: RunRecord, failure: Failure) -> int:
     return len({(p.file, p.line) for p in record.passes}) or 1
 
 
-def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float) -> str:
+def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float, *, rests: bool) -> str:
     """Why a parameter of an optimizer does not train in the patched run; empty if it does.
 
     ``gap`` is how many backward passes the reference makes from one step of its optimizer to the next; 0 if unknown.
+    ``rests`` says that the reference trains others by then.
     """
     failure = before.failure
     assert failure is not None
@@ -191,6 +192,8 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float)
             return ""  # the script itself had frozen it by then
     steps_before = len(theirs)
     passes_later = len(after.passes) - failure.passes
+    if theirs and not later and rests:
+        return ""
     if theirs and not later and failure.passes - theirs[-1].passes > SELDOM * max(1.0, passes_between(theirs)):
         return ""  # done with before the failure: a teacher that was trained first
     if (
