@@ -77,6 +77,7 @@ BY_READING = (
     "detach_carried_spiking_sequential",
     "flag_optimised",
     "keep_graph_molecule_losses",
+    "keep_graph_policy_losses",
     "keep_graph_reentrant_checkpoint_project",
     "keep_graph_uncertainty_weights",
     "leave_inference",
