@@ -295,7 +295,10 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
         before = _before_self_updates(fact.kept, program)
         if before is not None:
             return before
+    by_step = isinstance(fact, Overwritten) and fact.by_step
     for name in _CAUSES:
+        if name == "changed" and by_step:
+            continue  # that an optimizer steps is no mistake
         lines = changed | (ahead if name in ("freed", "failed") else touched.beside)
         if name in ("made", "saved", "walked") or (name == "call" and "kept" in roles):
             lines = changed  # what a module keeps is in the way of copying it, not the copy
@@ -332,12 +335,22 @@ def _before_self_updates(kept: Span, program: Program) -> Span | None:
     return found
 
 
+_DATA = re.compile(r"torch\.(rand\w*|zeros|ones|full|empty|arange|linspace|tensor)|np\.|random\.|len|.*\.size")
+
+
+def _only_draws(line: str) -> bool:
+    """Whether a line makes data and calls nothing that could have parameters: ``noise = torch.randn(len(x), 8)``."""
+    called = re.findall(r"([\w.]+)\(", line)
+    return bool(called) and all(_DATA.match(name) for name in called)
+
+
 def _first_of_run(last: Span, program: Program, changed: set[int]) -> Span:
     """Where the lines begin that the patch changes together with *last*: the graph of a feature begins with them."""
     first = line = last.line
     while line - 1 in changed and program.index_at(line - 1) == program.index_at(line):
         line -= 1
-        if program.lines[line - 1].strip() and not program.lines[line - 1].lstrip().startswith("#"):
+        text = program.lines[line - 1].strip()
+        if text and not text.startswith("#") and not _only_draws(text):
             first = line
     return _line(first, last.path, program) if first < last.line else last
 

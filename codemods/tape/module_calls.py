@@ -247,7 +247,7 @@ def call_module_method(
         case "named_children":
             return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
         case "named_modules":
-            return Sequence("list", [_pair(machine.fresh("name"), slot.value) for slot in _modules(module, [])])
+            return Sequence("list", [_pair(path, one) for path, one in _paths(module, "", [])])
         case "named_buffers" | "buffers" if known := list(_buffers(module)):
             return Sequence(
                 "list", [_pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
@@ -301,6 +301,18 @@ def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:
         found.append(Slot(module))
         for slot in _children(module):
             _modules(slot.value, found)
+    return found
+
+
+def _paths(
+    module: TorchModule | Instance, path: str, found: list[tuple[str, TorchModule | Instance]]
+) -> list[tuple[str, TorchModule | Instance]]:
+    """The module and all modules under it, by their names with dots."""
+    if all(one is not module for _, one in found):
+        found.append((path, module))
+        for name, child in _named_children(module):
+            if isinstance(child, (TorchModule, Instance)):
+                _paths(child, f"{path}.{name}" if path else str(name), found)
     return found
 
 
