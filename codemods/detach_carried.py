@@ -112,8 +112,8 @@ class DetachCarried(Codemod):
                 return f"for {part} in {parts}:\n" + _indented(code, indent)
             test = f"isinstance({part}, {kind})"
             if kind == "?":  # the loop's file does not know the class
-                loop = tree.statement(fact.loop) if fact.loop is not None else kept
-                test = f'isinstance(getattr({part}, "{rest[1:]}", None), {tree.torch_name(loop or kept)}.Tensor)'
+                loop = tree.statement(fact.loop) or kept
+                test = f'isinstance(getattr({part}, "{rest[1:]}", None), {tree.torch_name(loop)}.Tensor)'
             test = f"if {test}:\n" + _indented(code, indent)
             return f"for {part} in {parts}.modules():\n" + _indented(test, indent)
 

@@ -42,7 +42,7 @@ class PassAfterLoop(Codemod):
         assert isinstance(fact, StaleGraph)
         call = tree.expression(fact.failed)
         sent = tree.statement_of(call)
-        loop = tree.statement(fact.loop) if fact.loop is not None and fact.inside and fact.together else None
+        loop = tree.statement(fact.loop) if fact.inside and fact.together else None
         if fact.freed != fact.failed or not isinstance(loop, (cst.For, cst.While)) or sent not in tree.body_of(loop):
             return
         if not isinstance(call, cst.Call) or call.args or not isinstance(call.func, cst.Attribute):

@@ -43,7 +43,7 @@ class RestartAdapted(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
-        loop = tree.statement(fact.loop) if fact.loop is not None and fact.inside else None
+        loop = tree.statement(fact.loop) if fact.inside else None
         if not isinstance(loop, (cst.For, cst.While)) or not tree.body_of(loop):
             return
         for name in dict.fromkeys((fact.name, *(carrier.name for carrier in reversed(fact.carriers)))):

@@ -33,12 +33,11 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
     """The verdicts, once :func:`idle` of the original is known not to be empty."""
     asleep = idle(before)
     everything = sum(one.optimizer is not None for one in before.parameters.values())
+    nothing_trains = trains_nothing(before)
     which = (
-        f"none of {count(everything, 'parameter')}"
-        if len(asleep) == everything
-        else f"{len(asleep)} of {everything} parameters"
+        f"none of {count(everything, 'parameter')}" if nothing_trains else f"{len(asleep)} of {everything} parameters"
     )
-    verb = "ever gets" if len(asleep) == everything else "never get"
+    verb = "ever gets" if nothing_trains else "never get"
     fails = point(1, Verdict.PASSED, f"no error, but {which} of the optimizers {verb} a gradient")
     clean = comes_to_its_end(after)
     if clean.verdict is not Verdict.PASSED:
@@ -57,8 +56,8 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
     memory = point(6, Verdict.PASSED, f"live graphs do not grow over {steps}", nodes=0)
     if left:
         memory = point(6, Verdict.FAILED, f"{left:.3g} graph nodes more are kept at every step", nodes=left)
-    trains = begins_to_train(after) if len(asleep) == everything else wakes_up(before, after, asleep)
+    trains = begins_to_train(after) if nothing_trains else wakes_up(before, after, asleep)
     gradients = point(
-        5, Verdict.PASSED, "the original had none" if len(asleep) == everything else "the original had none of these"
+        5, Verdict.PASSED, "the original had none" if nothing_trains else "the original had none of these"
     )
     return fails, clean, same, trains, gradients, memory

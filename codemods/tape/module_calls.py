@@ -181,7 +181,7 @@ def call_module_method(
             if name == "children":
                 return Sequence("list", _children(module))
             if name == "modules":
-                return Sequence("list", _modules(module, []))
+                return Sequence("list", _modules(module))
             return _parameters(machine, module)
         case "named_parameters":
             pairs = [
@@ -210,7 +210,7 @@ def call_module_method(
                     cuts.freeze(machine, leaf, wanted, node)
             set_mode(machine, module, name, args)
             if name == "apply" and args and isinstance(args[0], (Function, Bound, Partial, Instance)):
-                for slot in reversed(_modules(module, [])[:MODULES]):
+                for slot in reversed(_modules(module)[:MODULES]):
                     machine.call(args[0], [slot.value], {}, node)
             return module
         case "zero_grad":
@@ -266,7 +266,7 @@ def set_mode(machine: Machine, module: Value, name: str, args: list[Value]) -> N
     """``eval()`` and ``train()``."""
     wanted: Value = name == "train" and (args[0] if args else True)
     if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
-        for slot in _modules(module, []):
+        for slot in _modules(module):
             if isinstance(slot.value, Instance):
                 slot.value.names["training"] = Slot(wanted)
     if name == "eval" or (name == "train" and args[:1] == [False]):
@@ -282,7 +282,7 @@ def _set_child(module: TorchModule | Instance, name: str, value: Value) -> None:
         base.children[name] = Slot(value)
 
 
-def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, Value]]:
+def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, TorchModule | Instance]]:
     slots: dict[Any, Slot] = dict(module.children if isinstance(module, TorchModule) else module.names)
     return [(key, slot.value) for key, slot in slots.items() if isinstance(slot.value, (TorchModule, Instance))]
 
@@ -295,13 +295,9 @@ def _pair(first: Value, second: Value) -> Slot:
     return Slot(Sequence("tuple", [Slot(first), Slot(second)]))
 
 
-def _modules(module: TorchModule | Instance, found: list[Slot]) -> list[Slot]:
+def _modules(module: TorchModule | Instance) -> list[Slot]:
     """The module and all modules under it."""
-    if all(slot.value is not module for slot in found):
-        found.append(Slot(module))
-        for slot in _children(module):
-            _modules(slot.value, found)
-    return found
+    return [Slot(one) for _, one in _paths(module, "", [])]
 
 
 def _paths(
@@ -311,14 +307,13 @@ def _paths(
     if all(one is not module for _, one in found):
         found.append((path, module))
         for name, child in _named_children(module):
-            if isinstance(child, (TorchModule, Instance)):
-                _paths(child, f"{path}.{name}" if path else str(name), found)
+            _paths(child, f"{path}.{name}" if path else str(name), found)
     return found
 
 
 def _buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Slot]]:
     """The tensors that a module and those under it hold and that are no parameters, by their names there."""
-    for one in _modules(module, []):
+    for one in _modules(module):
         held = one.value.names if isinstance(one.value, Instance) else one.value.children
         for name, slot in held.items():
             if isinstance(slot.value, Tensor) and slot.value.cell.leaf is None:
@@ -327,7 +322,7 @@ def _buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Slot]]:
 
 def holds(module: TorchModule | Instance, wanted: Instance) -> bool:
     """Whether *wanted* is one of the modules under *module*."""
-    return any(slot.value is wanted for slot in _modules(module, []))
+    return any(slot.value is wanted for slot in _modules(module))
 
 
 def _parameters(machine: Machine, module: TorchModule | Instance) -> Sequence:
