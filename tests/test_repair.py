@@ -1,4 +1,4 @@
-"""Repair from what a run shows alone: every fixture, and values that travel in other ways than a reader follows."""
+"""Repair from what a run shows alone: a sample of the fixtures, and values that travel in other ways than a reader follows."""
 
 from __future__ import annotations
 
@@ -94,6 +94,10 @@ BY_READING = (
 states no name in the training loop leads to.
 """
 SHOWN = [path for path in FIXTURES if not path.name.startswith(BY_READING)]
+SAMPLE = SHOWN[::3]
+"""Neighbours are cases for the same codemod, and each costs three runs of its script.  ``make benchmark`` has them all,
+as ``run --no-static``.
+"""
 
 
 def entry_of(fixture: Path) -> Path:
@@ -108,8 +112,8 @@ def test_where_a_run_does_not_show_why_it_leads_to_no_patch(fixture: Path) -> No
     assert not outcome.analysis.changes
 
 
-@pytest.mark.parametrize("fixture", SHOWN, ids=[path.name for path in SHOWN])
-def test_every_fixture_is_repaired_from_its_run(fixture: Path) -> None:
+@pytest.mark.parametrize("fixture", SAMPLE, ids=[path.name for path in SAMPLE])
+def test_a_fixture_is_repaired_from_its_run(fixture: Path) -> None:
     outcome = repair(entry_of(fixture), (), LIMITS, static=False)
     assert_proved(outcome)
     assert outcome.evidence
