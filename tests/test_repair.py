@@ -1,4 +1,4 @@
-"""Repair from what a run shows alone: a sample of the fixtures, and values that travel in other ways than a reader follows."""
+"""Repair from what a run shows alone: some of the fixtures, and values travelling in ways that a reader does not follow."""
 
 from __future__ import annotations
 
