@@ -1,4 +1,4 @@
-"""Repair from what a run shows alone: some of the fixtures, and values travelling in ways that a reader does not follow."""
+"""Repair from what a run shows alone: some of the fixtures, and values whose ways a reader does not follow."""
 
 from __future__ import annotations
 
