@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, OutGiven
+from codemods.facts import Fact, OutGiven, Span
 from codemods.rewrite import Edit, Tree, only_part, without_keyword
 
 
@@ -40,24 +40,33 @@ class AssignOut(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, OutGiven)
-        call = tree.expression(fact.changed)
-        out = _out_of(call)
-        statement = tree.statement_of(call)
-        part = only_part(statement)
-        if not isinstance(call, cst.Call) or out is None or part is None:
-            return
-        plain = without_keyword(call, "out")
-        assert isinstance(plain, cst.Call)
-        target = cst.AssignTarget(out)
-        if isinstance(part, cst.Expr) and part.value is call:
-            assigned = cst.Assign([target], plain)
-        elif isinstance(part, cst.Assign) and part.value is call:
-            same = [one for one in part.targets if tree.code(one.target) == tree.code(out)]
-            assigned = part.with_changes(targets=[*part.targets, *([] if same else [target])], value=plain)
-        else:
-            return
-        program = Edit(tree).change(part, lambda _: assigned).program()
-        yield Candidate(program, f"`{tree.code(out)}` takes the result, which is a new tensor")
+        yield from result_assigned(fact.changed, tree)
+
+
+def result_assigned(span: Span, tree: Tree) -> Iterator[Candidate]:
+    """``matmul(x, w, out=buffer)`` becomes ``buffer = matmul(x, w)``, where it is a statement, a value or returned."""
+    call = tree.expression(span)
+    out = _out_of(call)
+    statement = tree.statement_of(call)
+    part = only_part(statement)
+    if not isinstance(call, cst.Call) or out is None or statement is None or part is None:
+        return
+    plain = without_keyword(call, "out")
+    assert isinstance(plain, cst.Call)
+    name = tree.code(out)
+    edit = Edit(tree)
+    if isinstance(part, cst.Expr) and part.value is call:
+        edit.change(part, lambda _: cst.Assign([cst.AssignTarget(out)], plain))
+    elif isinstance(part, cst.Assign) and part.value is call:
+        same = any(tree.code(one.target) == name for one in part.targets)
+        targets = [*part.targets, *([] if same else [cst.AssignTarget(out)])]
+        edit.change(part, lambda _: part.with_changes(targets=targets, value=plain))
+    elif isinstance(part, cst.Return) and part.value is call and tree.block_of(statement):
+        edit.insert_before(statement, f"{name} = {tree.code(plain)}")
+        edit.change(call, lambda _: out)
+    else:
+        return
+    yield Candidate(edit.program(), f"`{name}` takes the result, which is a new tensor")
 
 
 def _out_of(call: cst.BaseExpression | None) -> cst.Name | cst.Attribute | cst.Subscript | None:

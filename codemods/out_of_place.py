@@ -7,11 +7,23 @@ from dataclasses import replace
 
 import libcst as cst
 
+from codemods.assign_out import result_assigned
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
 from codemods.program import Program
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, method_call, only_part, operands_of, parenthesised, without_keyword
+from codemods.rewrite import (
+    Edit,
+    Statement,
+    Tree,
+    method_call,
+    only_part,
+    operands_of,
+    pairs_of,
+    parenthesised,
+    without_keyword,
+)
+from codemods.separate_parts import is_separate
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -37,7 +49,7 @@ class OutOfPlace(Codemod):
 
     Fix:
         The operation makes a new tensor: ``x += y`` becomes ``x = x + y``, ``x.clamp_(0)`` becomes ``x = x.clamp(0)``,
-        ``inplace=True`` goes. What is written by index is written into a clone.
+        ``inplace=True`` goes, and what ``out=`` writes is assigned. What is written by index is written into a clone.
 
     When it is not what you want:
         Where other names share the tensor and are meant to see the change, the change must come before the operation
@@ -66,6 +78,9 @@ class OutOfPlace(Codemod):
         if fact.part:
             yield from _cloned_when_made(fact, tree)
             yield from _cloned_when_read(fact, call or node, tree)
+            root = _root_of(call or node)
+            if isinstance(root, cst.Name) and is_separate(root, tree):
+                yield from _as_a_new_tensor(fact.changed, tree)
             if isinstance(node, cst.AugAssign) and _is_read_by_items_only(node, tree):
                 # The tape takes all parts for one tensor, each with the graph of whatever was written to another.
                 for candidate in _as_a_new_tensor(fact.changed, tree):
@@ -90,6 +105,7 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
     if isinstance(call, cst.Call):
         yield from _without_inplace(call, tree)
         yield from _without_underscore(call, tree)
+        yield from result_assigned(changed, tree)
 
 
 def _is_read_by_items_only(node: cst.AugAssign, tree: Tree) -> bool:
@@ -114,9 +130,13 @@ def _is_read_by_items_only(node: cst.AugAssign, tree: Tree) -> bool:
 
 
 def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
-    """``x[0] = y`` writes into a clone of ``x``."""
+    """``x[0] = y`` writes into a clone of ``x``; so does ``self.table.copy_(y)``."""
     call, node = tree.expression(changed), tree.node(changed, cst.AugAssign)
     target = call.value if isinstance(call, cst.Subscript) else None
+    if isinstance(call, cst.Call) and isinstance(tree.parent_of(call), cst.Expr):
+        root = _root_of(call)
+        if isinstance(root, cst.Attribute) and tree.code(root.value) == "self":
+            target = root
     if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
         target = node.target.value
     if isinstance(target, (cst.Name, cst.Attribute)):
@@ -255,9 +275,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
 
     So do the parts of a tensor of which other parts are written: ``h[:, 0] = h[:, 1].clone() * h[:, 2].clone()``.
     """
-    root = change.target if isinstance(change, cst.AugAssign) else change
-    while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
-        root = root.func.value
+    root = _root_of(change)
     if isinstance(root, cst.Subscript):
         root = root.value
     saved = tree.expression(fact.operation or fact.saved)
@@ -285,7 +303,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
 
 
 def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) -> cst.BaseExpression | None:
-    """Where one of the *operands*, a name, is given the value of *name*: ``u, v = self.u, self.v``."""
+    """Where one of the *operands*, a name, is given *name* or a part of it: ``u, v = self.u, self.v[:t]``."""
     for operand in operands:
         if not isinstance(operand, cst.Name):
             continue
@@ -293,21 +311,11 @@ def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) ->
             part = only_part(statement)
             if not isinstance(part, cst.Assign) or len(part.targets) != 1:
                 continue
-            for target, value in _pairs(part.targets[0].target, part.value):
-                if isinstance(target, cst.Name) and target.value == operand.value and tree.code(value) == name:
+            for target, value in pairs_of(part.targets[0].target, part.value):
+                same = isinstance(target, cst.Name) and target.value == operand.value
+                if same and tree.code(_base_of(value)) == name:
                     return value
     return None
-
-
-def _pairs(
-    target: cst.BaseExpression, value: cst.BaseExpression
-) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """What an assignment gives to what."""
-    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
-        if len(target.elements) == len(value.elements):
-            yield from ((one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True))
-    else:
-        yield target, value
 
 
 def _written(change: cst.CSTNode | None, tree: Tree) -> cst.BaseExpression | None:
@@ -329,6 +337,14 @@ def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.B
             pending.append(part.value)
         else:
             pending.extend(part.children)
+
+
+def _root_of(change: cst.CSTNode | None) -> cst.CSTNode | None:
+    """``x`` of ``x *= 2`` and of ``x.mul_(2).add_(1)``."""
+    root = change.target if isinstance(change, cst.AugAssign) else change
+    while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
+        root = root.func.value
+    return root
 
 
 def _base_of(node: cst.BaseExpression) -> cst.BaseExpression:

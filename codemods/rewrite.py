@@ -312,6 +312,17 @@ def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
     return statement.body[0] if alone else None  # type: ignore[union-attr]
 
 
+def pairs_of(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What an assignment gives to what; tuples on both sides one by one."""
+    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
+        if len(target.elements) == len(value.elements):
+            yield from ((one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True))
+    else:
+        yield target, value
+
+
 def operands_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
     """The two sides of an operation, or the arguments of a call."""
     if isinstance(node, cst.BinaryOperation):
