@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from libcst.codemod import CodemodContext
@@ -269,9 +269,10 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         if outcome is None:
             given_up.add(key_of(fact))
             continue
-        before = current
+        before, came = current, LineMap(program, current)
         current, seen, done = outcome
-        repairs.extend(done)
+        told = next((one for one in start.facts if key_of(one) == key_of(fact, came)), fact)
+        repairs.extend(replace(repair, fact=told) if repair.fact is fact else repair for repair in done)
         steps.append(current)
         lines = LineMap(before, current)
         given_up = {key_of(one) for one in seen.facts if key_of(one, lines) in given_up}

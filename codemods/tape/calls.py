@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.tape import (
     attributes,
+    frameworks,
     managers,
     module_calls,
     optimizers,
@@ -379,6 +380,9 @@ def call_method(
             return managers.call_exits(machine, receiver, name, args, keywords, node)
         case Optimizer():
             return optimizers.call_method(machine, receiver, name, args, keywords, node)
+        case Instance() if name in frameworks.STARTS and frameworks.step_of(receiver):
+            frameworks.drive(machine, receiver, node)
+            return None
         case TorchModule() | Instance():
             return module_calls.call_module_method(machine, receiver, name, args, keywords, node)
         case Super():

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from codemods.tape.frameworks import CALLED, STARTS
 from codemods.tape.source import Sources, parse
 
 MODULE = ""
 """The entry that is the module's own code."""
 
-_WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "numpy()")
+_WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "numpy()", *CALLED)
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
 
 
@@ -68,6 +69,8 @@ def _called(name: str) -> Iterator[str]:
     yield last
     if owner and last in ("__init__", "__call__", "forward"):
         yield owner
+    if owner and last in CALLED:
+        yield from STARTS
 
 
 @lru_cache(maxsize=256)
@@ -76,7 +79,11 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
     tree = parse(text).tree
     loose = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
     own = _Summary(MODULE, any(map(_has_pass, loose)), frozenset[str]().union(*map(_mentions, loose)))
-    return (own, *(_Summary(name, _has_pass(node), frozenset(_mentions(node))) for name, node in _functions(tree)))
+    functions = (
+        _Summary(name, name.rpartition(".")[2] in CALLED or _has_pass(node), frozenset(_mentions(node)))
+        for name, node in _functions(tree)
+    )
+    return (own, *functions)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

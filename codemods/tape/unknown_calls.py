@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from codemods.tape import cuts, escapes, module_calls, tensor_calls
+from codemods.tape import cuts, escapes, frameworks, module_calls, tensor_calls
 from codemods.tape.values import (
+    Instance,
     Method,
     Optimizer,
     Sequence,
@@ -68,6 +69,12 @@ def call_unknown(
     if name == "step":
         _step_unknown(machine, receiver, values, node)
         return None
+    if name == "fit":
+        models = [value for value in values if isinstance(value, Instance) and frameworks.step_of(value)]
+        for model in models:
+            frameworks.drive(machine, model, node)
+        if models:
+            return None
     if name in ("backward", "manual_backward") and values:
         tensor_calls.run_backward(machine, [values[0]], keywords, node)
         return None

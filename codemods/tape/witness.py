@@ -34,7 +34,7 @@ from codemods.facts import (
     StaleGraph,
 )
 from codemods.program import Program
-from codemods.tape import calls, cuts, holding
+from codemods.tape import calls, cuts, frameworks, holding
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import (
     Change,
@@ -56,7 +56,7 @@ from codemods.tape.graph import (
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
 from codemods.tape.source import Site, Source, Sources
-from codemods.tape.values import Class, Function, Several, Slot
+from codemods.tape.values import Class, Function, Instance, Several, Slot
 
 PATHS = 16
 """Paths through one program that are followed."""
@@ -240,9 +240,19 @@ def _execute(machine: Machine, entry: str) -> None:
         receiver = []
         if member.value.flavour != "staticmethod":
             receiver = [calls.instantiate(machine, value, [], {}, anchor)]
+        if receiver and isinstance(receiver[0], Instance) and frameworks.step_of(receiver[0]) == name:
+            frameworks.drive(machine, receiver[0], _head_of(member.value))
+            return
         holding.given_away(machine, calls.call_function(machine, member.value, receiver, {}, anchor))
     elif isinstance(value, Function):
         holding.given_away(machine, calls.call_function(machine, value, [], {}, anchor))
+
+
+def _head_of(function: Function) -> ast.expr:
+    """``def training_step``, as a place for what is called there."""
+    place = ast.copy_location(ast.Name(function.name, ast.Load()), function.node)
+    place.end_lineno, place.end_col_offset = place.lineno, place.col_offset + len(f"def {function.name}")
+    return place
 
 
 def _function_node(source: Source, entry: str) -> ast.AST | None:
