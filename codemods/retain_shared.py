@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -73,7 +74,7 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     if not all(isinstance(only_part(one), cst.Expr) for one in (first, second)):
         return
     between = block[block.index(first) + 1 : block.index(second)]
-    if any(word in tree.code(statement) for statement in between for word in _LOOKS):
+    if any(_LOOKS.search(tree.code(statement)) for statement in between):
         return
     total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses if loss is not None)
     comments = [line for line in first.leading_lines if line.comment is not None]
@@ -100,26 +101,38 @@ def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
 
 
 def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
-    """``loss.backward()`` in a loop over parts of one graph becomes ``total = total + loss``, and one pass after it."""
+    """``loss.backward()`` in a loop over parts of one graph becomes ``total = total + loss``, and one pass after it.
+
+    So where each iteration goes on with the graph of the one before, and the step comes after them all.
+    """
     loop = tree.statement(fact.loop)
     call = tree.expression(fact.failed)
     loss, sent = _sent(call), tree.statement_of(call)
-    if fact.freed != fact.failed or loss is None or not isinstance(loop, cst.For) or loop.orelse is not None:
+    if fact.freed != fact.failed or loss is None or not isinstance(loop, (cst.For, cst.While)):
         return
     body, part = tree.body_of(loop), only_part(sent)
-    if sent not in body or not isinstance(part, cst.Expr) or not tree.block_of(loop):
+    whole = sent
+    while whole not in body:  # `if step > 0: loss.backward()`
+        whole = tree.statement_of(tree.parent_of(whole)) if whole is not None else None
+        if not isinstance(whole, cst.If):
+            return
+    if not isinstance(part, cst.Expr) or not tree.block_of(loop) or loop.orelse is not None:
         return
-    if any(word in tree.code(statement) for statement in body if statement is not sent for word in _LOOKS):
+    simple = [one for one in tree.statements_in(loop.body) if only_part(one) is not None and one is not sent]
+    if any(_LOOKS.search(tree.code(one)) for one in simple):
         return
     total = tree.fresh_name("total", "total_loss", "summed_loss")
-    edit = Edit(tree).insert_before(loop, f"{total} = 0").insert_after(loop, f"{total}.backward()")
+    sends = f"{total}.backward()"
+    if whole is not sent:  # perhaps no iteration has sent anything
+        sends = f"if not isinstance({total}, int):\n    {sends}"
+    edit = Edit(tree).insert_before(loop, f"{total} = 0").insert_after(loop, sends)
     added = cst.parse_expression(f"{total} + {tree.code(loss).strip()}")
     given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
     edit.change(part, lambda _: given)
     yield Candidate(edit.program(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
 
 
-_LOOKS = ("grad", "step", "backward")
+_LOOKS = re.compile(r"grad|backward\(|\.step\(\s*\)|scaler")
 """What a statement mentions that has to do with the gradients as they are between two passes."""
 
 

@@ -227,6 +227,8 @@ def _bounds(kind: type[ast.operator], left: Value, right: Value) -> tuple[float 
 def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
     value = machine.eval(node.operand)
     if isinstance(node.op, ast.Not):
+        if isinstance(value, Tensor):  # `while not torch.all(done)`: asked where it is known what is likely
+            value = machine.fresh("truth")
         if isinstance(value, Unknown) and value.low is None:
             return negated(machine, value)
         return not machine.truth(value)

@@ -191,6 +191,8 @@ class Pass:
     """Whether it reaches only leaves that nobody trains."""
     steps: set[int] = field(default_factory=set)
     """The optimizers' steps that use its gradients, by their moments."""
+    served_again: bool = False
+    """Whether a parameter was stepped with its gradient more than once: nobody had set it to zero."""
 
 
 def repeats(earlier: Pass, later: Pass) -> bool:
@@ -440,6 +442,7 @@ class Tape:
                 continue
             for backward in leaf.grads:
                 self.trained.add((backward.site.line, leaf.name))
+                backward.served_again |= (id(backward), leaf.name) in self.served
                 self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)
             leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack))

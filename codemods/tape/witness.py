@@ -122,7 +122,7 @@ class _Collected:
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
-    """What passes trained that were not the first at their line."""
+    """What passes trained that were not the first at their line: see :func:`_later`."""
     crashes: set[str] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
@@ -331,11 +331,9 @@ def _collect(machine: Machine, found: _Collected) -> None:
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer))
     found.trained |= tape.trained
-    first = {one.site.line: id(one) for one in reversed(tape.passes)}
-    for one in tape.passes:
-        if first[one.site.line] != id(one):
-            found.repeated.add(one.site.line)
-            found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
+    for one in _later(tape.passes):
+        found.repeated.add(one.site.line)
+        found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
     found.crashes |= machine.crashes
     found.rootless |= tape.rootless
 
@@ -513,7 +511,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
             _mixes(reader),
             _parting(stale.freed, stale.failed),
         ),
-        together=len(stale.freed.steps) == 1 and stale.freed.steps == stale.failed.steps,
+        together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
     )
@@ -618,6 +616,21 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
         name=rootless.name,
         certainty=Certainty.LIKELY if doubtful else Certainty.CERTAIN,
     )
+
+
+def _later(passes: list[Pass]) -> Iterator[Pass]:
+    """The passes that are not the first at their line, in their run of the loop around them where any run has several.
+
+    A state that each sequence begins anew leaves a first pass in every sequence.
+    """
+    runs = Counter((one.site.line, one.loops[-1].instance) for one in passes if one.loops)
+    several = {line for (line, _), count in runs.items() if count > 1}
+    begun: set[tuple[int, int]] = set()
+    for one in passes:
+        run = (one.site.line, one.loops[-1].instance if one.loops and one.site.line in several else -1)
+        if run in begun:
+            yield one
+        begun.add(run)
 
 
 def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:
