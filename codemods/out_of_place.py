@@ -300,6 +300,11 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     if other is not None:
         program = Edit(tree).change(other, lambda node: method_call(node, "clone")).program()
         yield Candidate(program, f"compute with a clone of `{name}`, which changes later")
+        return
+    for operand in operands_of(saved):  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
+        if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
+            program = Edit(tree).change(operand, lambda node: method_call(node, "clone")).program()
+            yield Candidate(program, f"compute with a clone of `{tree.code(operand)}`, which changes later")
 
 
 def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) -> cst.BaseExpression | None:

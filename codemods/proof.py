@@ -226,11 +226,16 @@ def _sum(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
 def _mapped(edge: Edge, lines: LineMap) -> Edge:
     return Edge(
         lines.original(edge.line),
-        edge.consumer._replace(line=lines.original(edge.consumer.line)),
-        edge.producer._replace(line=lines.original(edge.producer.line)),
+        _original(edge.consumer, lines),
+        _original(edge.producer, lines),
         edge.gap,
         edge.lag,
     )
+
+
+def _original(place: Place, lines: LineMap) -> Place:
+    calls = tuple((lines.original(line), rank) for line, rank in place.calls)
+    return place._replace(line=lines.original(place.line), calls=calls)
 
 
 def _names(leaves: set[str]) -> str:

@@ -19,6 +19,7 @@ from codemods.tape.values import (
     Sequence,
     Slot,
     Tensor,
+    TorchModule,
     Unknown,
     Value,
 )
@@ -347,7 +348,11 @@ def _identity(left: Value, right: Value) -> bool | None:
     if left is right:
         return True
     if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return left.cell is right.cell
+        parts = left.cell is not right.cell and (left.cell.part or right.cell.part)
+        same = left.cell.itself is right.cell.itself
+        return None if parts and same else same
+    if isinstance(left, (Instance, TorchModule)) and isinstance(right, (Instance, TorchModule)):
+        return False
     for one, other in ((left, right), (right, left)):
         if one is None and not isinstance(other, Unknown):
             return False

@@ -212,7 +212,7 @@ class Machine:
         if isinstance(value, Unknown):
             return value.key
         if isinstance(value, Tensor):
-            return ("tensor", self.identity(value.cell), value.cell.storage.version)
+            return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
         if isinstance(value, (Sequence, Mapping)):
             return ("container", self.identity(value), len(value.items))
         if value is None or isinstance(value, (str, bytes, int, float, complex, range)):

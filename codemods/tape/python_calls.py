@@ -309,7 +309,7 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
         made.setter = setter if isinstance(setter, Function) else None
         return made
     if name == "id" and args:
-        return machine.identity(args[0].cell if isinstance(args[0], Tensor) else args[0])
+        return machine.identity(args[0].cell.itself if isinstance(args[0], Tensor) else args[0])
     if name == "globals":
         return Mapping(dict((machine.scope.globals or machine.scope).names.items()))
     if name == "vars" and args and isinstance(args[0], Instance):

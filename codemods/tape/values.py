@@ -77,6 +77,11 @@ class Cell:
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 
+    @property
+    def itself(self) -> object:
+        """What makes it the same as another: a parameter is one, whoever is asked for it (a model, an optimizer)."""
+        return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
+
 
 @dataclass(eq=False, slots=True)
 class Tensor:

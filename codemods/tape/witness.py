@@ -7,6 +7,7 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from codemods.facts import (
@@ -73,6 +74,8 @@ class Place(NamedTuple):
     line: int
     rank: int = 0
     """Which one it is of those with this operation on this line, from left to right."""
+    calls: tuple[tuple[int, int], ...] = ()
+    """The line of each call that led there, and which one on its line: two views of one picture are two ways."""
 
 
 class Edge(NamedTuple):
@@ -371,19 +374,26 @@ def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
 
 def _place(node: Node) -> Place:
     name = node.leaf.name if node.leaf is not None else node.operation
-    return Place(name, node.site.line, node.site.node.col_offset * 1000 + (node.site.node.end_col_offset or 0) % 1000)
+    return Place(name, node.site.line, _column(node.site), tuple((site.line, _column(site)) for site in node.stack))
+
+
+def _column(site: Site) -> int:
+    return site.node.col_offset * 1000 + (site.node.end_col_offset or 0) % 1000
 
 
 def _ranked(edges: set[Edge]) -> Iterator[Edge]:
     """The edges with columns replaced by their order on the line: an edit shifts columns, not their order."""
     columns: dict[tuple[str, int], set[int]] = {}
-    for edge in edges:
-        for place in (edge.consumer, edge.producer):
-            columns.setdefault((place.operation, place.line), set()).add(place.rank)
+    for place in {place for edge in edges for place in (edge.consumer, edge.producer)}:
+        columns.setdefault((place.operation, place.line), set()).add(place.rank)
+        for line, column in place.calls:
+            columns.setdefault(("", line), set()).add(column)
     order = {key: {column: rank for rank, column in enumerate(sorted(found))} for key, found in columns.items()}
 
+    @cache
     def ranked(place: Place) -> Place:
-        return place._replace(rank=order[place.operation, place.line][place.rank])
+        calls = tuple((line, order["", line][column]) for line, column in place.calls)
+        return place._replace(rank=order[place.operation, place.line][place.rank], calls=calls)
 
     for edge in edges:
         yield edge._replace(consumer=ranked(edge.consumer), producer=ranked(edge.producer))
