@@ -103,6 +103,11 @@ def summed(machine: Machine, before: Value, after: Value, node: ast.stmt, name: 
     _note(machine, earlier._replace(loops=machine.loops, name=name), earlier, [(after.cell, None)])
 
 
+def gathered(machine: Machine, kept: Kept, earlier: Kept, cell: Cell) -> None:
+    """A statement has put another graph into a tensor, in place."""
+    _note(machine, kept, earlier, [(cell, None)])
+
+
 def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
     """Whether a node takes in what the statement kept earlier."""
     return any(

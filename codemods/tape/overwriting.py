@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from codemods.tape import holding
 from codemods.tape.source import Site
 from codemods.tape.values import (
     Tensor,
@@ -86,3 +87,34 @@ def in_place(
     cell.node = made
     if cell.base is not None:
         cell.base.node = made
+    if isinstance(node, ast.Call):
+        _gathered(machine, tensor, args, node)
+
+
+def _gathered(machine: Machine, tensor: Tensor, args: list[Value], node: ast.Call) -> None:
+    """A method has put something with a graph into *tensor*, beside what was there: ``m.mul_(0.9).add_(0.1 * x)``."""
+    written = [
+        part
+        for part, value in zip(node.args, args, strict=False)
+        if not isinstance(part, ast.Starred) and machine.operands(value)
+    ]
+    root: ast.expr = node
+    while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+        root = root.func.value
+    if len(written) != 1 or not _is_place(root) or not isinstance(machine.statement.node, ast.Expr):
+        return
+    cell = tensor.cell
+    kept = machine.kept(Tensor(cell), machine.source.text_of(root), written[0], cell)
+    if kept is None:
+        return
+    earlier = next((one for one in cell.written if one.statement.node is kept.statement.node), None)
+    cell.written = (kept,)
+    if earlier is not None:
+        holding.gathered(machine, kept, earlier, cell)
+
+
+def _is_place(node: ast.expr) -> bool:
+    """Whether an expression is a name, or attributes of one, and not a method that is called."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
