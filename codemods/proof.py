@@ -147,7 +147,8 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
     if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
-    missing = {name for _, name in before.trained - trained}
+    ways = {(tuple(map(lines.original, place)), name) for place, name in after.ways}
+    missing = {name for _, name in before.trained - trained} | {name for _, name in before.ways - ways}
     if missing:
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())

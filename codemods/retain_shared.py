@@ -48,6 +48,8 @@ class RetainShared(Codemod):
         if fact.loop is not None and (fact.inside or not fact.together):
             return  # one pass in each iteration of training: the graph would be kept for ever
         if fact.freed == fact.failed and fact.loop is None:
+            if fact.together:
+                yield from _one_call(fact, tree)
             return
         if fact.used == fact.failed:
             return  # the same loss sent backward twice: to keep its graph would double the gradient
@@ -81,6 +83,43 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
     edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
     yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+
+
+def _one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``send(first)`` goes, and ``send(second)`` becomes ``send(first + second)``: a function of the program."""
+    calls = [tree.expression(span) for span in (fact.outer.passes if fact.outer and fact.outer.passes else ())]
+    statements = [tree.statement_of(call) for call in calls]
+    if len(calls) != 2 or statements[0] is None or statements[1] not in tree.block_of(statements[0]):
+        return
+    first, second = calls
+    if not isinstance(first, cst.Call) or not isinstance(second, cst.Call) or len(first.args) != len(second.args):
+        return
+    alone = all(isinstance(part := only_part(one), cst.Expr) and part.value in calls for one in statements)
+    pairs = list(zip(first.args, second.args, strict=True))
+    differ = [(one, other) for one, other in pairs if tree.code(one) != tree.code(other)]
+    block = tree.block_of(statements[0])
+    between = block[block.index(statements[0]) + 1 : block.index(statements[1])]
+    if not alone or not first.func.deep_equals(second.func) or len(differ) != 1 or not _sends_sums(fact, tree):
+        return
+    if any(_LOOKS.search(tree.code(statement)) for statement in between):
+        return
+    total = " + ".join(tree.code(_bare(argument.value)).strip() for argument in differ[0])
+    edit = Edit(tree).remove(statements[0]).change(differ[0][1].value, lambda _: cst.parse_expression(total))
+    yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+
+
+def _sends_sums(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether the function around a pass does for a sum of losses what it does for each: it weighs the loss at most."""
+    loss = _sent(tree.expression(fact.failed))
+    function = tree.function_of(loss) if loss is not None else None
+    if loss is None or not isinstance(function, cst.FunctionDef):
+        return False
+    weighed = isinstance(loss, cst.BinaryOperation) and isinstance(loss.operator, (cst.Multiply, cst.Divide))
+    sent = loss.left if isinstance(loss, cst.BinaryOperation) and weighed else loss
+    if not isinstance(sent, cst.Name):
+        return False
+    mentions = sum(name.value == sent.value for name in tree.names_in(function.body))
+    return mentions == 1 and any(name.value == sent.value for name in tree.names_in(function.params))
 
 
 def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -143,6 +182,8 @@ def _sent(call: cst.BaseExpression | None) -> cst.BaseExpression | None:
 
 
 def _bare(loss: cst.BaseExpression) -> cst.BaseExpression:
-    """A sum without its parentheses."""
-    is_sum = isinstance(loss, cst.BinaryOperation) and isinstance(loss.operator, (cst.Add, cst.Subtract))
+    """A sum, or a product, without its parentheses."""
+    is_sum = isinstance(loss, cst.BinaryOperation) and isinstance(
+        loss.operator, (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+    )
     return loss.with_changes(lpar=[], rpar=[]) if is_sum else loss

@@ -194,6 +194,11 @@ class Pass:
     served_again: bool = False
     """Whether a parameter was stepped with its gradient more than once: nobody had set it to zero."""
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Its line, and those of the calls that led to it."""
+        return (self.site.line, *(site.line for site in self.stack))
+
 
 def repeats(earlier: Pass, later: Pass) -> bool:
     """Whether *later* belongs to another iteration, or another call, of the same training step."""
@@ -287,7 +292,7 @@ class Tape:
     passes: list[Pass] = field(default_factory=list)
     stale: list[Stale] = field(default_factory=list)
     clobbered: list[Clobbered] = field(default_factory=list)
-    trained: set[tuple[int, str]] = field(default_factory=set)
+    trained: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     """Which pass (by line) gave a parameter a gradient that a step then used."""
     served: set[tuple[int, str]] = field(default_factory=set)
     """The same, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
@@ -441,7 +446,7 @@ class Tape:
             if not leaf.grads:
                 continue
             for backward in leaf.grads:
-                self.trained.add((backward.site.line, leaf.name))
+                self.trained.add((backward.place, leaf.name))
                 backward.served_again |= (id(backward), leaf.name) in self.served
                 self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)

@@ -224,6 +224,10 @@ class Machine:
         self._identified[id(thing)] = thing
         return id(thing)
 
+    def identified(self, identity: object) -> object:
+        """What :meth:`identity` was asked for."""
+        return self._identified.get(identity) if isinstance(identity, int) else None
+
     # Places
 
     def kept(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> Kept | None:
@@ -432,11 +436,16 @@ class Machine:
 
     def change_by_hand(self, tensor: Tensor) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""
-        leaf = tensor.cell.leaf
-        if leaf is not None and leaf.grads:
+        self.use_gradient(tensor.cell.leaf)
+
+    def use_gradient(self, leaf: object) -> None:
+        """The gradients that a parameter has serve somebody."""
+        if isinstance(leaf, Leaf) and leaf.grads:
             self.tape.owned.add(leaf)
-            self.tape.trained.update((backward.site.line, leaf.name) for backward in leaf.grads)
+            self.tape.trained.update((backward.place, leaf.name) for backward in leaf.grads)
             self.tape.served.update((id(backward), leaf.name) for backward in leaf.grads)
+            for backward in leaf.grads:  # what is done by hand between two passes is one step
+                backward.steps.add(-self.tape.passes[-1].clock)
 
     def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
         """The parameters that a module, a container or a tensor holds."""

@@ -46,6 +46,8 @@ def call_unknown(
     if isinstance(key, tuple) and key[:1] == ("grad",):
         if name in ("zero_", "detach_", "fill_"):
             forget_gradient(machine, key[1])
+        else:  # `m.grad = p.grad.double() / scale`: the gradient is wanted, whatever for
+            machine.use_gradient(machine.identified(key[1]))
         made = machine.data()
         made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
         return made

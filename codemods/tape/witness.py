@@ -104,6 +104,8 @@ class Observation:
     facts: tuple[Fact, ...] = ()
     edges: frozenset[Edge] = frozenset()
     trained: frozenset[tuple[int, str]] = frozenset()
+    ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
+    """The same with the lines of the calls that led to the pass: two losses may be sent backward by one method."""
     once: frozenset[tuple[int, str]] = frozenset()
     """Those that the first pass at that line alone trained, of several."""
     crashes: frozenset[str] = frozenset()
@@ -122,6 +124,7 @@ class _Collected:
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
     trained: set[tuple[int, str]] = field(default_factory=set)
+    ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
@@ -152,6 +155,7 @@ class _Collected:
             facts,
             frozenset(_ranked(self.edges)),
             frozenset(self.trained),
+            frozenset(self.ways),
             frozenset(one for one in self.trained if one[0] in self.repeated and one not in self.later),
             frozenset(self.crashes),
             frozenset(self.rootless),
@@ -333,7 +337,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
 
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer))
-    found.trained |= tape.trained
+    found.ways |= tape.trained
+    found.trained |= {(place[0], name) for place, name in tape.trained}
     for one in _later(tape.passes):
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
@@ -645,7 +650,7 @@ def _later(passes: list[Pass]) -> Iterator[Pass]:
 
 def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:
     """Whether one optimizer holds all that a pass misses, and something that the pass trains."""
-    trained = {name for line, name in tape.trained if line == fact.failed.line}
+    trained = {name for place, name in tape.trained if place[0] == fact.failed.line}
     owners = {leaf.name: site for leaf, site in tape.owners.items()}
     sites = {owners.get(name) for name in fact.wanted}
     return not tape.unknown_owner and len(sites) == 1 and bool(sites & {owners.get(name) for name in trained} - {None})
