@@ -800,6 +800,86 @@ RIGHT = {
                 m.add(crit(net(x), y))
             opt.zero_grad(); m.mean().backward(); opt.step()
         """,
+    "all modules but the root begin a sequence": """
+        class Root(nn.Module):
+            def begin(self):
+                for m in self.modules():
+                    if m is not self and hasattr(m, "begin"):
+                        m.begin()
+            def forward(self, x):
+                self.begin()
+                return torch.stack([self.step(one) for one in x])
+        class Memory(nn.Module):
+            def begin(self): self.bank = torch.zeros(3)
+            def write(self, v): self.bank = 0.5 * self.bank + v
+        class Model(Root):
+            def __init__(self):
+                super().__init__()
+                self.memory, self.lin = Memory(), nn.Linear(3, 3)
+            def begin(self):
+                super().begin()
+                self.h = torch.zeros(3)
+            def step(self, one):
+                self.h = self.lin(one + self.h)
+                self.memory.write(self.h)
+                return self.memory.bank * self.h
+        model = Model()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(model(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "what another optimizer trains is frozen for a while": """
+        class Both(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.other = net, other
+            def toggle(self, one):
+                mine = {id(p) for group in one.param_groups for p in group["params"]}
+                self.off = [p for p in self.parameters() if p.requires_grad and id(p) not in mine]
+                for p in self.off: p.requires_grad_(False)
+            def untoggle(self):
+                for p in self.off: p.requires_grad_(True)
+        both, second = Both(), torch.optim.SGD(other.parameters(), lr=0.1)
+        for _ in range(5):
+            both.toggle(second)
+            loss = crit(other(net(x).detach()), y)
+            second.zero_grad(); loss.backward(); second.step()
+            both.untoggle()
+            both.toggle(opt)
+            loss = crit(other(net(x)), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            both.untoggle()
+        """,
+    "a loss is gathered in place and sent backward": """
+        for _ in range(5):
+            total, penalty = torch.zeros(()), torch.zeros(3)
+            for _ in range(12):
+                out = net(x)
+                total.add_(crit(out, y))
+                penalty.mul_(0.5).add_(out.mean(0))
+            opt.zero_grad(); (total + penalty.sum()).backward(); opt.step()
+        """,
+    "what is gathered in place has no graph": """
+        seen = torch.zeros(3)
+        for _ in range(5):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            with torch.no_grad():
+                seen.mul_(0.9).add_(net(x).mean(0))
+            seen.add_(net(x).mean(0).detach())
+        """,
+    "an episode ends when a tensor says so": """
+        done = torch.zeros(4, dtype=torch.bool)
+        for _ in range(5):
+            done.zero_()
+            h, losses = torch.zeros(3), []
+            while not torch.all(done):
+                h = net(h)
+                losses.append(h.pow(2).mean())
+                done |= torch.rand(4) < 0.5
+            opt.zero_grad(); torch.stack(losses).sum().backward(); opt.step()
+        """,
 }
 
 
