@@ -299,12 +299,12 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
     for name in _CAUSES:
         if name == "changed" and by_step:
             continue  # that an optimizer steps is no mistake
-        if name in ("freed", "failed") and by_step and roles["changed"].line in changed:
-            return roles["changed"]  # but where it comes too early for a pass, it is to wait, not the pass
         lines = changed | (ahead if name in ("freed", "failed") else touched.beside)
         if name in ("made", "saved", "walked") or (name == "call" and "kept" in roles):
             lines = changed  # what a module keeps is in the way of copying it, not the copy
         if name in roles and roles[name].line in lines:
+            if name in ("freed", "failed") and by_step:
+                return roles["changed"]  # the step comes too early for the pass, not the pass too late
             if (
                 name == "used"
                 and "kept" in roles

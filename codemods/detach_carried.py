@@ -194,7 +194,7 @@ class DetachCarried(Codemod):
                 continue
             if (plain or carrier.name.startswith("self.")) and tree.function_of(reader) is not home:
                 continue
-            yield reader, False, "before it is used again"
+            yield _before_all_branches(reader, carrier.name, loop, tree), False, "before it is used again"
         if loop is not None and (tree.function_of(loop) is home or not plain):
             body = tree.body_of(loop)
             if body:
@@ -238,6 +238,33 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
+
+
+def _before_all_branches(reader: Statement, name: str, loop: Statement | None, tree: Tree) -> Statement:
+    """*reader*, or what is around it, if it is one of several branches in which *name* is used."""
+    found = reader
+    for around in tree.enclosing(reader):
+        if around is loop or isinstance(around, (cst.FunctionDef, cst.Module)):
+            break
+        if isinstance(around, cst.If) and name in tree.paths_in(around.test):
+            break  # `if self.h is not None:` says where there is something to detach
+        if not isinstance(around, (cst.If, cst.For, cst.While, cst.With, cst.Try)) or not tree.block_of(around):
+            continue
+        if tree.count_paths(around, {name}) > tree.count_paths(found, {name}) and not _is_given(name, around, tree):
+            found = around
+    return found
+
+
+def _is_given(name: str, around: Statement, tree: Tree) -> bool:
+    """Whether a statement inside *around* gives *name* a value."""
+    parts = (only_part(one) for one in tree.statements_in(around))
+    targets = (
+        target
+        for part in parts
+        if isinstance(part, (cst.Assign, cst.AugAssign, cst.AnnAssign))
+        for target in ([one.target for one in part.targets] if isinstance(part, cst.Assign) else [part.target])
+    )
+    return any(name in tree.paths_in(target) for target in targets)
 
 
 _SEVERAL = re.compile(r"(.*?)(?:\[\*(\w*|\?)\](.*))?")

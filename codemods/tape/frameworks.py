@@ -63,8 +63,10 @@ def step_of(instance: Instance) -> str:
     """The method of an object that a framework calls for each batch; empty where there is none."""
     bases = [base.path for base in attributes.lineage(instance.cls) if isinstance(base, Name)]
     for method, base in CALLED.items():
-        if any(path.endswith(base) for path in bases) and isinstance(attributes.find(instance, method), Function):
-            return method
+        step = attributes.find(instance, method)
+        if isinstance(step, Function) and any(path.endswith(base) for path in bases):
+            takes = [parameter.arg for parameter in step.node.args.args]
+            return method if method == "training_step" or "model" in takes[1:2] else ""
     return ""
 
 
