@@ -350,7 +350,7 @@ def call_instance(
 def call_generator(machine: Machine, generator: Generator, name: str, args: list[Value]) -> Value:
     """A method of a generator."""
     if name == "close":
-        generator.abandon()
+        generator.close()
         return None
     if name in ("send", "__next__"):
         try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from codemods.tape.graph import Cut, Leaf, Lost, Node, Operand, Rootless, Saved
 from codemods.tape.source import Site
-from codemods.tape.values import Cell, Mapping, Method, Sequence, Tensor, Unknown, Value
+from codemods.tape.values import Cell, Instance, Mapping, Method, Sequence, Tensor, Unknown, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -38,12 +38,12 @@ _NUMBERS = frozenset(
 _SUMS = frozenset("add sum_of sum mean stack cat div".split())
 
 
-def _parts(values: Iterable[Value]) -> Iterator[Tensor | Unknown | Method]:
-    """The tensors and the unknown values among *values*, containers opened."""
+def _parts(values: Iterable[Value]) -> Iterator[Tensor | Unknown | Method | Instance]:
+    """The tensors and the unknown values among *values*, containers opened; an object (a tuple's class) is unknown."""
     stack, seen = list(reversed(list(values))), set()
     while stack:
         value = stack.pop()
-        if isinstance(value, (Tensor, Unknown, Method)):
+        if isinstance(value, (Tensor, Unknown, Method, Instance)):
             yield value
         elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
             seen.add(id(value))

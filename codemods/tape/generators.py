@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from codemods.tape.source import Site
@@ -31,6 +32,10 @@ class Abandoned(BaseException):
     """Nobody will ask for another item: ends the generator's thread."""
 
 
+class Closed(BaseException):
+    """The program has closed the generator: the blocks that it waits in end, as by ``GeneratorExit``."""
+
+
 class Generator:
     """A generator of the program: made by a call, run by :meth:`resume`."""
 
@@ -46,6 +51,7 @@ class Generator:
         self._sent: Value = None
         self._error: BaseException | None = None
         self._abandoned = False
+        self._closing = False
         self._state = (machine.scope, machine.source, machine.statement)
         self._loops = 0
         """How many loops of the one who asks stand around the generator's own."""
@@ -102,10 +108,21 @@ class Generator:
         self._resumed.acquire()
         if self._abandoned:
             raise Abandoned
+        if self._closing:
+            raise Closed
         return self._sent
 
+    def close(self) -> None:
+        """``generator.close()``: what stands in a ``finally`` around the ``yield`` is run."""
+        if self._thread is None:
+            self.finished = True
+        self._closing = True
+        with suppress(Exhausted):
+            self.resume()
+        self.abandon()
+
     def abandon(self) -> None:
-        """End the thread."""
+        """End the thread, and run nothing more of it."""
         if self._thread is not None and not self.finished:
             self._abandoned = True
             self._resumed.release()
@@ -115,7 +132,7 @@ class Generator:
     def _run(self) -> None:
         try:
             self._body()
-        except Abandoned:
+        except (Abandoned, Closed):
             pass
         except BaseException as error:
             self._error = error

@@ -154,7 +154,8 @@ def _item_of_sequence(machine: Machine, value: Sequence, at: int) -> Value:
 
 def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     """Execute a ``for`` statement; returns its signal."""
-    items = stream(machine, machine.eval(node.iter), node.iter)
+    iterated = machine.eval(node.iter)
+    items = stream(machine, iterated, node.iter)
     instance = machine.new_instance()
     signal = ""
     plan = Plan(machine)
@@ -173,6 +174,8 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
             break
     else:
         signal = machine.run(node.orelse)
+    if isinstance(iterated, Generator) and isinstance(node.iter, ast.Call):
+        iterated.close()  # nobody else knows it
     return signal if signal in ("return", "raise") else ""
 
 

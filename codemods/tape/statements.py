@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from codemods.facts import CACHES
 from codemods.tape import attributes, elements, expressions, holding, loops, managers, overwriting, python_calls
+from codemods.tape.generators import Closed
+from codemods.tape.source import Site
 from codemods.tape.values import (
     Class,
     Exits,
@@ -263,17 +265,30 @@ def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
         given = managers.enter(machine, value, item.context_expr)
         if item.optional_vars is not None:
             assign(machine, item.optional_vars, given, None)
-    with machine.grad_mode(entered, machine.site(node)):
-        signal = machine.run(node.body)
+    try:
+        with machine.grad_mode(entered, machine.site(node)):
+            signal = machine.run(node.body)
+    except Closed:
+        _leave(machine, inside, before)
+        raise
+    _leave(machine, inside, before)
+    return signal
+
+
+def _leave(machine: Machine, inside: list[tuple[Value, ast.expr]], before: tuple[bool, Site | None]) -> None:
+    """Leave the managers of a ``with``, the last first; *before* is the grad mode around it."""
     for value, expression in reversed(inside):
         managers.leave(machine, value, expression)
         if isinstance(value, Exits):
             machine.grad, machine.guard = before
-    return signal
 
 
 def _try(machine: Machine, node: ast.Try) -> str:
-    signal = machine.run(node.body)
+    try:
+        signal = machine.run(node.body)
+    except Closed:
+        machine.run(node.finalbody)
+        raise
     if signal == "raise" and node.handlers:
         handler = node.handlers[0]
         if handler.name:
