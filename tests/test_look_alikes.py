@@ -869,6 +869,66 @@ RIGHT = {
                 seen.mul_(0.9).add_(net(x).mean(0))
             seen.add_(net(x).mean(0).detach())
         """,
+    "a generator clears its store when it is closed": """
+        class Trace:
+            def __init__(self): self.values, self.items = [], []
+            def wipe(self):
+                for column in vars(self).values():
+                    del column[:]
+        trace = Trace()
+        def episodes():
+            while True:
+                try:
+                    for _ in range(10):
+                        trace.values.append(crit(net(x), y))
+                        trace.items.append(net(x).mean())
+                    yield trace
+                finally:
+                    trace.wipe()
+        for _ in range(9):
+            one = episodes()
+            told = next(one)
+            loss = torch.stack(told.values).mean() + torch.stack(told.items).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+            one.close()
+        for _ in range(9):
+            for told in episodes():
+                loss = torch.stack(told.values).mean()
+                opt.zero_grad(); loss.backward(); opt.step()
+                break
+        """,
+    "a block around a yield is left when the generator is closed": """
+        class Recording:
+            def __init__(self): self.outs = []
+            def __enter__(self): return self.outs
+            def __exit__(self, *exc): self.outs.clear()
+        recording = Recording()
+        def batches():
+            with recording as outs:
+                while True:
+                    outs.append(net(x))
+                    yield outs
+        for _ in range(9):
+            source = batches()
+            loss = torch.stack(next(source)).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            source.close()
+        """,
+    "a class of tuples carries the graph past what is frozen": """
+        class Carry(tuple):
+            @property
+            def feature(self): return torch.cat(self, -1)
+            def stop(self): return Carry(part.detach() for part in self)
+        world = nn.Linear(6, 6)
+        for p in world.parameters(): p.requires_grad_(False)
+        start = Carry((torch.zeros(4, 3), torch.zeros(4, 3)))
+        for _ in range(9):
+            carry = start.stop()
+            for _ in range(3):
+                carry = Carry((net(carry[0]), carry[1]))
+            loss = world(carry.feature).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
     "an episode ends when a tensor says so": """
         done = torch.zeros(4, dtype=torch.bool)
         for _ in range(5):

@@ -42,6 +42,7 @@ _NOT_TENSORS = frozenset(
 COMMAND_LINE = ("command line",)
 """The key of ``sys.argv``."""
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
+_OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
@@ -153,7 +154,7 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
                 return elements.item(machine, value, value.fields.index(name), node)
             if isinstance(value, Optimizer) and name == "param_groups":
                 return optimizers.param_groups(value)
-            if isinstance(value, Mapping) and name in value.items:
+            if isinstance(value, Mapping) and name in value.items and name not in _OF_DICTIONARIES:
                 return machine.read(value.items[name], value)
             if name in _ONLY_TENSORS:
                 machine.crash(f"a container has no attribute {name!r}")
