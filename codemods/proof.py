@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
-from codemods.facts import CutGraph, Fact, LeafChanged, StaleGraph
+from codemods.facts import CutGraph, Fact, LeafChanged, Overwritten, StaleGraph
 from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
@@ -132,7 +132,7 @@ def judge(
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
     lost = _lost(before, after, lines, keeps, fact) or _still_cut(fact, after, lines)
-    lost = lost or _trained_once(before, after, lines)
+    lost = lost or _trained_once(before, after, lines) or _before_its_step(before, after, lines, fact)
     if lost:
         return Verdict(False, reason=lost)
     revealed = tuple(one for key, one in mapped if left[key] > known[key])
@@ -170,6 +170,15 @@ def _trained_once(before: Observation, after: Observation, lines: LineMap) -> st
     once = {name for line, name in after.once if (lines.original(line), name) not in before.once}
     once -= {name for line, name in after.trained - after.once}
     return f"{_names(once)} would be trained in the first iteration only" if once else ""
+
+
+def _before_its_step(before: Observation, after: Observation, lines: LineMap, fact: Fact) -> str:
+    """What would be computed before a step that it came after, where a step is moved."""
+    if not (isinstance(fact, Overwritten) and fact.by_step):
+        return ""
+    waiting = {(tuple(map(lines.original, place)), name) for place, name in after.waiting} - before.waiting
+    early = min((place[0] for place, _ in waiting if place[0] > 0), default=0)
+    return f"line {early} would be computed before the step that it comes after" if early else ""
 
 
 def _without_one_pass(

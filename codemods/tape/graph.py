@@ -313,6 +313,8 @@ class Tape:
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
     holdings: list[Holding] = field(default_factory=list)
+    waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    """Where parameters were read of which a gradient waited for a step: the line, and those of the calls."""
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) through which passes came."""
     emptied: set[Any] = field(default_factory=set)

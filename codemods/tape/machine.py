@@ -329,6 +329,7 @@ class Machine:
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
         operands = self.operands(*args)
+        self._note_waiting(args, leaves, node)
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
         if not operands:
@@ -353,6 +354,15 @@ class Machine:
         )
         self.misses = self.misses or bool(cell.node.missing)
         return Tensor(cell)
+
+    def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
+        """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
+        held = (value.cell.leaf for value in args if isinstance(value, Tensor))
+        for leaf in {*leaves, *(leaf for leaf in held if leaf is not None)}:
+            if any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
+                self.tape.waiting.add(
+                    ((node.lineno + self.source.start, *(site.line for site in self.stack)), leaf.name)
+                )
 
     def _saved(
         self, name: str, args: list[Value], names: tuple[str, ...], cell: Cell, opaque: bool

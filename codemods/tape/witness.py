@@ -106,6 +106,8 @@ class Observation:
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """The same with the lines of the calls that led to the pass: two losses may be sent backward by one method."""
+    waiting: frozenset[tuple[tuple[int, ...], str]] = frozenset()
+    """Where, by lines, parameters were read of which a gradient waited for its step."""
     once: frozenset[tuple[int, str]] = frozenset()
     """Those that the first pass at that line alone trained, of several."""
     crashes: frozenset[str] = frozenset()
@@ -125,6 +127,7 @@ class _Collected:
     edges: set[Edge] = field(default_factory=set)
     trained: set[tuple[int, str]] = field(default_factory=set)
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
@@ -156,6 +159,7 @@ class _Collected:
             frozenset(_ranked(self.edges)),
             frozenset(self.trained),
             frozenset(self.ways),
+            frozenset(self.waiting),
             frozenset(one for one in self.trained if one[0] in self.repeated and one not in self.later),
             frozenset(self.crashes),
             frozenset(self.rootless),
@@ -338,6 +342,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer))
     found.ways |= tape.trained
+    found.waiting |= tape.waiting
     found.trained |= {(place[0], name) for place, name in tape.trained}
     for one in _later(tape.passes):
         found.repeated.add(one.site.line)
