@@ -177,7 +177,7 @@ def _before_its_step(before: Observation, after: Observation, lines: LineMap, fa
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
     waiting = {(tuple(map(lines.original, place)), name) for place, name in after.waiting} - before.waiting
-    early = min((place[0] for place, _ in waiting if place[0] > 0), default=0)
+    early = min((place[0] for place, _ in waiting if min(place) > 0), default=0)  # not what the patch itself computes
     return f"line {early} would be computed before the step that it comes after" if early else ""
 
 
