@@ -87,6 +87,7 @@ BY_READING = (
     "release_graph_log_rows",
     "release_graph_loss_tracker",
     "release_graph_meter_objects",
+    "release_graph_running_stats",
     "soften_mask",
     "unfreeze_parameters",
 )
