@@ -93,6 +93,7 @@ class OutOfPlace(Codemod):
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
         yield from _into_a_clone(fact.changed, tree)
+        yield from _cloned_when_handed(call or node, tree)
 
 
 def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
@@ -305,6 +306,22 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
             program = Edit(tree).change(operand, lambda node: method_call(node, "clone")).program()
             yield Candidate(program, f"compute with a clone of `{tree.code(operand)}`, which changes later")
+
+
+def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
+    """``x += p; y = self.block(x)`` becomes ``y = self.block(x.clone())``, where the caller is to see ``x`` changed."""
+    root, statement = _root_of(change), tree.statement_of(change)
+    block = tree.block_of(statement) if statement is not None else []
+    if not isinstance(root, cst.Name) or statement not in block:
+        return
+    for later in block[block.index(statement) + 1 :]:
+        read = [name for name in tree.names_in(later) if name.value == root.value]
+        if read:
+            handed = [name for name in read if isinstance(tree.parent_of(name), cst.Arg)]
+            if len(handed) == len(read) == 1 and only_part(later) is not None:
+                program = Edit(tree).change(handed[0], lambda node: method_call(node, "clone")).program()
+                yield Candidate(program, f"hand a clone of `{root.value}` on, which changes later")
+            return
 
 
 def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) -> cst.BaseExpression | None:

@@ -26,9 +26,9 @@ class RetainShared(Codemod):
     Fix:
         One pass over the sum, ``(first + second).backward()``, where one step uses both gradients and nothing looks at
         them in between; after the loop where each of its iterations sends a loss, and in the call where a method of the
-        program's own sends them. Elsewhere the first pass keeps the graph, ``backward(retain_graph=True)``, and the last one
-        frees it. This is the one place where that flag is right: both passes belong to the same iteration and no
-        optimizer steps between them, so nothing is overwritten and nothing accumulates.
+        program's own sends them. Elsewhere the first pass keeps the graph, ``backward(retain_graph=True)``, and the
+        last one frees it. This is the one place where that flag is right: both passes belong to the same iteration and
+        no optimizer steps between them, so nothing is overwritten and nothing accumulates.
 
     When it is not what you want:
         Where the gradients of each loss are to be looked at by themselves, keep the graph instead of adding.

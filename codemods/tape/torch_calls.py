@@ -67,6 +67,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
             return found
     if path == "types.MethodType" and len(args) == 2 and isinstance(args[0], Function):
         return Bound(args[0], args[1])
+    if path == "dataclasses.is_dataclass" and args and isinstance(args[0], (Tensor, Sequence, Mapping, TorchModule)):
+        return False
     if path in ("types.SimpleNamespace", "argparse.Namespace"):
         return _namespace(machine, keywords, node)
     if path in ("contextlib.ExitStack", "contextlib.AsyncExitStack"):
