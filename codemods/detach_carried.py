@@ -210,7 +210,7 @@ class DetachCarried(Codemod):
             statement = tree.statement_of(tree.expression(span))
             if statement is not None and (not plain or tree.function_of(statement) is home):
                 last = _end_of_step(statement, tree)
-                if last is not None:
+                if last is not None and not _is_made_before(kept, last, tree):
                     yield last, True, "after the backward"
         if loop is not None and (tree.function_of(loop) is home or not plain):
             body = tree.body_of(loop)
@@ -238,6 +238,14 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
+
+
+def _is_made_before(kept: Statement, last: Statement, tree: Tree) -> bool:
+    """Whether *kept* stands before a loop around *last*: cut behind the first pass, that one alone would train it."""
+    if tree.function_of(kept) is not tree.function_of(last):
+        return False
+    around = set(tree.enclosing(kept))
+    return any(isinstance(one, (cst.For, cst.While)) and one not in around for one in tree.enclosing(last))
 
 
 def _before_all_branches(reader: Statement, name: str, loop: Statement | None, tree: Tree) -> Statement:

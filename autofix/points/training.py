@@ -22,6 +22,8 @@ TOTAL = 1e-4
 STRENGTH = 1e-2
 """Relative difference of two movements by the same gradient, after some steps of rounding."""
 
+STANDS = "does not move"
+
 
 def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> Point:
     """Every parameter that trains in the original or in the reference still gets gradients and moves."""
@@ -47,6 +49,8 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
             theirs = steps_of(reference, there.get(index, -1))
             rests = bool(reference.updates[failure.steps :]) and not theirs.later(failure)
             problem = why_not_training(before, after, mine, passes_between(theirs.steps), rests=rests)
+            if problem.startswith(STANDS) and stands(steps_of(before, index)):
+                problem = ""
             problem = problem or why_trained_otherwise(theirs, mine, failure, places)
             if not problem and index in by_hand and indices[index] not in still:
                 problem = "is not changed any more by what changes it beside its optimizer"
@@ -158,6 +162,11 @@ class Own:
         return step.moved.get(self.index, 0.0)
 
 
+def stands(own: Own) -> bool:
+    """Whether steps by a gradient left a parameter where it was: a bias before a softmax, whose gradient is noise."""
+    return any(map(own.gradient, own.steps)) and not any(map(own.moved, own.steps))
+
+
 def steps_of(record: RunRecord, index: int) -> Own:
     return Own(index, tuple(s for s in record.updates if index in s.moved))
 
@@ -205,14 +214,14 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
     if not any(map(mine.gradient, own)):
         return "gets no gradient any more" if mine.index not in own[-1].gradients else "gets only zero gradients"
     if not any(map(mine.moved, own)):
-        return "does not move"
+        return STANDS
     half = own[len(own) // 2 :]
     if len(own) >= ENOUGH and any(norm for s in half for norm in s.gradients.values()):
         if not any(map(mine.gradient, half)):
             return f"gets no gradient after step {max(s.number for s in own if mine.gradient(s))}"
         rates = any(group.get("lr", 1.0) for s in half for group in s.settings)
         if rates and not any(map(mine.moved, half)):
-            return f"does not move after step {max(s.number for s in own if mine.moved(s))}"
+            return f"{STANDS} after step {max(s.number for s in own if mine.moved(s))}"
     return ""
 
 

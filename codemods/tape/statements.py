@@ -70,12 +70,22 @@ def _assign_several(machine: Machine, target: ast.Tuple | ast.List, value: Value
         assign(machine, part, item, source)
 
 
+_ADDING = frozenset("add sub mul lerp addcmul addcdiv maximum minimum fmax fmin".split())
+
+
+def _adds(node: ast.expr) -> bool:
+    """Whether an expression may put together an old value and something new: a sum, ``torch.lerp(old, new, 0.1)``."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING
+    return isinstance(node, (ast.BinOp, ast.IfExp))
+
+
 def _assignment(machine: Machine, node: ast.Assign) -> str:
     value = machine.eval(node.value)
     for target in node.targets:
         counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
         value = machine.widened(value, node) if counter else value
-        adds = isinstance(value, Tensor) and isinstance(node.value, (ast.BinOp, ast.IfExp))
+        adds = isinstance(value, Tensor) and _adds(node.value)
         before = _old_value(machine, target) if adds else None
         assign(machine, target, value, node.value)
         if before is not None:
