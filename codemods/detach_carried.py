@@ -277,6 +277,7 @@ def _is_given(name: str, around: Statement, tree: Tree) -> bool:
 
 _SEVERAL = re.compile(r"(.*?)(?:\[\*(\w*|\?)\](.*))?")
 _LOST = re.compile(r"\s+(\w+) = (\1\.detach\(\))\s*(?:#.*)?")
+_LOST_PAIR = re.compile(r"\s+(\w+), (\w+) = (\1\.detach\(\)), \2\.detach\(\)\s*(?:#.*)?")
 
 
 def _without_effect(tree: Tree) -> Iterator[Candidate]:
@@ -284,6 +285,9 @@ def _without_effect(tree: Tree) -> Iterator[Candidate]:
     lines = tree.program.lines
     for number, line in enumerate(lines[1:], 2):
         found = _LOST.fullmatch(line)
+        pair = _LOST_PAIR.fullmatch(line)
+        if pair is not None:
+            yield from _pairs_anew(number, pair, tree)
         if found is None or not lines[number - 2].lstrip().startswith("for "):
             continue
         path = tree.program.files[tree.program.index_at(number)].path
@@ -297,6 +301,22 @@ def _without_effect(tree: Tree) -> Iterator[Candidate]:
             itself = cst.Expr(cst.parse_expression(f"{found[1]}.detach_()"))
             program = Edit(tree).change(part, lambda _, new=itself: new).program()  # type: ignore[misc]
             yield Candidate(program, f"detach each `{found[1]}` itself, not the name alone")
+
+
+def _pairs_anew(number: int, lost: re.Match[str], tree: Tree) -> Iterator[Candidate]:
+    """``for h, c in states: h, c = h.detach(), c.detach()``: the list is made anew."""
+    path = tree.program.files[tree.program.index_at(number)].path
+    statement = tree.statement_of(tree.expression(Span(path, number, lost.start(3), number, lost.end(3))))
+    loop = next((one for one in tree.enclosing(statement) if isinstance(one, cst.For)), None) if statement else None
+    if loop is None or tree.body_of(loop) != [statement] or loop.orelse is not None:
+        return
+    target, states = tree.code(loop.target).strip(), tree.code(loop.iter)
+    if target.strip("()") != f"{lost[1]}, {lost[2]}" or not isinstance(loop.iter, (cst.Name, cst.Attribute)):
+        return
+    place = states if isinstance(loop.iter, cst.Attribute) else f"{states}[:]"  # a list that was handed in
+    code = f"{place} = [({lost[1]}.detach(), {lost[2]}.detach()) for {target} in {states}]"
+    line = cst.parse_statement(code).with_changes(leading_lines=loop.leading_lines)
+    yield Candidate(Edit(tree).change(loop, lambda _: line).program(), f"detach what `{states}` holds, not names alone")
 
 
 def _before_updates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:

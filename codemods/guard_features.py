@@ -158,7 +158,7 @@ class GuardFeatures(Codemod):
             or tree.class_of(reader) is not tree.class_of(kept)
         ):
             return
-        code = tree.own_code(kept)
+        code = _registered(kept, name, tree) or tree.own_code(kept)
         home = tree.class_of(kept)
         readers = [
             method
@@ -174,6 +174,17 @@ class GuardFeatures(Codemod):
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
         program = Edit(tree).insert_before(first, code).program()
         yield Candidate(program, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
+
+
+def _registered(kept: Statement, name: str, tree: Tree) -> str:
+    """``self.kernel = design()`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
+    part = only_part(kept)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or tree.code(call.func) != "self.register_buffer" or len(call.args) < 2:
+        return ""
+    called, value = call.args[0].value, call.args[1].value
+    known = isinstance(called, cst.SimpleString) and called.evaluated_value == name.removeprefix("self.")
+    return f"{name} = {tree.code(value)}" if known else ""
 
 
 def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:

@@ -393,8 +393,10 @@ def _set_on_tensor(machine: Machine, tensor: Tensor, name: str, value: Value, sl
     if name == "requires_grad":
         require_grad(machine, tensor, value, target)
     elif name == "grad":
-        if value is None and cell.leaf is not None:
-            cell.leaf.grads.clear()
+        if cell.leaf is not None:
+            cell.leaf.given = value is not None
+            if value is None:
+                cell.leaf.grads.clear()
     elif name == "data":
         machine.change_by_hand(tensor)
     else:

@@ -127,6 +127,8 @@ class Leaf:
     """Where it is a copy of what had a graph: ``torch.tensor(loss, requires_grad=True)``."""
     asked: bool = False
     """Whether the program asks for its gradient."""
+    given: bool = False
+    """Whether the program sets its gradient by hand."""
 
 
 class Saved(NamedTuple):
@@ -445,7 +447,7 @@ class Tape:
         """An optimizer's step: changes in place every parameter that has a gradient."""
         moment = self.tick()
         for leaf in leaves:
-            if not leaf.grads:
+            if not leaf.grads and not leaf.given:
                 continue
             for backward in leaf.grads:
                 self.trained.add((backward.place, leaf.name))

@@ -218,7 +218,10 @@ def call_module_method(
                 leaf.grads.clear()
             return None
         case "register_buffer" if len(args) > 1 and isinstance(args[0], str):
-            _set_child(module, args[0], args[1])
+            written = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
+            owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+            kept = machine.slot(args[1], f"{machine.source.text_of(owner)}.{args[0]}", written, module)
+            _set_child(module, args[0], args[1], kept)
             return None
         case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
             _set_child(module, args[0], args[1])
@@ -275,8 +278,8 @@ def set_mode(machine: Machine, module: Value, name: str, args: list[Value]) -> N
         machine.evaluating.difference_update(machine.leaves_of(module))
 
 
-def _set_child(module: TorchModule | Instance, name: str, value: Value) -> None:
-    (module.children if isinstance(module, TorchModule) else module.names)[name] = Slot(value)
+def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Slot | None = None) -> None:
+    (module.children if isinstance(module, TorchModule) else module.names)[name] = kept or Slot(value)
     base = attributes.base_module(module) if isinstance(module, Instance) else None
     if base is not None and isinstance(value, (TorchModule, Instance)):
         base.children[name] = Slot(value)
