@@ -869,6 +869,38 @@ RIGHT = {
                 seen.mul_(0.9).add_(net(x).mean(0))
             seen.add_(net(x).mean(0).detach())
         """,
+    "what a lower precision is raised from is a copy": """
+        for _ in range(5):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                a, b = net(x).chunk(2, 1)
+            a, b = a.float().tanh_(), b.float().relu_()
+            opt.zero_grad(); (a.sum() + b.sum()).backward(); opt.step()
+        """,
+    "a metaclass wraps the methods that it finds": """
+        class Sealing(type):
+            def __new__(mcls, name, bases, ns):
+                for key, fn in list(ns.items()):
+                    if key.startswith("observe"):
+                        ns[key] = mcls.sealed(fn)
+                return super().__new__(mcls, name, bases, ns)
+            @staticmethod
+            def sealed(fn):
+                def run(self, *args):
+                    try:
+                        return fn(self, *args)
+                    finally:
+                        self.v = self.v.detach()
+                return run
+        class Base(metaclass=Sealing):
+            def __init__(self): self.v = torch.zeros(3)
+        class Neuron(Base):
+            def observe(self, x):
+                self.v = 0.5 * self.v + net(x)
+                opt.zero_grad(); crit(self.v, y).backward(); opt.step()
+        neuron = Neuron()
+        for _ in range(5):
+            neuron.observe(x)
+        """,
     "a generator clears its store when it is closed": """
         class Trace:
             def __init__(self): self.values, self.items = [], []

@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeVar
 from codemods.facts import Span
 from codemods.program import Program, split
 
+_MIXED = ("autocast", "bfloat16", ".half()", "float16")
+
 N = TypeVar("N", bound=ast.AST)
 
 
@@ -108,6 +110,8 @@ class Sources:
             Source(file.text, file.path, start) for file, start in zip(program.files, program.starts, strict=True)
         ]
         self._by_place = {_place(source.path): source for source in self.all[1:]}
+        self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
+        """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
 
     @property
     def main(self) -> Source:

@@ -403,8 +403,23 @@ def _class(machine: Machine, node: ast.ClassDef) -> str:
         if isinstance(slot.value, Function):
             slot.value.owner = cls
             slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
+    _made_by_metaclass(machine, cls, node)
     outer.names[node.name] = Slot(cls)
     return ""
+
+
+def _made_by_metaclass(machine: Machine, cls: Class, node: ast.ClassDef) -> None:
+    """The ``__new__`` of a metaclass of the program may put other methods in the place of those that are written."""
+    given = [machine.eval(keyword.value) for keyword in node.keywords if keyword.arg == "metaclass"]
+    inherited = [base.metaclass for base in cls.bases if isinstance(base, Class)]
+    cls.metaclass = next((one for one in (*given, *inherited) if isinstance(one, Class)), None)
+    made = cls.metaclass.names.get("__new__") if cls.metaclass is not None else None
+    if cls.metaclass is None or made is None or not isinstance(made.value, Function):
+        return
+    members: dict[Any, Slot] = dict(cls.names)
+    namespace, bases = Mapping(members), Sequence("tuple", [Slot(base) for base in cls.bases])
+    machine.call(made.value, [cls.metaclass, node.name, bases, namespace], {}, _anchor(node))
+    cls.names.update({str(name): slot for name, slot in namespace.items.items()})
 
 
 def _anchor(node: ast.ClassDef) -> ast.expr:

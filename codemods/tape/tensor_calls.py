@@ -146,11 +146,11 @@ def call_tensor_method(
         case "data":
             return machine.detached(tensor, node, own_version=True)
     if name in _SAME:
-        return (
-            machine.data()
-            if any(map(extents.is_mask, (*args, *keywords.values())))
-            else cuts.maybe_copied(tensor, name)
-        )
+        if any(map(extents.is_mask, (*args, *keywords.values()))):
+            return machine.data()
+        same = cuts.maybe_copied(tensor, name)
+        copied = machine.sources.mixes_precision and name in ("float", "double", "half", "bfloat16", "to", "type")
+        return Tensor(same.cell, same.via, guessed=True) if copied else same
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and machine.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):

@@ -195,6 +195,8 @@ class Class:
     names: dict[str, Slot]
     node: ast.ClassDef
     source: Source
+    metaclass: Class | None = None
+    """The program's own class that it is an object of."""
 
 
 @dataclass(eq=False, slots=True)
