@@ -118,6 +118,8 @@ class SeparateNetworks(Codemod):
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
         assert fact.outer is not None
+        if isinstance(fact, Overwritten) and fact.retained is None:
+            return  # the first pass does not go through it: it is not shared, only computed too early
         kept = tree.statement(fact.kept)
         reader = tree.statement_of(tree.expression(fact.outer.used))
         made = next(
