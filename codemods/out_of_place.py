@@ -283,29 +283,27 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     if root is None or not _is_place(root):
         return
     name = tree.code(root)
-    read = [operand for operand in operands_of(saved) if tree.code(_base_of(operand)) == name]
+    operands = operands_of(saved)
+    read = [operand for operand in operands if tree.code(_base_of(operand)) == name]
+    # What is read inside an operand: `x @ self.weight.t()`.
+    read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
+    if not read:
+        other = _assigned_from(name, operands, tree)
+        read = [other] if other is not None else []
     if read:
-        edit = Edit(tree)
-        for operand in read:
-            edit.change(operand, lambda node: method_call(node, "clone"))
-        yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
+        yield _with_clones(read, name, tree)
         return
-    inside = list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
-    if inside:  # `x @ self.weight.t()`
-        edit = Edit(tree)
-        for part in inside:
-            edit.change(part, lambda node: method_call(node, "clone"))
-        yield Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
-        return
-    other = _assigned_from(name, operands_of(saved), tree)
-    if other is not None:
-        program = Edit(tree).change(other, lambda node: method_call(node, "clone")).program()
-        yield Candidate(program, f"compute with a clone of `{name}`, which changes later")
-        return
-    for operand in operands_of(saved):  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
+    for operand in operands:  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
         if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
-            program = Edit(tree).change(operand, lambda node: method_call(node, "clone")).program()
-            yield Candidate(program, f"compute with a clone of `{tree.code(operand)}`, which changes later")
+            yield _with_clones([operand], tree.code(operand), tree)
+
+
+def _with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candidate:
+    """The program that reads a clone of *name* at these places."""
+    edit = Edit(tree)
+    for part in read:
+        edit.change(part, lambda node: method_call(node, "clone"))
+    return Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
 
 
 def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:

@@ -147,8 +147,8 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
     if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
-    ways = {(tuple(map(lines.original, place)), name) for place, name in after.ways}
-    missing = {name for _, name in before.trained - trained} | {name for _, name in before.ways - ways}
+    missing = {name for _, name in before.trained - trained}
+    missing |= {name for _, name in before.ways - _in_original(after.ways, lines)}
     if missing:
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
@@ -176,7 +176,7 @@ def _before_its_step(before: Observation, after: Observation, lines: LineMap, fa
     """What would be computed before a step that it came after, where a step is moved."""
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
-    waiting = {(tuple(map(lines.original, place)), name) for place, name in after.waiting} - before.waiting
+    waiting = _in_original(after.waiting, lines) - before.waiting
     early = min((place[0] for place, _ in waiting if min(place) > 0), default=0)  # not what the patch itself computes
     return f"line {early} would be computed before the step that it comes after" if early else ""
 
@@ -241,6 +241,13 @@ def _mapped(edge: Edge, lines: LineMap) -> Edge:
         edge.gap,
         edge.lag,
     )
+
+
+def _in_original(
+    ways: frozenset[tuple[tuple[int, ...], str]], lines: LineMap
+) -> frozenset[tuple[tuple[int, ...], str]]:
+    """Places by their lines and those of the calls that led there, in the lines of the original."""
+    return frozenset((tuple(map(lines.original, place)), name) for place, name in ways)
 
 
 def _original(place: Place, lines: LineMap) -> Place:

@@ -10,7 +10,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree, only_part, with_keyword
+from codemods.rewrite import Edit, Statement, Tree, only_part, with_keyword
 
 
 class RetainShared(Codemod):
@@ -76,8 +76,7 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         return
     if not all(isinstance(only_part(one), cst.Expr) for one in (first, second)):
         return
-    between = block[block.index(first) + 1 : block.index(second)]
-    if any(_LOOKS.search(tree.code(statement)) for statement in between):
+    if _are_looked_at(block[block.index(first) + 1 : block.index(second)], tree):
         return
     total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses if loss is not None)
     comments = [line for line in first.leading_lines if line.comment is not None]
@@ -99,10 +98,9 @@ def _one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     pairs = list(zip(first.args, second.args, strict=True))
     differ = [(one, other) for one, other in pairs if tree.code(one) != tree.code(other)]
     block = tree.block_of(statements[0])
-    between = block[block.index(statements[0]) + 1 : block.index(statements[1])]
     if not alone or not first.func.deep_equals(second.func) or len(differ) != 1 or not _sends_sums(fact, tree):
         return
-    if any(_LOOKS.search(tree.code(statement)) for statement in between):
+    if _are_looked_at(block[block.index(statements[0]) + 1 : block.index(statements[1])], tree):
         return
     total = " + ".join(tree.code(_bare(argument.value)).strip() for argument in differ[0])
     edit = Edit(tree).remove(statements[0]).change(differ[0][1].value, lambda _: cst.parse_expression(total))
@@ -159,7 +157,7 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     if not isinstance(part, cst.Expr) or not tree.block_of(loop) or loop.orelse is not None:
         return
     simple = [one for one in tree.statements_in(loop.body) if only_part(one) is not None and one is not sent]
-    if any(_LOOKS.search(tree.code(one)) for one in simple):
+    if _are_looked_at(simple, tree):
         return
     total = tree.fresh_name("total", "total_loss", "summed_loss")
     sends = f"{total}.backward()"
@@ -174,6 +172,11 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
 
 _LOOKS = re.compile(r"grad|backward\(|\.step\(\s*\)|scaler")
 """What a statement mentions that has to do with the gradients as they are between two passes."""
+
+
+def _are_looked_at(between: list[Statement], tree: Tree) -> bool:
+    """Whether one of the statements between two passes has a use for the gradients as they are there."""
+    return any(_LOOKS.search(tree.code(statement)) for statement in between)
 
 
 def _sent(call: cst.BaseExpression | None) -> cst.BaseExpression | None:

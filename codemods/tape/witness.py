@@ -125,7 +125,6 @@ class Observation:
 class _Collected:
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
-    trained: set[tuple[int, str]] = field(default_factory=set)
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)
@@ -150,17 +149,22 @@ class _Collected:
     complete: bool = True
     steps: int = 0
 
+    @property
+    def trained(self) -> set[tuple[int, str]]:
+        return {(place[0], name) for place, name in self.ways}
+
     def observation(self) -> Observation:
         facts = tuple(fact for fact in _without_echoes(self.facts) if not self._is_answered_elsewhere(fact))
         if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
             facts = ()  # the flag is ignored: where nothing else is wrong, the script does what it did
+        trained = self.trained
         return Observation(
             facts,
             frozenset(_ranked(self.edges)),
-            frozenset(self.trained),
+            frozenset(trained),
             frozenset(self.ways),
             frozenset(self.waiting),
-            frozenset(one for one in self.trained if one[0] in self.repeated and one not in self.later),
+            frozenset(one for one in trained if one[0] in self.repeated and one not in self.later),
             frozenset(self.crashes),
             frozenset(self.rootless),
             frozenset(self.passes),
@@ -343,7 +347,6 @@ def _collect(machine: Machine, found: _Collected) -> None:
             found.edges.add(_edge(one, consumer, producer))
     found.ways |= tape.trained
     found.waiting |= tape.waiting
-    found.trained |= {(place[0], name) for place, name in tape.trained}
     for one in _later(tape.passes):
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
