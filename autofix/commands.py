@@ -237,19 +237,20 @@ def prove(
     from autofix import pages
     from autofix import prove as prover
     from autofix.foreign import DiffError
+    from autofix.repair import granted
 
     if html is not None:
         pages.require(html)
     original = prover.Script(broken, args=tuple(args))
     try:
-        files.read(broken)
+        file = files.read(broken)
         patched = with_diff(original, patch) if patch is not None else prover.Script(fixed or broken, args=tuple(args))
         files.read(patched.path)
     except files.FileError as error:
         tell(str(error))
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
     with busy(f"running {broken} as it is and as it is patched"):
-        certificate = prover.prove(original, patched, limits(bounds))
+        certificate = prover.prove(original, patched, limits(bounds), **granted(broken, file))
         if html is not None:
             pages.write(html, pages.view_of_proof(certificate, original, patched, limits(bounds)))
     if as_json:

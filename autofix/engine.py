@@ -232,13 +232,17 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
 
 
 def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
-    """The repair of another fact that took this one with it: one with a place in common, or else of the same kind."""
+    """The repair of another fact that took this one with it: one of the same kind with a place in common, or the one
+    with most places in common, or else one of the same kind.
+    """
     related = [repair for repair in mended.repairs if isinstance(repair.fact, type(fact))]
     spans = {role.span for role in fact.roles() if role.name != "loop"}
-    for repair in (*related, *mended.repairs):
-        if spans & {role.span for role in repair.fact.roles() if role.name != "loop"}:
-            return repair
-    return next(iter(related), None)
+
+    def common(repair: Repair) -> int:
+        return len(spans & {role.span for role in repair.fact.roles() if role.name != "loop"})
+
+    shared = next(filter(common, related), None) or max(mended.repairs, key=common, default=None)
+    return shared if shared is not None and common(shared) else next(iter(related), None)
 
 
 class Touched(NamedTuple):
@@ -305,19 +309,24 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
         if name in roles and roles[name].line in lines:
             if name in ("freed", "failed") and by_step:
                 return roles["changed"]  # the step comes too early for the pass, not the pass too late
-            if (
-                name == "used"
-                and "kept" in roles
-                and program.lines[roles[name].line - 1].lstrip().startswith("return ")
-            ):
-                return roles["kept"]  # a cache is to blame for what it keeps, not for handing it out
-            feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name == "kept"
+            if name == "used" and "kept" in roles and _hands_out(fact, roles, program, changed):
+                return roles["kept"]
+            feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name in ("kept", "made")
             return _first_of_run(roles[name], program, changed) if feature else roles[name]
     near = [line for line in changed - touched.released if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near:
         return fact.cause
     nearest = _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
     return _first_of_run(nearest, program, set(near))
+
+
+def _hands_out(fact: Fact, roles: dict[str, Span], program: Program, changed: set[int]) -> bool:
+    """Whether what is *used* was kept by a cache, or computed once for an object, which is to blame for it."""
+    used, kept = (program.lines[roles[name].line - 1].lstrip() for name in ("used", "kept"))
+    if used.startswith("return "):
+        return True
+    once = isinstance(fact, StaleGraph) and fact.loop is None and fact.freed == fact.failed
+    return once and kept.startswith("self.") and roles["used"].line not in changed
 
 
 _ASSIGNS = re.compile(r"(\s*)([A-Za-z_]\w*) *=(?!=) *(.*)")

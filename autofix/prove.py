@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
-from autofix.points.agreement import same_until_failure, without_what_failed
+from autofix.points.agreement import same_until_failure, until_computed_anew, without_what_failed
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
@@ -16,15 +18,18 @@ from autofix.points.memory import memory_flat
 from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
+from codemods.proof import Keeps
 
 __all__ = [
     "Certificate",
     "Limits",
     "Outcome",
     "Point",
+    "Promises",
     "RunRecord",
     "Script",
     "Verdict",
+    "promised",
     "prove",
     "run_original",
     "run_reference",
@@ -82,6 +87,25 @@ def run_reference(original: Script, limits: Limits, before: RunRecord) -> RunRec
     return run(original, limits, bounds(before, reference=True))
 
 
+class Promises(TypedDict):
+    """Arguments of :func:`prove`."""
+
+    ratio: bool
+    once: bool
+    anew: bool
+    inputs: bool
+
+
+def promised(made: Collection[Keeps]) -> Promises:
+    """What repairs promise beside what every patch does, as :func:`prove` is told."""
+    return {
+        "ratio": Keeps.RATIO in made,
+        "once": Keeps.ONCE in made,
+        "anew": Keeps.ANEW in made,
+        "inputs": Keeps.INPUTS in made,
+    }
+
+
 def prove(
     original: Script,
     patched: Script,
@@ -93,6 +117,7 @@ def prove(
     ratio: bool = False,
     once: bool = False,
     anew: bool = False,
+    inputs: bool = False,
 ) -> Certificate:
     """Run both scripts and judge the patch.
 
@@ -100,7 +125,8 @@ def prove(
     :func:`run_original` with the same limits, ``reference`` an earlier :func:`run_reference`; ``ratio`` says that the
     patch takes the old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass
     send back what another has sent back, and ``anew``, that each iteration begins as the first one, see
-    :func:`gradient`.  Never raises for what the scripts do: a run that did not happen is *not proved*.
+    :func:`gradient`; ``inputs``, that modules leave their inputs as they are, so that the gradients may be those of a
+    reference in which they do.  Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     before = before or run_original(original, limits)
     if trains_nothing(before) and expected_error in ("", IDLE):
@@ -126,9 +152,16 @@ def prove(
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
     gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew)
+    if inputs and gradients.verdict is Verdict.FAILED:
+        other = run(original, limits, replace(bounds(before, reference=True), apart=True))
+        apart = gradient(before, other, after, first_difference(before), once=once, anew=anew)
+        if apart.verdict is Verdict.PASSED:
+            detail = f"{apart.detail}, where modules leave their inputs as they are"
+            gradients, reference = replace(apart, detail=detail), other
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not repeats(before, run_original(original, limits)):
         same, gradients = not_deterministic(same), not_deterministic(gradients)
+    same = until_computed_anew(before, after, same, gradients)
     points = (
         fails,
         clean_after(before, after),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+
+from libcst import ParserSyntaxError
 
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
@@ -14,11 +16,22 @@ from autofix.evidence import LOOKED_AT, Evidence, witness
 from autofix.merit import is_lean, merit
 from autofix.points.held import held
 from autofix.project import Project, gather
-from autofix.prove import Certificate, Limits, Outcome, RunRecord, Script, Verdict, prove, run_original, run_reference
+from autofix.prove import (
+    Certificate,
+    Limits,
+    Outcome,
+    Promises,
+    RunRecord,
+    Script,
+    Verdict,
+    promised,
+    prove,
+    run_original,
+    run_reference,
+)
 from autofix.record import Failure
 from autofix.runner import warm_up
 from codemods.program import Program
-from codemods.proof import Keeps
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -238,18 +251,20 @@ def _expected_error(analysis: Analysis) -> str:
     return errors.pop() if len(errors) == 1 else ""
 
 
-class Promises(TypedDict):
-    """Arguments of :func:`prove`."""
-
-    ratio: bool
-    once: bool
-    anew: bool
-
-
 def promises(analysis: Analysis) -> Promises:
     """What the patch of *analysis* promises beside what every patch does, as :func:`prove` is told."""
-    made = {finding.keeps for finding in analysis.findings if finding.fixed}
-    return {"ratio": Keeps.RATIO in made, "once": Keeps.ONCE in made, "anew": Keeps.ANEW in made}
+    return promised({finding.keeps for finding in analysis.findings if finding.fixed})
+
+
+def granted(path: Path, file: files.SourceFile) -> Promises:
+    """What a repair of a script that somebody else made may do, by what the script and its project say."""
+    from codemods.guard_features import has_ratio
+    from codemods.rewrite import Tree
+
+    ratio = False
+    with suppress(SyntaxError, ParserSyntaxError):
+        ratio = has_ratio(Tree(Program.of(file.text, file.name, gather(path, file).others)))
+    return {**promised(()), "ratio": ratio, "inputs": True}
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

@@ -75,6 +75,8 @@ class Bounds:
     """Whether live graphs are counted between steps as well."""
     follow: tuple[tuple[int, int, str], ...] = ()
     """Values that the witness follows from call to call.  See ``child/follow.py``."""
+    apart: bool = False
+    """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
 
 
 def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
@@ -97,6 +99,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "failed_passes": bounds.failed_passes,
             "compare_from": bounds.compare_from,
             "reference": bounds.reference,
+            "apart": bounds.apart,
             "trace": bounds.trace,
             "between": bounds.between,
             "follow": bounds.follow,

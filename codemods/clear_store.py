@@ -30,7 +30,8 @@ class ClearStore(Codemod):
 
     Fix:
         The list is emptied once its graphs are used up: ``log_probs.clear()`` after the optimizer's step. Lists that
-        are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match.
+        are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match. What a
+        hook fills is emptied before the step that fills it, because an evaluation in between fills it, too.
 
         A memory of limited length, or one that is sampled from, is meant to live on: it is given values instead.
 
@@ -63,6 +64,8 @@ class ClearStore(Codemod):
                 continue
             again = list(_in_the_loop(store, kept, fact, tree))
             yield from (one for called, one in again if called)  # the author has a call that empties it, too seldom
+            if isinstance(store, cst.Attribute):
+                yield from _before_it_is_filled(store, kept, failed, tree)
             if not isinstance(store, cst.Subscript):
                 yield from _after_the_pass(store, kept, failed, fact, tree)
             yield from (one for _, one in again)
@@ -94,6 +97,51 @@ def _stored_as_data(span: Span, fact: StaleGraph | Overwritten, tree: Tree) -> I
         if expression is not None and carrier.form is Form.TENSOR:
             program = Edit(tree).change(expression, detach).program()
             yield Candidate(program, f"`{carrier.name or fact.name}` remembers values", Keeps.PARAMETERS)
+
+
+def _before_it_is_filled(store: cst.Attribute, kept: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+    """Emptied where its twin is: ``self.first.clear()`` is followed by ``self.second.clear()``.
+
+    What a hook fills is emptied as the step begins: what is called between two steps, an evaluation, fills it too.
+    """
+    home, name = tree.function_of(failed), store.attr.value
+    owners = [path.removesuffix(f".{name}") for path in sorted(tree.paths_in(home)) if path.endswith(f".{name}")]
+    for statement in tree.statements_in(home):
+        if not tree.block_of(statement) or not _resets(statement, name, kept, tree):
+            continue
+        twin, _, method = tree.own_code(statement).rpartition(".")
+        for owner in owners:
+            if owner != twin:
+                program = Edit(tree).insert_after(statement, f"{owner}.{method}").program()
+                yield Candidate(program, f"`{owner}` is emptied where `{twin}` is")
+    hook = tree.function_of(kept)
+    body = tree.body_of(home)
+    if isinstance(hook, cst.FunctionDef) and body and _is_hook(hook.name.value, tree.module_of(kept), tree):
+        codes = [f"{owner}.{name}.clear()" for owner in owners]
+        program = Edit(tree).insert_before(_first(body), *codes).program()
+        yield Candidate(program, f"`{name}` is emptied before it is filled")
+
+
+def _is_hook(name: str, module: cst.Module, tree: Tree) -> bool:
+    """Whether a function is registered to be called at a module's forward pass."""
+    hooks = ("register_forward_hook", "register_forward_pre_hook")
+    return any(
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in hooks
+        and any(path.rpartition(".")[2] == name for path in tree.paths_in(call))
+        for call in matchers.findall(module, matchers.Call())
+    )
+
+
+def _first(body: list[Statement]) -> Statement:
+    """The first statement of a body that is no docstring."""
+    part = only_part(body[0])
+    return (
+        body[1]
+        if len(body) > 1 and isinstance(part, cst.Expr) and isinstance(part.value, cst.SimpleString)
+        else body[0]
+    )
 
 
 def _after_the_pass(

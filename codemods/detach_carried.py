@@ -76,6 +76,17 @@ class DetachCarried(Codemod):
         ):  # parts of displays and comprehensions: `[(h.detach(), c) for h, c in s]`
             if carrier.statement != fact.kept and not carrier.name:
                 yield from self._detach_written(fact, tree, [carrier])
+        yield from self._detach_handed(fact, tree)
+
+    def _detach_handed(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """``memory.post(z, edges)`` becomes ``memory.post(z.detach(), edges)``: what it computes itself stays."""
+        made = tree.expression(fact.outer.made) if fact.outer is not None else None
+        if not isinstance(made, cst.Call) or not isinstance(tree.parent_of(made), cst.Expr):
+            return
+        for argument in made.args:
+            if isinstance(argument.value, (cst.Name, cst.Attribute)) and not argument.star:
+                program = Edit(tree).change(argument.value, detach).program()
+                yield Candidate(program, f"`{tree.code(made.func)}` gets `{tree.code(argument.value)}` detached")
 
     def _detach_written(
         self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]

@@ -436,6 +436,32 @@ class PartBeside(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ComputedParameter(Fact):
+    """An optimizer is given the result of an operation, not a leaf."""
+
+    code = "AF430"
+    kind = "computed parameter"
+    error = "can't optimize a non-leaf Tensor"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the result of an operation on what requires grad",
+        "owner": "this optimizer takes leaves only",
+    }
+
+    made: Span
+    owner: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.made
+
+    @property
+    def message(self) -> str:
+        what = f"`{self.name}`" if self.name else "what the optimizer is given"
+        return f"{what} is computed from the tensor that requires grad, and is no leaf that an optimizer could change"
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphHeld(Fact):
     """Graphs are kept alive that no backward will ever walk: memory grows with every iteration."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
+from libcst import matchers
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, Form, StaleGraph
+from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, detach, guarded, only_part
 
@@ -25,7 +26,8 @@ class GuardFeatures(Codemod):
     Fix:
         Where the parameters behind it are not being trained, the computation needs no graph: it is wrapped in
         ``with torch.no_grad():``. Where an optimizer holds them, ``no_grad`` would stop their training, so the
-        computation moves into the loop and is made anew for each backward.
+        computation moves into the loop and is made anew for each backward. Beside a ratio of new to old, as in PPO,
+        the old log-probabilities, advantages and returns are values of the rollout: they are detached.
 
     When it is not what you want:
         Recomputing costs time. If all iterations may share one value, add up their losses and call ``backward()`` once
@@ -37,11 +39,20 @@ class GuardFeatures(Codemod):
 
     code = "AF103"
     name = "unguarded-features"
-    answers = (StaleGraph,)
+    answers = (StaleGraph, Overwritten)
     rank = 8
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
+            around = _loop_around(tree.expression(fact.failed), tree)
+            if fact.by_step and around is not None and _relates_to_old(around, tree):
+                yield from self._rolled_out(fact, tree)
+            return
         assert isinstance(fact, StaleGraph)
+        if fact.loop is None and fact.freed == fact.failed:  # a closure that its optimizer calls several times
+            kept = tree.statement(fact.kept)
+            if kept is not None and fact.name:
+                yield from self._again(fact, kept, tree, fact.name)
         if fact.loop is None or fact.inside:
             return
         # What a call took with it, as `partial` does, was kept by no statement of its own.
@@ -52,24 +63,43 @@ class GuardFeatures(Codemod):
         block = tree.block_of(kept)
         if kept not in block:
             return
+        yield from self._handed_on(fact, loop, tree)
         run = _computation(kept, block, tree)
-        name = fact.name or ", ".join(sorted(_targets(kept, tree))) or "it"
-        if _guardable(run):
-            yield Candidate(guarded(tree, run), f"compute `{name}` under no_grad: nothing behind it is trained")
+        name = _buffer(kept, tree) or fact.name or ", ".join(sorted(_targets(kept, tree))) or "it"
+        several = len(_targets(kept, tree)) > 1  # what was computed before may be for one of the others
+        for part in ([kept], run) if several else (run,):
+            if _guardable(part):
+                yield Candidate(guarded(tree, part), f"compute `{name}` under no_grad: nothing behind it is trained")
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if made is not None and made is not kept and tree.block_of(made) and _guardable([made]):
-            yield Candidate(guarded(tree, [made]), "what serves the loop is computed under no_grad: nothing trains it")
+            for part in (_computation(made, tree.block_of(made), tree), [made]):
+                if _guardable(part):
+                    remedy = "what serves the loop is computed under no_grad: nothing trains it"
+                    yield Candidate(guarded(tree, part), remedy)
         relation, old = _old_operand(fact, tree)
         if relation is not None and old is not None and _is_ratio(relation, old, tree):
             yield from self._old_when_made(fact, tree, name)
             program = Edit(tree).change(old, detach).program()
             yield Candidate(program, _as_before(tree.code(old).strip()), Keeps.RATIO)
+        if _relates_to_old(loop, tree):
+            yield from self._rolled_out(fact, tree)
         yield from self._detach(fact, tree, name)
         yield from self._detach_use(fact, tree)
+        if fact.together:
+            return  # one step uses all of the loop's passes: their losses add up, and nothing need be computed twice
         yield from self._move(run, loop, tree, name)
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
+
+    def _handed_on(self, fact: StaleGraph, loop: Statement, tree: Tree) -> Iterator[Candidate]:
+        """``fit(torch.cat(points))``, where the loop is the function's own: what it is given is data to it."""
+        made = tree.expression(fact.made)
+        if fact.kept is not None or made is None or not isinstance(tree.parent_of(made), cst.Arg):
+            return
+        if tree.function_of(made) is not tree.function_of(loop):
+            remedy = f"`{tree.code(made)}` is handed on detached: nothing behind it is trained"
+            yield Candidate(Edit(tree).change(made, detach).program(), remedy)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Where the statement does more than compute, detach its value."""
@@ -89,6 +119,15 @@ class GuardFeatures(Codemod):
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
                 program = Edit(tree).change(made, detach).program()
                 yield Candidate(program, _as_before(name), Keeps.RATIO)
+
+    def _rolled_out(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """Beside a ratio of new to old, as in PPO's epochs, advantages and returns are what the rollout made them."""
+        tensors = [carrier.expression for carrier in reversed(fact.carriers) if carrier.form is Form.TENSOR]
+        for span in dict.fromkeys([*tensors, fact.made if isinstance(fact, StaleGraph) else fact.saved]):
+            made = tree.expression(span)
+            if made is not None:
+                remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
+                yield Candidate(Edit(tree).change(made, detach).program(), remedy, Keeps.RATIO)
 
     def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``values.append(critic(state))``, in a loop of its own before: what the epochs learn from are values."""
@@ -164,7 +203,7 @@ class GuardFeatures(Codemod):
             method
             for method in (tree.body_of(home) if home is not None else [])
             if isinstance(method, cst.FunctionDef) and tree.function_of(kept) is not method
-            if name in tree.paths_in(method)
+            if any(name in tree.paths_in(one) and not _only_assigns(one, name, tree) for one in tree.body_of(method))
         ]
         if len(readers) > 1:
             yield from _as_property(kept, name, tree)
@@ -176,15 +215,28 @@ class GuardFeatures(Codemod):
         yield Candidate(program, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
 
 
-def _registered(kept: Statement, name: str, tree: Tree) -> str:
-    """``self.kernel = design()`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
+def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
+    """Whether a statement mentions *name* as what it assigns to, and nowhere else."""
+    return name in _targets(statement, tree) and tree.count_paths(statement, {name}) == 1
+
+
+def _buffer(kept: Statement, tree: Tree) -> str:
+    """``self.kernel`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
     part = only_part(kept)
     call = part.value if isinstance(part, cst.Expr) else None
     if not isinstance(call, cst.Call) or tree.code(call.func) != "self.register_buffer" or len(call.args) < 2:
         return ""
-    called, value = call.args[0].value, call.args[1].value
-    known = isinstance(called, cst.SimpleString) and called.evaluated_value == name.removeprefix("self.")
-    return f"{name} = {tree.code(value)}" if known else ""
+    called = call.args[0].value
+    return f"self.{called.raw_value}" if isinstance(called, cst.SimpleString) else ""
+
+
+def _registered(kept: Statement, name: str, tree: Tree) -> str:
+    """``self.kernel = design()`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
+    part = only_part(kept)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or _buffer(kept, tree) != name:
+        return ""
+    return f"{name} = {tree.code(call.args[1].value)}"
 
 
 def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
@@ -211,6 +263,12 @@ def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
     block = tree.block_of(kept)
     later = block[block.index(kept) + 1 :] if kept in block else []
     return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
+
+
+def _loop_around(node: cst.CSTNode | None, tree: Tree) -> cst.For | cst.While | None:
+    """The innermost loop in which a node stands."""
+    around = tree.enclosing(node) if node is not None else ()
+    return next((one for one in around if isinstance(one, (cst.For, cst.While))), None)
 
 
 def _is_called(operand: cst.BaseExpression, name: str, tree: Tree) -> bool:
@@ -258,6 +316,41 @@ def _is_ratio(used: cst.BinaryOperation, old: cst.BaseExpression, tree: Tree) ->
         given = [around.targets[0].target.value]
     text = tree.code(tree.function_of(used))
     return any(f"exp({one})" in text or f"({one}).exp()" in text or f"{one}.exp()" in text for one in given)
+
+
+def has_ratio(tree: Tree) -> bool:
+    """Whether a loop of the program computes a ratio of new to old values, as PPO's updates do."""
+    return any(
+        isinstance(loop, (cst.For, cst.While)) and _relates_to_old(loop, tree)
+        for module in tree.modules()
+        for loop in matchers.findall(module, matchers.For() | matchers.While())
+    )
+
+
+def _relates_to_old(loop: Statement, tree: Tree) -> bool:
+    """Whether a loop computes ``exp(new - old)``, where the loop makes what is new and got what is old."""
+    own: dict[str, cst.BaseExpression | None] = {}
+    for statement in tree.statements_in(loop):
+        part = only_part(statement)
+        value = part.value if isinstance(part, cst.Assign) else None
+        own |= dict.fromkeys(_targets(statement, tree), value)
+    for call in matchers.findall(loop, matchers.Call()):
+        assert isinstance(call, cst.Call)
+        func, arguments = call.func, call.args
+        if not isinstance(func, (cst.Attribute, cst.Name)) or tree.code(func).rpartition(".")[2] != "exp":
+            continue
+        power: cst.BaseExpression | None = (
+            arguments[0].value if arguments else func.value if isinstance(func, cst.Attribute) else None
+        )
+        if isinstance(power, cst.Name):
+            power = own.get(power.value)
+        if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract):
+            old = power.right
+            while isinstance(old, cst.Subscript):  # the loop may choose which of the old ones it takes
+                old = old.value
+            if tree.paths_in(power.left) & own.keys() and not tree.paths_in(old) & own.keys():
+                return True
+    return False
 
 
 def _feeds_itself(run: list[Statement], tree: Tree) -> bool:

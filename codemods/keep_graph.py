@@ -160,10 +160,34 @@ def _stacked(tree: Tree, node: cst.Call) -> Change:
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(found, cst.Call)
-        function = cst.Attribute(cst.Name(torch), cst.Name("stack"))
-        return found.with_changes(func=function, args=[cst.Arg(found.args[0].value)])
+        whole = _stack_of(found.args[0].value, torch)
+        return found.with_changes(func=whole.func, args=whole.args)
 
     return change
+
+
+def _stack_of(items: cst.BaseExpression, torch: str) -> cst.Call:
+    """``torch.stack(...)`` of a list; of lists in a list, and of numbers among tensors, as the display shows them."""
+    if isinstance(items, (cst.List, cst.Tuple)):
+        items = items.with_changes(
+            elements=[part.with_changes(value=_item(part.value, torch)) for part in items.elements]
+        )
+    return cst.Call(cst.Attribute(cst.Name(torch), cst.Name("stack")), [cst.Arg(items)])
+
+
+def _item(value: cst.BaseExpression, torch: str) -> cst.BaseExpression:
+    if isinstance(value, (cst.List, cst.Tuple)):
+        return _stack_of(value, torch)
+    number = value.expression if isinstance(value, cst.UnaryOperation) else value
+    if isinstance(number, cst.Integer):
+        value = (
+            value.with_deep_changes(number, value=f"{number.value}.0")
+            if number is not value
+            else cst.Float(f"{number.value}.0")
+        )
+    if isinstance(number, (cst.Integer, cst.Float)):
+        return cst.Call(cst.Attribute(cst.Name(torch), cst.Name("tensor")), [cst.Arg(value)])
+    return value
 
 
 def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from libcst.codemod import CodemodContext
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import Certainty, Fact, LegacyApi, LegacyFunction, Overwritten, StaleGraph
+from codemods.facts import (
+    Certainty,
+    ComputedParameter,
+    CutGraph,
+    Fact,
+    LegacyApi,
+    LegacyFunction,
+    Overwritten,
+    StaleGraph,
+)
 from codemods.program import Program
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewrite import Tree
@@ -211,11 +220,32 @@ def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[C
 def _order(fact: Fact) -> tuple[bool, bool, bool, int]:
     """What stops the program first comes first; of values that share one iteration, the one that is made last.
 
+    Of the ways on which a loss misses a parameter, the one that lost its graph at most places.
+
     A step that comes too early is a matter of order only where no graph is shared that should not be.
     """
     shared = isinstance(fact, (StaleGraph, Overwritten)) and fact.loop is None and fact.kept is not None
     early = isinstance(fact, Overwritten) and fact.by_step and fact.kept is None
-    return not isinstance(fact, (LegacyApi, LegacyFunction)), early, shared, -fact.cause.line if shared else 0
+    drops = len(fact.drops) if isinstance(fact, CutGraph) and fact.beside else 0
+    return (
+        not isinstance(fact, (LegacyApi, LegacyFunction, ComputedParameter)),
+        early,
+        shared,
+        -fact.cause.line if shared else -drops,
+    )
+
+
+def _other_ways(fact: Fact, others: Iterable[Fact]) -> Iterator[Fact]:
+    """The other ways on which a loss misses the same parameters: one alone would train them by a part of the loss."""
+    if isinstance(fact, CutGraph) and fact.beside:
+        for one in others:
+            if (
+                isinstance(one, CutGraph)
+                and one.beside
+                and one.failed == fact.failed
+                and set(one.wanted) & set(fact.wanted)
+            ):
+                yield one
 
 
 def mend(
@@ -267,7 +297,7 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         fact = min(open_facts, key=_order)
         outcome = search.repair(fact, current, seen, current, seen, 0)
         if outcome is None:
-            given_up.add(key_of(fact))
+            given_up |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
         before, came = current, LineMap(program, current)
         current, seen, done = outcome

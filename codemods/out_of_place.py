@@ -86,9 +86,11 @@ class OutOfPlace(Codemod):
                 for candidate in _as_a_new_tensor(fact.changed, tree):
                     yield replace(candidate, keeps=Keeps.PARAMETERS)
             return
-        if fact.constructed is not None:
-            yield from _without_inplace(tree.expression(fact.constructed), tree)
-            yield from _with_the_flag_off(tree.expression(fact.constructed), tree)
+        alone = call is not None and isinstance(tree.parent_of(call), cst.Expr)
+        if fact.constructed is not None and not alone:  # who reads the result does not mean the input to change
+            for off in (_without_inplace, _with_the_flag_off):
+                for candidate in off(tree.expression(fact.constructed), tree):
+                    yield replace(candidate, keeps=Keeps.INPUTS)
         yield from _as_a_new_tensor(fact.changed, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)

@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
-from codemods.facts import CutGraph, Fact, LeafChanged, Overwritten, StaleGraph
+from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, StaleGraph
 from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
@@ -33,6 +33,8 @@ class Keeps(StrEnum):
     """The same, and what a ratio of new to old let cancel out in the first pass of all is gradient in it, too."""
     ONCE = "once"
     """The same, and what one pass has sent back is not sent back again by a later one."""
+    INPUTS = "inputs"
+    """The same, as if no module had ever written over its input."""
     ANEW = "anew"
     """The same, and each iteration begins as the first one began."""
 
@@ -153,7 +155,9 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
     more = {name for line, name in trained - before.trained if line not in mended}
-    if more and not isinstance(fact, LeafChanged):  # what a forward pass computes with a parameter, it trains
+    if more and not isinstance(
+        fact, (LeafChanged, ComputedParameter)
+    ):  # what a forward pass computes with a parameter, it trains
         return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
         gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)

@@ -42,7 +42,7 @@ class RecordForward(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
-        if fact.guard is None or fact.silent or any(drop.how != "no_grad" for drop in fact.drops):
+        if fact.guard is None or (fact.silent and not fact.beside) or any(one.how != "no_grad" for one in fact.drops):
             return
         statement = tree.statement(fact.guard)
         if isinstance(statement, cst.With):

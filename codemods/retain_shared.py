@@ -27,7 +27,8 @@ class RetainShared(Codemod):
         One pass over the sum, ``(first + second).backward()``, where one step uses both gradients and nothing looks at
         them in between; after the loop where each of its iterations sends a loss, and in the call where a method of the
         program's own sends them. Elsewhere the first pass keeps the graph, ``backward(retain_graph=True)``, and the
-        last one frees it. This is the one place where that flag is right: both passes belong to the same iteration and
+        last one frees it; so does every pass of a loop that looks at each loss's gradients by themselves, as gradient
+        surgery does. This is the one place where that flag is right: both passes belong to the same iteration and
         no optimizer steps between them, so nothing is overwritten and nothing accumulates.
 
     When it is not what you want:
@@ -44,9 +45,11 @@ class RetainShared(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
-        if fact.together and fact.loop is not None and fact.inside:
+        if fact.together and fact.loop is not None:
+            yield from _sum_of_all(fact, tree)
             yield from _after_the_loop(fact, tree)
-        if fact.loop is not None and (fact.inside or not fact.together):
+        apart = _each_by_itself(fact, tree)
+        if fact.loop is not None and (fact.inside or not fact.together) and not apart:
             return  # one pass in each iteration of training: the graph would be kept for ever
         if fact.freed == fact.failed and fact.loop is None:
             if fact.together:
@@ -56,10 +59,8 @@ class RetainShared(Codemod):
             return  # the same loss sent backward twice: to keep its graph would double the gradient
         if fact.together and fact.loop is None:
             yield from _one_pass(fact, tree)
-        if fact.together and fact.loop is not None:
-            yield from _sum_of_all(fact, tree)
         freed = tree.expression(fact.freed)
-        if isinstance(freed, cst.Call):
+        if isinstance(freed, cst.Call) and not _trains_by_itself(fact, tree):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
             yield Candidate(edit.program(), "the first pass keeps the graph that the second still needs")
 
@@ -164,12 +165,37 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     if whole is not sent:  # perhaps no iteration has sent anything
         sends = f"if not isinstance({total}, int):\n    {sends}"
     edit = Edit(tree).insert_before(loop, f"{total} = 0").insert_after(loop, sends)
-    added = cst.parse_expression(f"{total} + {tree.code(loss).strip()}")
+    added = cst.parse_expression(f"{total} + {tree.code(_bare(loss)).strip()}")
     given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
     edit.change(part, lambda _: given)
     yield Candidate(edit.program(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
 
 
+def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether the first pass stands in a loop of its own that makes steps: it would keep the graph in each of them."""
+    freed, failed = tree.expression(fact.freed), tree.expression(fact.failed)
+    if freed is None or failed is None or freed is failed:
+        return False
+    around = set(tree.enclosing(failed))
+    loops = [one for one in tree.enclosing(freed) if isinstance(one, (cst.For, cst.While)) and one not in around]
+    return any(_STEPS.search(tree.code(loop)) for loop in loops)
+
+
+def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether a loop over losses of one graph sends each by itself and looks at its gradients, and makes no step."""
+    loop, call = tree.statement(fact.loop), tree.expression(fact.failed)
+    loss = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
+    if not isinstance(loop, cst.For) or fact.inside or fact.freed != fact.failed or loss is None:
+        return False
+    if not tree.paths_in(loop.target) & tree.paths_in(loss):
+        return False
+    sent = tree.statement_of(call)
+    others = [tree.code(one) for one in tree.statements_in(loop) if only_part(one) is not None and one is not sent]
+    looks = any("grad" in code.replace("zero_grad", "") for code in others)
+    return looks and not any(_STEPS.search(code) for code in others)
+
+
+_STEPS = re.compile(r"\.step\(|scaler")
 _LOOKS = re.compile(r"grad|backward\(|\.step\(\s*\)|scaler")
 """What a statement mentions that has to do with the gradients as they are between two passes."""
 

@@ -46,10 +46,15 @@ class StepOrder(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, Overwritten)
         if fact.loop is not None and fact.inside:
+            if fact.by_step:
+                yield from _carried_anew(fact, tree)
             return
         step = tree.statement_of(tree.expression(fact.changed))
         failed = tree.statement_of(tree.expression(fact.failed))
         apart = fact.outer.passes if fact.outer is not None else None
+        if fact.by_step and step is not None and failed is not None:
+            if tree.function_of(step) is not tree.function_of(failed):
+                yield from _anew_behind(step, fact, tree)
         if apart is not None:  # helpers step and send back: the function that calls both has the order
             step, failed = (tree.statement_of(tree.expression(span)) for span in apart)
         if step is None or failed is None:
@@ -135,6 +140,46 @@ def _computed_later(
         yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
 
 
+def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """What a function computed before the step and reads after it, for a pass of its caller's, is computed anew."""
+    kept, block = tree.statement(fact.kept), tree.block_of(step)
+    if kept is None or kept not in block or step not in block or not _computes(kept):
+        return
+    at = block.index(step)
+    names = {name.value for name in _bound(kept, tree)}
+    read = any(names & {name.value for name in tree.names_in(one)} for one in block[at + 1 :])
+    if block.index(kept) < at and read:
+        code = tree.own_code(kept)
+
+        def build(edit: Edit) -> None:
+            edit.insert_after(step, code)
+
+        for program, more in retain.variants(fact, tree, build):
+            yield Candidate(program, f"`{fact.name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+
+
+def _carried_anew(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``value = next_value`` becomes ``value = critic(state)``: the next pass trains it, with the new parameters."""
+    kept = tree.statement(fact.kept)
+    part = only_part(kept)
+    if kept is None or not isinstance(part, cst.Assign) or not isinstance(part.value, cst.Name):
+        return
+    block = tree.block_of(kept)
+    before = block[: block.index(kept)] if kept in block else []
+    for at, one in reversed(list(enumerate(before))):
+        value = tree.given(one, part.value.value)
+        if value is None and only_part(one) is not None and part.value.value not in _assigned(one, tree):
+            continue
+        if value is None:
+            return  # a loop, a branch or a part of a tuple, which may give it another value
+        needed = tree.paths_in(value)
+        between = {name for later in before[at + 1 :] for name in _assigned(later, tree)}
+        if isinstance(value, cst.Call) and not needed & between:
+            program = Edit(tree).change(part.value, lambda _, anew=value: anew).program()  # type: ignore[misc]
+            yield Candidate(program, f"`{fact.name}` is computed anew after the step", Keeps.PARAMETERS)
+        return
+
+
 def _built_on(made: Statement, later: list[Statement], tree: Tree) -> list[Statement]:
     """*made*, and those of the *later* statements that compute with what it gives, or with what these give in turn."""
     names = {name.value for name in _bound(made, tree)}
@@ -152,6 +197,14 @@ def _bound(statement: Statement, tree: Tree) -> Iterator[cst.Name]:
     part = only_part(statement)
     for target in part.targets if isinstance(part, cst.Assign) else ():
         yield from tree.names_in(target.target)
+
+
+def _assigned(statement: Statement, tree: Tree) -> set[str]:
+    """The names that a simple statement gives a value, or another one in place."""
+    part = only_part(statement)
+    if isinstance(part, (cst.AugAssign, cst.AnnAssign)):
+        return {name.value for name in tree.names_in(part.target)}
+    return {name.value for name in _bound(statement, tree)}
 
 
 def _computes(statement: Statement) -> bool:

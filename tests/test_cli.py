@@ -688,8 +688,9 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     put(a=BROKEN, b=FIXED)
     calls = []
 
-    def prove(original: Script, patched: Script, limits: Limits) -> Certificate:
+    def prove(original: Script, patched: Script, limits: Limits, **granted: bool) -> Certificate:
         calls.append((original, patched, limits.steps))
+        assert granted == {"ratio": False, "once": False, "anew": False, "inputs": True}
         return proof
 
     monkeypatch.setattr("autofix.prove.prove", prove)
@@ -706,7 +707,7 @@ class Prover:
 
     calls: list[tuple[Script, Script]] = field(default_factory=list)
 
-    def __call__(self, original: Script, patched: Script, limits: Limits) -> Certificate:
+    def __call__(self, original: Script, patched: Script, limits: Limits, **granted: bool) -> Certificate:
         self.calls.append((original, patched))
         return PROVED
 

@@ -972,6 +972,141 @@ RIGHT = {
                 done |= torch.rand(4) < 0.5
             opt.zero_grad(); torch.stack(losses).sum().backward(); opt.step()
         """,
+    "a metaclass wraps a method once the class is made": """
+        class Trace:
+            def __set_name__(self, owner, name): self.slot = "_" + name
+            def __get__(self, obj, owner=None): return self if obj is None else obj.__dict__.get(self.slot, 0.0)
+            def __set__(self, obj, value): obj.__dict__[self.slot] = value
+        class Forgets(type):
+            def __new__(mcs, name, bases, members):
+                traces = tuple(key for key, value in members.items() if isinstance(value, Trace))
+                cls = super().__new__(mcs, name, bases, members)
+                cls.traces = traces + tuple(t for base in bases for t in getattr(base, "traces", ()))
+                if "episode" in members:
+                    inner = members["episode"]
+                    def episode(self, *args):
+                        for trace in self.traces:
+                            self.__dict__.pop("_" + trace, None)
+                        return inner(self, *args)
+                    cls.episode = episode
+                return cls
+        class Plastic(metaclass=Forgets):
+            hebb = Trace()
+            def see(self, x):
+                out = net(x) + self.hebb
+                self.hebb = 0.5 * self.hebb + out
+                return out
+        class Learner(Plastic):
+            def episode(self, x):
+                for _ in range(3):
+                    out = self.see(x)
+                return out.mean()
+        learner = Learner()
+        for _ in range(5):
+            loss = learner.episode(x)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "results are kept by the batch's number and overwritten in the next epoch": """
+        last, history, step = {}, {}, 0
+        for epoch in range(30):
+            for b in range(0, 400, 4):
+                out = net(x)
+                opt.zero_grad(); (out - y).pow(2).mean().backward(); opt.step()
+                last[b] = out
+                history[step] = out.detach().mean()
+                step += 1
+            print(sum(out.sum().item() for out in last.values()), history[step - 1])
+        """,
+    "states of a sequence are kept by their step, and the loss reads them": """
+        for _ in range(50):
+            states, h = {}, torch.zeros(4, 3)
+            for t in range(20):
+                h = net(h + x)
+                states[t] = h
+            loss = torch.stack([states[t] for t in sorted(states)]).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a fixed random network gives the targets and shares the optimizer": """
+        class Distilled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.target, self.guess = nn.Linear(3, 3), nn.Linear(3, 3)
+                self.scale = nn.Parameter(torch.ones(1))
+            @torch.no_grad()
+            def wanted(self, x): return self.target(x)
+            def forward(self, x): return self.scale * (self.guess(x) - self.wanted(x)).pow(2).mean()
+        model = Distilled()
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(20):
+            loss = model(x)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+        """,
+    "rows that a list of numbers picks are copies": """
+        table = torch.zeros(6, 3)
+        for _ in range(5):
+            table = table.detach()
+            rows = [1, 2]
+            picked = table[rows, 0:2]
+            loss = (net(x)[:2, :2] * picked).sum()
+            table[rows, 0:2] = picked + 1.0
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an optimizer gets what was computed before it required grad": """
+        start = (torch.randn(3) * 0.1).requires_grad_()
+        kept = net(x).mean(0).detach().requires_grad_()
+        own = nn.Parameter(torch.randn(3) * 0.1)
+        optimizer = torch.optim.SGD([{"params": [start, own]}, {"params": kept, "lr": 0.1}], lr=0.01)
+        for _ in range(5):
+            loss = (start * own + kept).pow(2).sum()
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+        """,
+    "losses are sent backward in a random order": """
+        nets = [nn.Linear(3, 3) for _ in range(3)]
+        opts = [torch.optim.SGD(n.parameters(), 0.1) for n in nets]
+        named = {k: nn.Linear(3, 3) for k in "abc"}
+        steps = {k: torch.optim.SGD(n.parameters(), 0.1) for k, n in named.items()}
+        for _ in range(5):
+            losses = [n(x).pow(2).mean() for n in nets]
+            for i in torch.randperm(3).tolist():
+                opts[i].zero_grad(); losses[i].backward(); opts[i].step()
+            terms = {k: n(x).pow(2).mean() for k, n in named.items()}
+            for k in np.random.permutation(list(named)):
+                steps[k].zero_grad(); terms[k].backward(); steps[k].step()
+        """,
+    "each of two networks is taught by the other": """
+        import itertools
+        nets = {"f": nn.Linear(3, 3), "g": nn.Linear(3, 3)}
+        opts = {k: torch.optim.Adam(n.parameters()) for k, n in nets.items()}
+        for _ in range(5):
+            losses = {k: (n(x) - y).pow(2).mean(1) for k, n in nets.items()}
+            picks = {k: each.data.argsort()[:2] for k, each in losses.items()}
+            for me, peer in itertools.permutations(nets, 2):
+                opts[me].zero_grad(); losses[me][picks[peer]].mean().backward(); opts[me].step()
+        """,
+    "what is assigned over a buffer is stored by value": """
+        class Stateful(nn.Module):
+            def __setattr__(self, name, value):
+                buffers = self.__dict__.get("_buffers")
+                if buffers is not None and name in buffers and isinstance(value, torch.Tensor):
+                    value = value.detach()
+                super().__setattr__(name, value)
+        class Smooth(Stateful):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(3))
+            def forward(self, out):
+                smooth = 0.9 * self.mean + 0.1 * out.mean(0)
+                self.mean = smooth
+                return smooth
+            def forget(self):
+                for name in list(self._buffers):
+                    self._buffers[name] = self._buffers[name] * 0
+        stat = Smooth()
+        for _ in range(5):
+            loss = stat(net(x)).pow(2).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+            stat.forget()
+        """,
 }
 
 

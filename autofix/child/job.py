@@ -31,6 +31,8 @@ class Job:
     """Optimizer steps (passes, where there is no optimizer) after which gradients are recorded for comparison."""
     reference: bool = False
     """Whether the broken script is to run on with the gradients that its formulas mean."""
+    apart: bool = False
+    """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
     trace: bool = False
     """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
     follow: tuple[tuple[int, int, str], ...] = ()

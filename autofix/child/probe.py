@@ -74,7 +74,7 @@ class Probe:
         self._stop_at: int | None = None
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
-        self._reference = Reference(self._parameters) if job.reference else None
+        self._reference = Reference(self._parameters, apart=job.apart) if job.reference else None
         self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float], dict[str, Any]]] = {}
         if job.failed_steps is not None:
             self._allow_more(job.failed_steps, job.failed_passes or 0)

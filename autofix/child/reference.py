@@ -90,11 +90,18 @@ class Faulty:
     old: Share = field(default_factory=Share)
 
 
+def _leave_input(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
+    """Before every call: a module that would write over its input makes a new tensor."""
+    if getattr(module, "inplace", False) is True:
+        vars(module)["inplace"] = False
+
+
 class Reference:
     """The machinery of a reference run.  Only one at a time."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, *, apart: bool = False) -> None:
         self._parameters = parameters
+        self._apart = apart
         self._grad = torch.autograd.grad
         self._changed: list[int] = []
         self._faulty: dict[int, Faulty] = {}
@@ -110,6 +117,8 @@ class Reference:
         """Clone what nodes save from now on, and forgive what a kept graph does not help against."""
         saved_tensors_hooks(Saved, self._unpack).__enter__()
         be_lenient()
+        if self._apart:
+            torch.nn.modules.module.register_module_forward_pre_hook(_leave_input)
 
     def _unpack(self, saved: Saved) -> torch.Tensor:
         if saved.alias._version != saved.version:

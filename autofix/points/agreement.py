@@ -70,6 +70,28 @@ def without_what_failed(
     return replace(same, verdict=Verdict.PASSED if shown else Verdict.NOT_PROVED, detail=detail)
 
 
+def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:
+    """*same*, or that of the runs up to the first step after which the patched script computes anew.
+
+    Where a step of another optimizer has changed what the failing pass needs, a right patch computes that after the
+    step, and so do the passes between the two that build on it.  They are told by the *gradients*.
+    """
+    failure = before.failure
+    kinds = set(gradients.figures.get("counts", {}))
+    if same.verdict is not Verdict.FAILED or gradients.verdict is not Verdict.PASSED or failure is None:
+        return same
+    if not {"recomputed"} <= kinds <= {"recomputed", "exact", "later"} or len(after.updates) <= failure.steps:
+        return same
+    own = after.updates[failure.steps].optimizer
+    done = max((step.number for step in before.updates if step.optimizer == own), default=0)
+    other = next((step for step in before.updates if step.number > done), None)
+    if other is None:
+        return same
+    part = compare_until(before, after, other.passes, other.number)
+    detail = f"{part.detail}; what comes after step {other.number} is computed anew"
+    return replace(part, detail=detail) if part.verdict is Verdict.PASSED else same
+
+
 def same_gradients(reference: RunRecord, after: RunRecord, meant: Sketches, steps: int) -> bool:
     """Whether the patched run makes the step after *steps* by the gradients *meant*, of one pass."""
     step = next((one for one in after.updates if one.number == steps + 1), None)

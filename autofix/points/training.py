@@ -208,6 +208,7 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
     if (
         steps_before
         and not any(s.closure for s in own)
+        and not is_followed(after, later[-1].number if later else failure.steps)
         and 4 * (len(later) + 1) * (gap or max(1, failure.passes // steps_before)) < passes_later
     ):
         return f"its optimizer makes {count(len(later), 'step')} in {count(passes_later, 'backward pass')}"
@@ -223,6 +224,12 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
         if rates and not any(map(mine.moved, half)):
             return f"{STANDS} after step {max(s.number for s in own if mine.moved(s))}"
     return ""
+
+
+def is_followed(record: RunRecord, step: int) -> bool:
+    """Whether an optimizer makes its first step after this one: a model that is fitted anew in each iteration."""
+    known = {s.optimizer for s in record.updates if s.number <= step}
+    return any(s.optimizer not in known for s in record.updates)
 
 
 def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: float) -> str:

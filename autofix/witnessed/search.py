@@ -31,6 +31,7 @@ from autofix.prove import (
     Verdict,
     bounds,
     first_difference,
+    promised,
     prove,
     run_reference,
 )
@@ -38,7 +39,7 @@ from autofix.runner import run
 from autofix.witnessed.facts import facts_of
 from codemods.facts import CutGraph, Fact, Span
 from codemods.program import Program
-from codemods.proof import LineMap
+from codemods.proof import Keeps, LineMap
 from codemods.registry import all_codemods
 from codemods.rewrite import Tree
 
@@ -66,6 +67,7 @@ class Done:
     remedy: str
     inserted: frozenset[str] = frozenset()
     """The lines that the repair put in."""
+    keeps: Keeps = Keeps.EDGES
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Search:
                 break
             self._runs += 1
             added = frozenset(line for _, part in without_insertions(program, candidate.program) for line in part)
-            so_far = (*done, Done(in_lines(fact, lines), kind, candidate.remedy, added))
+            so_far = (*done, Done(in_lines(fact, lines), kind, candidate.remedy, added, candidate.keeps))
             if self.before.failure is None:  # nothing fails: the proof alone can tell whether graphs are let go
                 found = self._prove(candidate.program, so_far)
                 if found is not None:
@@ -263,7 +265,12 @@ class Search:
     def _prove(self, program: Program, done: tuple[Done, ...]) -> Found | None:
         self._have_reference()
         certificate = prove(
-            self.original, self.script_of(program), self.limits, before=self.before, reference=self.reference
+            self.original,
+            self.script_of(program),
+            self.limits,
+            before=self.before,
+            reference=self.reference,
+            **promised({one.keeps for one in done}),
         )
         if any(isinstance(one.fact, CutGraph) for one in done) and not trains_its_own(certificate):
             self._refuse(done, "the optimizers' own parameters get no gradient")

@@ -23,6 +23,7 @@ from codemods.tape.values import (
     Module,
     Name,
     Optimizer,
+    Registered,
     Sequence,
     Slot,
     Super,
@@ -116,6 +117,16 @@ def find(instance: Instance, name: str, after: Class | None = None) -> Value | N
     return None
 
 
+def registered(instance: Instance) -> Registered:
+    """The buffers of a module, as its ``_buffers``."""
+    slot = instance.names.get("_buffers")
+    if slot is None or not isinstance(slot.value, Mapping) or not isinstance(slot.value.items, Registered):
+        known = Registered(instance.names)
+        instance.names["_buffers"] = Slot(Mapping(known))  # type: ignore[arg-type]
+        return known
+    return slot.value.items
+
+
 def bind(machine: Machine, function: Value, receiver: Value) -> Value:
     if isinstance(function, Function):
         if function.flavour == "staticmethod":
@@ -170,6 +181,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             slot = machine.loose.get((_owner(machine, value), name))
             if slot is not None:
                 return machine.read(slot)
+            if name == "__name__" and isinstance(value, (Function, Bound)):
+                return (value.function if isinstance(value, Bound) else value).name
             if isinstance(value, Method) and isinstance(value.receiver, Unknown):
                 return Method(machine.unknown(("attr", value.receiver.key, value.name)), name, node)
         case None:

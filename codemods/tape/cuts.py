@@ -257,14 +257,25 @@ def sent_back(machine: Machine, roots: Iterable[Value], node: ast.expr) -> None:
 
 
 def missing(args: Iterable[Value]) -> tuple[Lost, ...]:
-    """What the arguments of an operation lost on ways that keep no graph, whatever is meant: as numbers, as arrays."""
+    """What the arguments of an operation lost on ways that keep no graph, whatever is meant: as numbers, as arrays.
+
+    And what a function that records nothing has computed for it, which may be meant: see the witness.
+    """
     found = (lost_by(part) for part in _parts(args))
-    return tuple(
-        lost
-        for lost in found
-        if lost is not None
-        and all(cut.how in _COPIES or cut.how in ("detach", "data") for cut in lost.cuts)
-        and any(cut.how in _COPIES for cut in lost.cuts)
+    return tuple(lost for lost in found if lost is not None and (_is_copied(lost) or is_unrecorded(lost)))
+
+
+def _is_copied(lost: Lost) -> bool:
+    return all(cut.how in _COPIES or cut.how in ("detach", "data") for cut in lost.cuts) and any(
+        cut.how in _COPIES for cut in lost.cuts
+    )
+
+
+def is_unrecorded(lost: Lost) -> bool:
+    """Whether nothing but one decorated function is in the way of a graph."""
+    return all(
+        cut.how == "no_grad" and cut.guard is not None and isinstance(cut.guard.node, ast.FunctionDef)
+        for cut in lost.cuts
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, extents, holding, overwriting
+from codemods.tape import attributes, cuts, extents, holding, overwriting
 from codemods.tape.values import (
     Instance,
     Mapping,
@@ -121,19 +121,24 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
 
 
 def _of_tensor_item(machine: Machine, value: Tensor, index: Value, node: ast.expr) -> Tensor:
-    if isinstance(index, (int, slice)) or index is None or _basic(index):
+    if isinstance(index, (int, slice)) or index is None or _basic(index, node):
         return machine.operation("select", [value], node, view=value)
     if isinstance(index, Tensor) or (isinstance(index, Sequence) and any(True for _ in machine.tensors(index))):
         return machine.operation("index", [value, index], node, names=("self", "indices"))
     return machine.operation("select", [value], node, view=value if isinstance(index, Unknown) else None)
 
 
-def _basic(index: Value) -> bool:
-    """Whether an index is made of numbers and slices only, so that the result is a view."""
-    return (
-        isinstance(index, Sequence)
-        and index.kind == "tuple"
-        and all(isinstance(slot.value, (int, slice, type(None), type(Ellipsis))) for slot in index.items)
+def _basic(index: Value, node: ast.expr) -> bool:
+    """Whether an index is made of numbers and slices only, known or not, so that the result is a view."""
+    if not isinstance(index, Sequence) or index.kind != "tuple":
+        return False
+    written = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    slices = {at for at, part in enumerate(written) if isinstance(part, ast.Slice)}
+    return all(
+        at in slices
+        or isinstance(slot.value, (int, slice, type(None), type(Ellipsis)))
+        or (isinstance(slot.value, Unknown) and cuts.plain_number(slot.value.key))
+        for at, slot in enumerate(index.items)
     )
 
 
@@ -147,6 +152,9 @@ def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr
         if -len(value.items) <= index < len(value.items):
             return machine.read(value.items[index], value)
         return machine.fresh("item")
+    taken = _taken_in_turn(machine, value, index)
+    if taken is not None:
+        return _guessed(machine.read(taken, value), value) if taken.value is not None else machine.fresh("item")
     # Which one is not known: the oldest tensor with a graph stands for it, as the one most likely to be stale.
     for slot in value.items:
         if any(tensor.cell.node is not None for tensor in machine.tensors(slot.value)):
@@ -166,6 +174,9 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     slot = value.items.get(key)
     if slot is not None:
         return machine.read(slot, value)
+    slot = _taken_in_turn(machine, value, index)
+    if slot is not None:
+        return machine.read(slot, value) if slot.value is not None else machine.fresh("item")
     slot = alias(machine, value, key)
     if slot is not None:
         return machine.read(slot, value)
@@ -176,6 +187,35 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         machine.crash(f"KeyError: {key!r}")
     return machine.unknown(("item", machine.identity(value), key))
+
+
+def _taken_in_turn(machine: Machine, value: Sequence | Mapping, index: Value) -> Slot | None:
+    """The item for an index that a loop hands out: another one in each iteration, as in a loop over a permutation.
+
+    An empty slot where none is left; None where the index is no such value.
+    """
+    if not isinstance(index, Unknown):
+        return None
+    key = index.key
+    run = machine.handed_out.get(key)
+    if run is None and isinstance(key, tuple) and key[:1] == ("item",) and len(key) > 1:  # `for one, other in pairs`
+        run = machine.handed_out.get(key[1])
+    if run is None or all(point.instance != run for point in machine.loops):
+        return None
+    slots: dict[Any, Slot] = dict(enumerate(value.items)) if isinstance(value, Sequence) else value.items
+    taken = machine.taken.setdefault((machine.identity(value), run), {})
+    if index.key not in taken:
+        graphs = (
+            at
+            for at, slot in slots.items()
+            if at not in taken.values() and any(one.cell.node is not None for one in machine.tensors(slot.value))
+        )
+        at = next(graphs, None)
+        if at is None and not taken:
+            return None  # nothing in it has a graph
+        taken[index.key] = at
+    found = taken[index.key]
+    return slots[found] if found is not None and found in slots else Slot(None)
 
 
 def _holds_unknown_keys(value: Mapping) -> bool:
@@ -230,7 +270,13 @@ def set_item(
         case Tensor():
             overwriting.write_into(machine, receiver, [value], target, expression=expression)
         case Mapping():
-            receiver.items[mapping_key(machine, index)] = machine.slot(value, name, expression, receiver)
+            key, slot = mapping_key(machine, index), machine.slot(value, name, expression, receiver)
+            kind = index.key[:1] if isinstance(index, Unknown) and isinstance(index.key, tuple) else ()
+            if key not in receiver.items and (isinstance(index, int) or kind in _COUNTERS):
+                holding.added(machine, receiver, slot, name, expression, again=kind != ("count",))
+                # Beside what an earlier iteration added, it stands for all that are to come.
+                receiver.more = receiver.more or (isinstance(index, Unknown) and bool(receiver.items))
+            receiver.items[key] = slot
         case Sequence():
             slot = machine.slot(value, name, expression, receiver)
             if isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items):
@@ -255,6 +301,10 @@ def set_item(
                 machine.call(attributes.bind(machine, found, receiver), [index, value], {}, target)
         case Unknown():
             machine.loose[receiver.key, f"[{machine.key(index)!r}]"] = machine.slot(value, name, expression)
+
+
+_COUNTERS = (("index",), ("count",))
+"""Kinds of unknown values: the number of a loop's iteration, and what is counted up in one."""
 
 
 def _set_somewhere(receiver: Sequence, slot: Slot) -> None:

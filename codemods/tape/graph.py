@@ -317,6 +317,8 @@ class Tape:
     holdings: list[Holding] = field(default_factory=list)
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     """Where parameters were read of which a gradient waited for a step: the line, and those of the calls."""
+    faded: set[tuple[int, str]] = field(default_factory=set)
+    """Lines of passes and names of leaves that only a closure's first evaluation gives a gradient."""
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) through which passes came."""
     emptied: set[Any] = field(default_factory=set)
@@ -328,6 +330,8 @@ class Tape:
     gradient of data is asked for."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and what switched it on."""
+    computed: dict[Site, tuple[Site, str]] = field(default_factory=dict)
+    """Optimizers that are given what is no leaf: where that was made, and its name."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
     cut: list[Rootless] = field(default_factory=list)
@@ -371,6 +375,8 @@ class Tape:
         for root in roots:
             self.reached.update(kept.statement.node for kept in root.via)
             pending.append((root.node, None, root.via, None, len(roots) == 1, True))
+        if wanted is not None and not accumulate and all(id(root.node) not in wanted for root in roots):
+            self.rootless.add(site.line)  # nothing that was asked for has any part in it
         found: dict[tuple[int, int], Stale] = {}
         while pending:
             node, reader, via, entry, forced, certain = pending.pop()
@@ -397,6 +403,8 @@ class Tape:
             if node.leaf is not None:
                 if accumulate:
                     node.leaf.grads.append(current)
+                elif wanted is not None and node.leaf in self.owned:  # asked for: it is an error if a part is missing
+                    self.trained.add((current.place, node.leaf.name))
                 continue
             walked.append(node)
             for operand in node.operands:

@@ -34,21 +34,42 @@ _ONLY_SHOW = frozenset(
 )
 
 
-def added(machine: Machine, receiver: Sequence, slot: Slot, name: str, expression: ast.expr | None) -> None:
-    """*slot* was just added to a container; *expression* is what was written for its value."""
+def added(
+    machine: Machine,
+    receiver: Sequence | Mapping,
+    slot: Slot,
+    name: str,
+    expression: ast.expr | None,
+    *,
+    again: bool = True,
+) -> None:
+    """*slot* was just added to a container; *expression* is what was written for its value.
+
+    To a mapping, under a number that goes with a loop; *again* says that another run of that loop counts the same.
+    """
     value = slot.value
     if isinstance(value, Instance) and any(_graphs_of(machine, value)):
         site = machine.site(expression) if expression is not None else None
         slot.kept = Kept(machine.statement, site, name, Form.OTHER, machine.loops, machine.tape.tick())
     kept = _kept_at(slot, machine.statement.node)
-    if kept is None or (receiver.limit is not None and receiver.limit < FEW):
+    limit = receiver.limit if isinstance(receiver, Sequence) else None
+    if kept is None or (limit is not None and limit < FEW):
         return
-    for earlier in receiver.items:
+    for earlier in receiver.items if isinstance(receiver, Sequence) else receiver.items.values():
         before = _kept_at(earlier, machine.statement.node)
         if before is not None:
+            if again and isinstance(receiver, Mapping) and not _is_outermost(machine, before, receiver):
+                return
             cells = list(_graphs_of(machine, value))
-            _note(machine, kept, before, cells, bounded=receiver.limit is not None)
+            _note(machine, kept, before, cells, bounded=limit is not None)
             return
+
+
+def _is_outermost(machine: Machine, before: Kept, receiver: Mapping) -> bool:
+    """Whether the loop that fills a mapping has no loop around it in which the mapping stays the same."""
+    point = crossing(before.loops, machine.loops)
+    made = max((len(kept.loops) for kept in receiver.kept), default=0)
+    return point is not None and machine.loops.index(point) == made
 
 
 def emptied(machine: Machine, container: Value) -> None:

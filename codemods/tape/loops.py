@@ -168,6 +168,9 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
                 signal = machine.run(node.orelse)
                 break
             plan.over_parts = _is_part(element)
+            for part in [slot.value for slot in element.items] if isinstance(element, Sequence) else [element]:
+                if isinstance(part, Unknown):
+                    machine.handed_out[part.key] = instance
             machine.assign(node.target, element, None)
             signal = machine.run(node.body)
         if signal in ("break", "return", "raise"):

@@ -17,6 +17,7 @@ from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import (
     NAMES_PER_VALUE,
     Cell,
+    Class,
     Function,
     Hook,
     Instance,
@@ -108,6 +109,12 @@ class Machine:
         """Whether the function that was called last ended by an exception."""
         self.exited = False
         """Whether the program ended itself."""
+        self.handed_out: dict[Hashable, int] = {}
+        """Keys of the unknown values that loops hand out, each iteration another one, and the loops' runs."""
+        self.taken: dict[tuple[int, int], dict[Hashable, Hashable]] = {}
+        """What of a container one run of a loop took under such a value: container and run; value and item."""
+        self.making: list[Class | None] = []
+        """Classes whose metaclasses are at work, the last innermost; None once ``type`` was asked for the class."""
         self.ways: dict[ast.AST, bool] = {}
         """Which way known conditions went last."""
         self.turns = 0

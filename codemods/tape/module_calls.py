@@ -222,6 +222,8 @@ def call_module_method(
             owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
             kept = machine.slot(args[1], f"{machine.source.text_of(owner)}.{args[0]}", written, module)
             _set_child(module, args[0], args[1], kept)
+            if isinstance(module, Instance):
+                attributes.registered(module).add(args[0])
             return None
         case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
             _set_child(module, args[0], args[1])
@@ -340,6 +342,12 @@ def call_super(
     machine: Machine, receiver: Super, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """A method of a base class that is not in the program."""
+    made = machine.making[-1] if machine.making else None
+    if name == "__new__" and made is not None:  # of `type`
+        if args and isinstance(args[-1], Mapping):
+            made.names.update({str(key): slot for key, slot in args[-1].items.items()})
+        machine.making[-1] = None
+        return made
     if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
         target = ast.Attribute(node, args[0], ast.Store())
         attributes.set_plainly(machine, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)

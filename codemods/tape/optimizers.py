@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, cuts
+from codemods.tape import attributes, cuts, escapes
 from codemods.tape.values import (
     Bound,
     Cell,
@@ -32,12 +32,33 @@ def param_groups(optimizer: Optimizer) -> Sequence:
 
 def make(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Optimizer:
     params = args[0] if args else keywords.get("params")
-    leaves = set(machine.leaves_of(params))
+    leaves = dict.fromkeys(machine.leaves_of(params))
+    if not keywords.get("differentiable"):
+        _note_computed(machine, params, node)
     if not leaves:
         machine.tape.unknown_owner = True
-    machine.tape.owned |= leaves
+    machine.tape.owned |= leaves.keys()
     machine.tape.owners.update(dict.fromkeys(leaves, machine.site(node)))
     return Optimizer(leaves, kind, cuts.given_without_flag(machine, params, node))
+
+
+def _note_computed(machine: Machine, params: Value, node: ast.expr) -> None:
+    """What is given to an optimizer and is no leaf, and does not retain its gradient, is an error."""
+    pending = [params]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Sequence):
+            pending.extend(slot.value for slot in value.items)
+        elif isinstance(value, Mapping) and "params" in value.items:
+            pending.append(value.items["params"].value)
+        elif isinstance(value, Tensor) and value is not params and not value.guessed:
+            made = value.cell.node
+            written = next((kept for kept in reversed(value.via) if kept.expression is not None), None)
+            retains = "retain_grad(" in machine.source.text
+            if made is not None and escapes.certainly_has_graph(value, leaves=False) and not retains:
+                place = written.expression if written is not None else None
+                name = written.name if written is not None else ""
+                machine.tape.computed.setdefault(machine.site(node), (place or made.site, name))
 
 
 OWN = "~optimizer"
@@ -67,9 +88,9 @@ def call_method(
     machine: Machine, optimizer: Optimizer, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
-    flagged = {cell.leaf for cell in optimizer.cells if cell.leaf is not None and cell.node is cell.leaf.node}
-    optimizer.leaves |= flagged
-    machine.tape.owned |= flagged
+    flagged = [cell.leaf for cell in optimizer.cells if cell.leaf is not None and cell.node is cell.leaf.node]
+    optimizer.leaves |= dict.fromkeys(flagged)
+    machine.tape.owned.update(flagged)
     match name:
         case "register_step_pre_hook" | "register_step_post_hook" if args:
             (optimizer.before if "pre" in name else optimizer.after).append(args[0])
@@ -84,7 +105,11 @@ def call_method(
             nodes = (node for one in machine.tape.passes[passes:] for edge in one.edges for node in edge)
             old = any(n.leaf is None and n.clock <= clock and n.loops == machine.loops for n in nodes)
             if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
+                first = {leaf: [one.site.line for one in leaf.grads] for leaf in optimizer.leaves}
                 machine.call(closure, [], {}, node)
+                machine.tape.faded.update(
+                    (line, leaf.name) for leaf in optimizer.leaves if not leaf.grads for line in first[leaf]
+                )
                 machine.tape.step(optimizer.leaves, machine.site(node), machine.stack)
             for hook in optimizer.after:
                 machine.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
@@ -94,9 +119,9 @@ def call_method(
             for leaf in optimizer.leaves:
                 leaf.grads.clear()
         case "add_param_group":
-            added = set(machine.leaves_of(args[0] if args else keywords.get("param_group")))
+            added = dict.fromkeys(machine.leaves_of(args[0] if args else keywords.get("param_group")))
             optimizer.leaves |= added
-            machine.tape.owned |= added
+            machine.tape.owned |= added.keys()
         case "state_dict" | "load_state_dict":
             return machine.fresh(name)
     return None

@@ -413,13 +413,18 @@ def _made_by_metaclass(machine: Machine, cls: Class, node: ast.ClassDef) -> None
     given = [machine.eval(keyword.value) for keyword in node.keywords if keyword.arg == "metaclass"]
     inherited = [base.metaclass for base in cls.bases if isinstance(base, Class)]
     cls.metaclass = next((one for one in (*given, *inherited) if isinstance(one, Class)), None)
-    made = cls.metaclass.names.get("__new__") if cls.metaclass is not None else None
-    if cls.metaclass is None or made is None or not isinstance(made.value, Function):
+    if cls.metaclass is None:
         return
     members: dict[Any, Slot] = dict(cls.names)
     namespace, bases = Mapping(members), Sequence("tuple", [Slot(base) for base in cls.bases])
-    machine.call(made.value, [cls.metaclass, node.name, bases, namespace], {}, _anchor(node))
-    cls.names.update({str(name): slot for name, slot in namespace.items.items()})
+    made, begun = (attributes.find(Instance(cls.metaclass), name) for name in ("__new__", "__init__"))
+    if isinstance(made, Function):
+        machine.making.append(cls)
+        machine.call(made, [cls.metaclass, node.name, bases, namespace], {}, _anchor(node))
+        if machine.making.pop() is cls:  # `type` was asked for the class in a way that is not read
+            cls.names.update({str(name): slot for name, slot in namespace.items.items()})
+    if isinstance(begun, Function):
+        machine.call(begun, [cls, node.name, bases, namespace], {}, _anchor(node))
 
 
 def _anchor(node: ast.ClassDef) -> ast.expr:

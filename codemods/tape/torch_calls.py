@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import (
+    attributes,
     cuts,
     elements,
     escapes,
@@ -339,6 +340,10 @@ def _deep_copy(machine: Machine, value: Value, node: ast.expr) -> Value:
             else slot
             for name, slot in value.names.items()
         }
+        if "_buffers" in value.names:
+            del copied.names["_buffers"]
+            for name in attributes.registered(value):
+                attributes.registered(copied).add(name)
         return copied
     if isinstance(value, Sequence):
         return Sequence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from codemods.tape import cuts, escapes, frameworks, module_calls, tensor_calls
@@ -127,4 +128,12 @@ def _step_unknown(machine: Machine, receiver: Unknown, values: list[Value], node
         if isinstance(value, Optimizer):
             machine.tape.step(value.leaves, machine.site(node), machine.stack)
             return
-    machine.tape.unknown_owner = True
+    if not _is_scheduler(receiver.key):
+        machine.tape.unknown_owner = True
+
+
+def _is_scheduler(key: Hashable) -> bool:
+    """Whether a value was made by a call that says it makes a scheduler of learning rates."""
+    if isinstance(key, str):
+        return "lr_scheduler." in key or (key.rpartition(".")[2].startswith("get_") and "schedule" in key)
+    return isinstance(key, tuple) and any(map(_is_scheduler, key))

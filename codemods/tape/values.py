@@ -205,6 +205,33 @@ class Instance:
     names: dict[str, Slot] = field(default_factory=dict)
 
 
+class Registered(dict[str, Slot]):
+    """The buffers of a module by their names: the object's own attributes of these names, to read and to write."""
+
+    def __init__(self, owner: dict[str, Slot]) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def add(self, name: str) -> None:
+        super().__setitem__(name, self._owner[name])
+
+    def __getitem__(self, name: str) -> Slot:
+        return self._owner[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._owner.get(name, default) if name in self else default
+
+    def __setitem__(self, name: str, slot: Slot) -> None:
+        super().__setitem__(name, slot)
+        self._owner[name] = slot
+
+    def items(self) -> Any:
+        return [(name, self._owner[name]) for name in self if name in self._owner]
+
+    def values(self) -> Any:
+        return [slot for _, slot in self.items()]
+
+
 @dataclass(eq=False, slots=True)
 class Bound:
     """A function and the object it was looked up on."""
@@ -289,7 +316,8 @@ class Exits:
 
 @dataclass(eq=False, slots=True)
 class Optimizer:
-    leaves: set[Leaf]
+    leaves: dict[Leaf, None]
+    """In the order in which it was given them, so that whoever goes through them always meets the same ones first."""
     kind: str = ""
     """The name of its class."""
     cells: list[Cell] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from codemods.facts import (
     Carrier,
     Certainty,
+    ComputedParameter,
     CutGraph,
     Drop,
     Fact,
@@ -127,6 +128,7 @@ class _Collected:
     edges: set[Edge] = field(default_factory=set)
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    faded: set[tuple[int, str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
@@ -154,7 +156,13 @@ class _Collected:
         return {(place[0], name) for place, name in self.ways}
 
     def observation(self) -> Observation:
-        facts = tuple(fact for fact in _without_echoes(self.facts) if not self._is_answered_elsewhere(fact))
+        ended = {path for fact, path in self.facts.items() if isinstance(fact, ComputedParameter)}
+        facts = tuple(
+            fact
+            for fact in _without_echoes(self.facts)
+            if not self._is_answered_elsewhere(fact)
+            and (self.facts[fact] not in ended or isinstance(fact, _BEFORE_THE_END))
+        )
         if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
             facts = ()  # the flag is ignored: where nothing else is wrong, the script does what it did
         trained = self.trained
@@ -164,7 +172,7 @@ class _Collected:
             frozenset(trained),
             frozenset(self.ways),
             frozenset(self.waiting),
-            frozenset(one for one in trained if one[0] in self.repeated and one not in self.later),
+            frozenset(self.faded | {one for one in trained if one[0] in self.repeated and one not in self.later}),
             frozenset(self.crashes),
             frozenset(self.rootless),
             frozenset(self.passes),
@@ -321,8 +329,12 @@ def _collect(machine: Machine, found: _Collected) -> None:
     found.shown.update(cut if path.entry == MODULE else ())
     for rootless in _distinct(tape.partial, lambda one: (one.lost.cuts[-1].site, one.site)):
         dropped = _cut_fact(rootless, tape)
-        if dropped.wanted and _shares_an_optimizer(dropped, tape):
+        if not dropped.wanted or not _shares_an_optimizer(dropped, tape):
+            continue
+        if not cuts.is_unrecorded(rootless.lost) or _trains_no_layer(tape):
             found.facts.setdefault(dropped, path)
+    for site, (made, name) in tape.computed.items():
+        found.facts.setdefault(ComputedParameter(made=made.span, owner=site.span, name=name), path)
     for site, made in tape.beside.items():
         name = made.source.text_of(made.node)
         found.facts.setdefault(PartBeside(made=made.span, failed=site.span, name=name), path)
@@ -347,6 +359,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
             found.edges.add(_edge(one, consumer, producer))
     found.ways |= tape.trained
     found.waiting |= tape.waiting
+    found.faded |= tape.faded
     for one in _later(tape.passes):
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
@@ -662,6 +675,20 @@ def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:
     owners = {leaf.name: site for leaf, site in tape.owners.items()}
     sites = {owners.get(name) for name in fact.wanted}
     return not tape.unknown_owner and len(sites) == 1 and bool(sites & {owners.get(name) for name in trained} - {None})
+
+
+def _trains_no_layer(tape: Tape) -> bool:
+    """Whether of all that the optimizers hold, no layer is trained, a scale or another bare parameter at most."""
+    trained = {name for _, name in tape.trained}
+    layers = [leaf for leaf in tape.owned if not leaf.name.startswith(_BARE)]
+    return len(layers) > 1 and not any(leaf.name in trained for leaf in layers)
+
+
+_BARE = ("Parameter:", "tensor:")
+
+
+_BEFORE_THE_END = (ComputedParameter, LegacyApi, LegacyFunction)
+"""What else is told of a path on which an optimizer is refused what it is given."""
 
 
 def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:

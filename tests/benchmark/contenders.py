@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from autofix import check as checker
+from autofix import files
 from autofix.check import Problem, Result
 from autofix.prove import Certificate, Limits, Script, Verdict, prove
-from autofix.repair import repair
+from autofix.repair import granted, repair
 from autofix.runner import run
 from tests.benchmark.cases import Case, Program
 from tests.benchmark.score import Alarm, Repaired, Score
@@ -185,7 +186,7 @@ def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Rep
     others = {(program.root / key): text for key, text in texts.items() if key != own}
     beside = [(path.relative_to(script.path.parent), text) for path, text in others.items() if _beside(path, script)]
     patched = Script(script.path, texts[own], others=tuple((path.as_posix(), text) for path, text in beside))
-    certificate = prove(script, patched, LIMITS)
+    certificate = prove(script, patched, LIMITS, **granted(script.path, files.read(script.path)))
     return _kind_of(certificate), _why(certificate)
 
 
