@@ -180,11 +180,9 @@ def _item(value: cst.BaseExpression, torch: str) -> cst.BaseExpression:
         return _stack_of(value, torch)
     number = value.expression if isinstance(value, cst.UnaryOperation) else value
     if isinstance(number, cst.Integer):
-        value = (
-            value.with_deep_changes(number, value=f"{number.value}.0")
-            if number is not value
-            else cst.Float(f"{number.value}.0")
-        )
+        replaced = value.deep_replace(number, cst.Float(str(float(number.evaluated_value))))
+        assert isinstance(replaced, cst.BaseExpression)
+        value = replaced
     if isinstance(number, (cst.Integer, cst.Float)):
         return cst.Call(cst.Attribute(cst.Name(torch), cst.Name("tensor")), [cst.Arg(value)])
     return value

@@ -38,6 +38,17 @@ for _ in range(3):
 """
 
 SHAPES = {
+    "a matrix of tensors and whole numbers": (
+        """
+        yaw = nn.Parameter(torch.zeros(()))
+        opt = torch.optim.SGD([yaw], lr=0.1)
+        def turned():
+            c, s = torch.cos(yaw), torch.sin(yaw)
+            return torch.tensor([[c, -1], [s, 0x2]])
+        """,
+        "turned().sum()",
+        ["return torch.stack([torch.stack([c, torch.tensor(-1.0)]), torch.stack([s, torch.tensor(2.0)])])"],
+    ),
     "all is frozen after the head was made": (
         """
         net.head = nn.Linear(8, 3)
