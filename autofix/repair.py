@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from libcst import ParserSyntaxError
-
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
 from autofix.evidence import LOOKED_AT, Evidence, witness
@@ -258,6 +256,8 @@ def promises(analysis: Analysis) -> Promises:
 
 def granted(path: Path, file: files.SourceFile) -> Promises:
     """What a repair of a script that somebody else made may do, by what the script and its project say."""
+    from libcst import ParserSyntaxError
+
     from codemods.guard_features import has_ratio
     from codemods.rewrite import Tree
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst import matchers
 
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part
 
 _PICKS = frozenset(("setdefault", "get"))
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
@@ -126,22 +125,18 @@ def _is_hook(name: str, module: cst.Module, tree: Tree) -> bool:
     """Whether a function is registered to be called at a module's forward pass."""
     hooks = ("register_forward_hook", "register_forward_pre_hook")
     return any(
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
+        isinstance(call.func, cst.Attribute)
         and call.func.attr.value in hooks
         and any(path.rpartition(".")[2] == name for path in tree.paths_in(call))
-        for call in matchers.findall(module, matchers.Call())
+        for call in calls_in(module)
     )
 
 
 def _first(body: list[Statement]) -> Statement:
     """The first statement of a body that is no docstring."""
     part = only_part(body[0])
-    return (
-        body[1]
-        if len(body) > 1 and isinstance(part, cst.Expr) and isinstance(part.value, cst.SimpleString)
-        else body[0]
-    )
+    documented = isinstance(part, cst.Expr) and isinstance(part.value, cst.SimpleString)
+    return body[1] if documented and len(body) > 1 else body[0]
 
 
 def _after_the_pass(
@@ -224,7 +219,8 @@ def _before_calls_of(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, d
     calls = [
         (statement, call)
         for statement in tree.statements_in(tree.module_of(function))
-        for call in _calls_in(statement)
+        if isinstance(statement, cst.SimpleStatementLine)
+        for call in calls_in(statement)
         if isinstance(call.func, cst.Name) and call.func.value == function.name.value
     ]
     if len(calls) != 1:
@@ -235,13 +231,6 @@ def _before_calls_of(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, d
         own = argument.keyword.value if argument.keyword is not None else parameters[at] if at < len(parameters) else ""
         given[tree.code(argument.value)] = own
     yield from ((one, given) for one in _before(statement, tree))
-
-
-def _calls_in(statement: Statement) -> list[cst.Call]:
-    """The calls that a simple statement makes."""
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return []
-    return [node for node in matchers.findall(statement, matchers.Call()) if isinstance(node, cst.Call)]
 
 
 def _resets(statement: Statement, name: str, kept: Statement, tree: Tree) -> bool:

@@ -255,8 +255,7 @@ def _is_made_before(kept: Statement, last: Statement, tree: Tree) -> bool:
     """Whether *kept* stands before a loop around *last*: cut behind the first pass, that one alone would train it."""
     if tree.function_of(kept) is not tree.function_of(last):
         return False
-    around = set(tree.enclosing(kept))
-    return any(isinstance(one, (cst.For, cst.While)) and one not in around for one in tree.enclosing(last))
+    return not set(tree.loops_around(last)) <= set(tree.loops_around(kept))
 
 
 def _before_all_branches(reader: Statement, name: str, loop: Statement | None, tree: Tree) -> Statement:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
-from codemods.rewrite import Edit, Statement, Tree, parenthesised
+from codemods.rewrite import Edit, Statement, Tree, requires_grad
 
 
 class FlagOptimised(Codemod):
@@ -52,22 +52,17 @@ class FlagOptimised(Codemod):
             edit = Edit(tree)
             for value in made:
                 if value is not None:
-                    edit.change(value, _flagged)
+                    edit.change(value, requires_grad)
             yield Candidate(edit.program(), remedy)
         edit = Edit(tree)
         for name in names:
-            edit.change(name, _flagged)
+            edit.change(name, requires_grad)
         yield Candidate(edit.program(), remedy)
 
 
 def _is_item(name: cst.BaseExpression, tree: Tree) -> bool:
     """Whether the name stands for one tensor of those given to the optimizer: in a list, or a tuple, of names."""
     return isinstance(tree.parent_of(name), cst.Element)
-
-
-def _flagged(node: cst.CSTNode) -> cst.CSTNode:
-    assert isinstance(node, cst.BaseExpression)
-    return cst.Call(cst.Attribute(parenthesised(node), cst.Name("requires_grad_")))
 
 
 def _made(name: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:

@@ -10,7 +10,7 @@ from libcst import matchers
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach, guarded, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, guarded, only_part
 
 
 class GuardFeatures(Codemod):
@@ -44,7 +44,7 @@ class GuardFeatures(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
-            around = _loop_around(tree.expression(fact.failed), tree)
+            around = next(tree.loops_around(tree.expression(fact.failed)), None)
             if fact.by_step and around is not None and _relates_to_old(around, tree):
                 yield from self._rolled_out(fact, tree)
             return
@@ -139,7 +139,7 @@ class GuardFeatures(Codemod):
             appends = isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and made is not part.value
             if carrier.form is not Form.TENSOR or made is None or statement is None or not appends:
                 continue
-            around = [one for one in tree.enclosing(statement) if isinstance(one, (cst.For, cst.While))]
+            around = list(tree.loops_around(statement))
             if around and loop not in around:
                 program = Edit(tree).change(made, detach).program()
                 yield Candidate(program, f"`{tree.code(made)}` is collected as a value", Keeps.RATIO)
@@ -265,12 +265,6 @@ def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
     return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
 
 
-def _loop_around(node: cst.CSTNode | None, tree: Tree) -> cst.For | cst.While | None:
-    """The innermost loop in which a node stands."""
-    around = tree.enclosing(node) if node is not None else ()
-    return next((one for one in around if isinstance(one, (cst.For, cst.While))), None)
-
-
 def _is_called(operand: cst.BaseExpression, name: str, tree: Tree) -> bool:
     """Whether an operand is the value called *name*, or an attribute or item of it."""
     code = tree.code(operand).strip()
@@ -334,8 +328,7 @@ def _relates_to_old(loop: Statement, tree: Tree) -> bool:
         part = only_part(statement)
         value = part.value if isinstance(part, cst.Assign) else None
         own |= dict.fromkeys(_targets(statement, tree), value)
-    for call in matchers.findall(loop, matchers.Call()):
-        assert isinstance(call, cst.Call)
+    for call in calls_in(loop):
         func, arguments = call.func, call.args
         if not isinstance(func, (cst.Attribute, cst.Name)) or tree.code(func).rpartition(".")[2] != "exp":
             continue

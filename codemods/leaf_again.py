@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst import matchers
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import ComputedParameter, Fact
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree, method_call, parenthesised, without_keyword
+from codemods.rewrite import Edit, Tree, calls_in, detach, parenthesised, requires_grad, without_keyword
 
 
 class LeafAgain(Codemod):
@@ -47,23 +46,19 @@ class LeafAgain(Codemod):
         if made is None or isinstance(made, (cst.Name, cst.Attribute)):
             return
         remedy = f"`{fact.name or tree.code(made).strip()}` is a leaf"
-        flagged = [call for call in _calls(made) if _flag(call) is not None]
+        flagged = [call for call in calls_in(made) if _flag(call) is not None]
         if len(flagged) == 1:
             (call,) = flagged
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "requires_grad"))
-            yield Candidate(edit.change(made, _requires).program(), remedy, Keeps.PARAMETERS)
-        wrapped = [call for call in _calls(made) if _is_parameter(call, tree)]
+            yield Candidate(edit.change(made, requires_grad).program(), remedy, Keeps.PARAMETERS)
+        wrapped = [call for call in calls_in(made) if _is_parameter(call, tree)]
         if len(wrapped) == 1 and wrapped[0] is not made:
             (call,) = wrapped
             edit = Edit(tree).change(call, lambda node: parenthesised(node.args[0].value))  # type: ignore[attr-defined]
             edit.change(made, lambda node: _called(call.func, node))
             yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
-        edit = Edit(tree).change(made, lambda node: _requires(method_call(node, "detach")))
+        edit = Edit(tree).change(made, lambda node: requires_grad(detach(node)))
         yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
-
-
-def _calls(node: cst.CSTNode) -> list[cst.Call]:
-    return [call for call in matchers.findall(node, matchers.Call()) if isinstance(call, cst.Call)]
 
 
 def _flag(call: cst.Call) -> cst.Arg | None:
@@ -78,11 +73,6 @@ def _flag(call: cst.Call) -> cst.Arg | None:
 def _is_parameter(call: cst.Call, tree: Tree) -> bool:
     one = len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star
     return one and tree.code(call.func).rpartition(".")[2] == "Parameter"
-
-
-def _requires(node: cst.CSTNode) -> cst.CSTNode:
-    assert isinstance(node, cst.BaseExpression)
-    return cst.Call(cst.Attribute(parenthesised(node), cst.Name("requires_grad_")))
 
 
 def _called(func: cst.BaseExpression, node: cst.CSTNode) -> cst.CSTNode:

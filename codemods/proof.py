@@ -155,9 +155,8 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
     more = {name for line, name in trained - before.trained if line not in mended}
-    if more and not isinstance(
-        fact, (LeafChanged, ComputedParameter)
-    ):  # what a forward pass computes with a parameter, it trains
+    # What a forward pass computes with a parameter, it trains.
+    if more and not isinstance(fact, (LeafChanged, ComputedParameter)):
         return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
         gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)

@@ -176,9 +176,8 @@ def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:
     freed, failed = tree.expression(fact.freed), tree.expression(fact.failed)
     if freed is None or failed is None or freed is failed:
         return False
-    around = set(tree.enclosing(failed))
-    loops = [one for one in tree.enclosing(freed) if isinstance(one, (cst.For, cst.While)) and one not in around]
-    return any(_STEPS.search(tree.code(loop)) for loop in loops)
+    around = set(tree.loops_around(failed))
+    return any(_STEPS.search(tree.code(loop)) for loop in tree.loops_around(freed) if loop not in around)
 
 
 def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:

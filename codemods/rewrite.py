@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import libcst as cst
+from libcst import matchers
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from codemods.facts import Form, Span
@@ -174,6 +175,12 @@ class Tree:
             yield parent
             parent = self.parent_of(parent)
 
+    def loops_around(self, node: cst.CSTNode | None) -> Iterator[cst.For | cst.While]:
+        """The loops in which *node* stands, innermost first; none where there is no node."""
+        for around in self.enclosing(node) if node is not None else ():
+            if isinstance(around, (cst.For, cst.While)):
+                yield around
+
     def torch_name(self, node: cst.CSTNode) -> str:
         """The name under which the module of *node* knows torch; ``torch`` where it was not imported by itself."""
         for statement in self.module_of(node).body:
@@ -323,6 +330,11 @@ def pairs_of(
         yield target, value
 
 
+def calls_in(node: cst.CSTNode) -> list[cst.Call]:
+    """All calls in *node*, itself included."""
+    return [call for call in matchers.findall(node, matchers.Call()) if isinstance(call, cst.Call)]
+
+
 def operands_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
     """The two sides of an operation, or the arguments of a call."""
     if isinstance(node, cst.BinaryOperation):
@@ -345,6 +357,10 @@ def method_call(node: cst.CSTNode, name: str) -> cst.CSTNode:
 
 def detach(node: cst.CSTNode) -> cst.CSTNode:
     return method_call(node, "detach")
+
+
+def requires_grad(node: cst.CSTNode) -> cst.CSTNode:
+    return method_call(node, "requires_grad_")
 
 
 def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str:

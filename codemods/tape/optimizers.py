@@ -53,12 +53,11 @@ def _note_computed(machine: Machine, params: Value, node: ast.expr) -> None:
             pending.append(value.items["params"].value)
         elif isinstance(value, Tensor) and value is not params and not value.guessed:
             made = value.cell.node
-            written = next((kept for kept in reversed(value.via) if kept.expression is not None), None)
-            retains = "retain_grad(" in machine.source.text
-            if made is not None and escapes.certainly_has_graph(value, leaves=False) and not retains:
-                place = written.expression if written is not None else None
-                name = written.name if written is not None else ""
-                machine.tape.computed.setdefault(machine.site(node), (place or made.site, name))
+            if made is None or not escapes.certainly_has_graph(value, leaves=False):
+                continue
+            if "retain_grad(" not in machine.source.text:
+                written = ((kept.expression, kept.name) for kept in reversed(value.via) if kept.expression is not None)
+                machine.tape.computed.setdefault(machine.site(node), next(written, (made.site, "")))
 
 
 OWN = "~optimizer"
