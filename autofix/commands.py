@@ -250,7 +250,7 @@ def prove(
         tell(str(error))
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
     with busy(f"running {broken} as it is and as it is patched"):
-        certificate = prover.prove(original, patched, limits(bounds), **granted(broken, file))
+        certificate = prover.prove(prover.Original(original, limits(bounds)), patched, **granted(broken, file))
         if html is not None:
             pages.write(html, pages.view_of_proof(certificate, original, patched, limits(bounds)))
     if as_json:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.facts import Certainty, Fact, OldKeyword, Overwritten, Role, Span, StaleGraph
+from codemods.facts import Certainty, CutGraph, Fact, OldKeyword, Overwritten, Role, Span, StaleGraph
 from codemods.program import Program, split
 from codemods.proof import Keeps, LineMap, key_of
 from codemods.tape import old_keywords
@@ -219,7 +219,7 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
             code, name, remedy = repair.codemod.code, repair.codemod.name, repair.remedy
         else:
             code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
-        if not _wanted(code, select):
+        if not _wanted(code, select) or (not fixed and _is_guess(fact)):
             continue
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
         cause = cause_of(fact, program, touched, keeps) if fixed else fact.cause
@@ -229,6 +229,16 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
         start = replace(main, end_line=main.line, end_column=main.column)
         found.setdefault((code, start), told)
     yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
+
+
+def _is_guess(fact: Fact) -> bool:
+    """Whether a mistake rests on a call that was not read, and may be none: told only where there is a repair."""
+    drops = fact.drops if isinstance(fact, CutGraph) else ()
+    return (
+        isinstance(fact, (StaleGraph, Overwritten, CutGraph))
+        and fact.certainty is Certainty.LIKELY
+        and not any(drop.how == "integer" for drop in drops)
+    )
 
 
 def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
@@ -314,6 +324,9 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
             feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name in ("kept", "made")
             return _first_of_run(roles[name], program, changed) if feature else roles[name]
     near = [line for line in changed - touched.released if program.index_at(line) == program.index_at(fact.cause.line)]
+    rest = sorted(changed - touched.released)
+    if not near and len(rest) == 1:  # a single line, of a helper in another file
+        return _line(rest[0], program.files[program.index_at(rest[0])].path, program)
     if not near:
         return fact.cause
     nearest = _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypedDict
 
 from autofix.points.agreement import same_until_failure, until_computed_anew, without_what_failed
@@ -23,6 +24,7 @@ from codemods.proof import Keeps
 __all__ = [
     "Certificate",
     "Limits",
+    "Original",
     "Outcome",
     "Point",
     "Promises",
@@ -31,8 +33,6 @@ __all__ = [
     "Verdict",
     "promised",
     "prove",
-    "run_original",
-    "run_reference",
 ]
 
 
@@ -77,14 +77,41 @@ class Certificate:
         return tuple(remarks)
 
 
-def run_original(original: Script, limits: Limits) -> RunRecord:
-    """Run the script as it is, so that several patches can be judged against one run."""
-    return run(original, limits)
+@dataclass(frozen=True)
+class Original:
+    """The script to be repaired, and its runs: each is made when it is first asked for, once for all patches."""
 
+    script: Script
+    limits: Limits
 
-def run_reference(original: Script, limits: Limits, before: RunRecord) -> RunRecord:
-    """Run the script that failed as *before* shows, on past its failure, with the gradients that its formulas mean."""
-    return run(original, limits, bounds(before, reference=True))
+    @cached_property
+    def before(self) -> RunRecord:
+        """The script as it is."""
+        return run(self.script, self.limits)
+
+    @cached_property
+    def reference(self) -> RunRecord | None:
+        """The script on past its failure, with the gradients that its formulas mean; None where it does not fail."""
+        return self.refer() if self.before.failure is not None else None
+
+    @cached_property
+    def apart(self) -> RunRecord:
+        """The reference in which modules leave their inputs as they are."""
+        return self.refer(apart=True)
+
+    @cached_property
+    def between(self) -> RunRecord:
+        """The script as it is, with the graphs counted that are held between two steps."""
+        return run(self.script, self.limits, Bounds(between=True))
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether a second run does the same: if not, comparing the script with a patched one shows nothing."""
+        again = run(self.script, self.limits)
+        return [(p.losses, p.state) for p in self.before.passes] == [(p.losses, p.state) for p in again.passes]
+
+    def refer(self, *, apart: bool = False) -> RunRecord:
+        return run(self.script, self.limits, replace(bounds(self.before, reference=True), apart=apart))
 
 
 class Promises(TypedDict):
@@ -107,28 +134,24 @@ def promised(made: Collection[Keeps]) -> Promises:
 
 
 def prove(
-    original: Script,
+    original: Original,
     patched: Script,
-    limits: Limits,
     *,
     expected_error: str = "",
-    before: RunRecord | None = None,
-    reference: RunRecord | None = None,
     ratio: bool = False,
     once: bool = False,
     anew: bool = False,
     inputs: bool = False,
 ) -> Certificate:
-    """Run both scripts and judge the patch.
+    """Run the patched script within the original's limits, and judge the patch.
 
-    ``expected_error`` is a piece of the message that the original must raise; ``before`` is an earlier
-    :func:`run_original` with the same limits, ``reference`` an earlier :func:`run_reference`; ``ratio`` says that the
-    patch takes the old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass
-    send back what another has sent back, and ``anew``, that each iteration begins as the first one, see
-    :func:`gradient`; ``inputs``, that modules leave their inputs as they are, so that the gradients may be those of a
-    reference in which they do.  Never raises for what the scripts do: a run that did not happen is *not proved*.
+    ``expected_error`` is a piece of the message that the original must raise; ``ratio`` says that the patch takes the
+    old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
+    another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
+    that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do.
+    Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
-    before = before or run_original(original, limits)
+    before, limits = original.before, original.limits
     if trains_nothing(before) and expected_error in ("", IDLE):
         after = run(patched, limits)
         return Certificate(points_of_idle(before, after), before, after)
@@ -140,26 +163,25 @@ def prove(
         if changes_what_is_idle(before, after):
             return Certificate(points_of_idle(before, after), before, after)
     if before.failure is None and before.complete and expected_error in ("", HELD):
-        counted = run(original, limits, Bounds(between=True))
         after = run(patched, limits, Bounds(between=True))
-        return Certificate(points_between(counted, after), counted, after)
+        return Certificate(points_between(original.between, after), original.between, after)
     fails = fails_before(before, expected_error)
     if fails.verdict is not Verdict.PASSED:
         # Without the failure to compare with, the patched run would show nothing.
         open_points = unproved("there is no failure of the original to compare with")
         return Certificate((fails, *open_points), before, RunRecord(Outcome.NOT_STARTED))
-    reference = reference or run_reference(original, limits, before)
+    reference = original.reference
+    assert reference is not None
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
     gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew)
     if inputs and gradients.verdict is Verdict.FAILED:
-        other = run(original, limits, replace(bounds(before, reference=True), apart=True))
-        apart = gradient(before, other, after, first_difference(before), once=once, anew=anew)
+        apart = gradient(before, original.apart, after, first_difference(before), once=once, anew=anew)
         if apart.verdict is Verdict.PASSED:
             detail = f"{apart.detail}, where modules leave their inputs as they are"
-            gradients, reference = replace(apart, detail=detail), other
+            gradients, reference = replace(apart, detail=detail), original.apart
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
-    if differs and not repeats(before, run_original(original, limits)):
+    if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)
     same = until_computed_anew(before, after, same, gradients)
     points = (
@@ -193,8 +215,3 @@ def first_difference(before: RunRecord) -> int:
     if before.optimizers:
         return onset.step if onset else failure.steps
     return onset.number - 1 if onset else failure.passes
-
-
-def repeats(first: RunRecord, second: RunRecord) -> bool:
-    """Whether two runs of one script did the same: if not, comparing it with a patched one shows nothing."""
-    return [(p.losses, p.state) for p in first.passes] == [(p.losses, p.state) for p in second.passes]

@@ -17,6 +17,7 @@ from autofix.project import Project, gather
 from autofix.prove import (
     Certificate,
     Limits,
+    Original,
     Outcome,
     Promises,
     RunRecord,
@@ -24,8 +25,6 @@ from autofix.prove import (
     Verdict,
     promised,
     prove,
-    run_original,
-    run_reference,
 )
 from autofix.record import Failure
 from autofix.runner import warm_up
@@ -63,14 +62,14 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool 
     """
     source = files.read(script)
     warm_up(limits)
-    original = Script(script, args=args)
+    original = Original(Script(script, args=args), limits)
     engine.check_syntax(source.text, source.name)
-    project = gather(script, source, within=original.folder)
+    project = gather(script, source, within=original.script.folder)
     nothing = Program.of(source.text, source.name, project.others)
     analysis = Analysis(nothing, nothing, ())
     if static:
         analysis = engine.analyse(source.text, source.name, others=project.others)
-    attempt = _Attempt(project, original, limits, run_original(original, limits))
+    attempt = _Attempt(project, original)
     if attempt.before.failure is None and attempt.before.outcome is Outcome.FINISHED:
         return attempt.of_silent(analysis)
     first = attempt.by_source(analysis) if analysis.changes else None
@@ -83,13 +82,18 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool 
 
 @dataclass
 class _Attempt:
-    """The repair of one script, whose run as it is was *before*."""
+    """The repair of one script."""
 
     project: Project
-    original: Script
-    limits: Limits
-    before: RunRecord
-    reference: RunRecord | None = None
+    original: Original
+
+    @property
+    def script(self) -> Script:
+        return self.original.script
+
+    @property
+    def before(self) -> RunRecord:
+        return self.original.before
 
     def of_silent(self, analysis: Analysis) -> Repair:
         """The repair of a script that comes to its end: of what is silent, since nothing is raised."""
@@ -116,15 +120,10 @@ class _Attempt:
         first: tuple[Analysis, Certificate] | None = None
         best: Repair | None = None
         for _ in range(ATTEMPTS):
-            if self.reference is None and self.before.failure is not None:
-                self.reference = run_reference(self.original, self.limits, self.before)
             certificate = prove(
                 self.original,
-                patched_script(self.original, self.project, analysis.repaired),
-                self.limits,
+                patched_script(self.script, self.project, analysis.repaired),
                 expected_error=_expected_error(analysis),
-                before=self.before,
-                reference=self.reference,
                 **promises(analysis),
             )
             first = first or (analysis, certificate)
@@ -157,7 +156,7 @@ class _Attempt:
         holds = self.before.failure is None and held(self.before) > 0
         if self.before.failure is None and not holds:
             return failed or self._sound(analysis)
-        evidence = witness(self.original, self.limits, LOOKED_AT if holds else None)
+        evidence = witness(self.script, self.original.limits, LOOKED_AT if holds else None)
         self._bring(evidence)
         program = Program.of(analysis.source, analysis.path, self.project.others)
         from autofix.witnessed.search import Search  # LibCST takes long to import: only where there is a need
@@ -165,11 +164,8 @@ class _Attempt:
         search = Search(
             self.original,
             program,
-            lambda patched: patched_script(self.original, self.project, patched),
+            lambda patched: patched_script(self.script, self.project, patched),
             self._paths(),
-            self.limits,
-            self.before,
-            self.reference,
             runs,
         )
         found = search.find(evidence)
@@ -192,9 +188,9 @@ class _Attempt:
 
     def _paths(self) -> dict[str, str]:
         """The project's names of files by their paths relative to the script's folder, as a run names them."""
-        places = {self.project.file.name: self.original.path.resolve()}
+        places = {self.project.file.name: self.script.path.resolve()}
         places |= {name: path for name, (path, _) in self.project.companions.items()}
-        folder = self.original.folder
+        folder = self.script.folder
         return {os.path.relpath(path.resolve(), folder).replace(os.sep, "/"): name for name, path in places.items()}
 
     def _bring(self, evidence: Iterable[Evidence]) -> None:
@@ -203,7 +199,7 @@ class _Attempt:
         companions = dict(self.project.companions)
         spans = (span for told in evidence for site in told.places() for span in site.spans)
         for path in dict.fromkeys(span.path for span in spans):
-            place = self.original.folder / path
+            place = self.script.folder / path
             if path in known:
                 continue
             try:

@@ -85,9 +85,9 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
         return not_started(f"there is no file {script.path}")
     with scratch_copy(script.folder, script.texts) as folder:
         scratch = folder.parent
-        temporary = scratch / "tmp"
+        temporary = _beside(folder, "tmp")
         temporary.mkdir()
-        record = scratch / "record.jsonl"
+        record = _beside(folder, "record.jsonl")
         job = {
             "script": str(folder / script.path.name),
             "root": str(folder),
@@ -112,6 +112,11 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
         what = Launch(limits.python, job, folder, scratch, environment(temporary), limits.timeout)
         ending = launch(what, warm=limits.warm)
         return _read(record, ending, limits)
+
+
+def _beside(folder: Path, name: str) -> Path:
+    """A place in the folder that holds *folder*, which may have the same name."""
+    return folder.with_name(f"{name}_" if folder.name == name else name)
 
 
 def _read(record: Path, ending: Ending, limits: Limits) -> RunRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -30,7 +31,9 @@ class ClearStore(Codemod):
     Fix:
         The list is emptied once its graphs are used up: ``log_probs.clear()`` after the optimizer's step. Lists that
         are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match. What a
-        hook fills is emptied before the step that fills it, because an evaluation in between fills it, too.
+        hook fills is emptied before the step that fills it, because an evaluation in between fills it, too. Where the
+        script empties lists, but misses some (``model.children()`` for ``model.modules()``) or empties a copy (what a
+        property has just collected), it is that line that changes.
 
         A memory of limited length, or one that is sampled from, is meant to live on: it is given values instead.
 
@@ -61,6 +64,9 @@ class ClearStore(Codemod):
             if _outlives(store, tree):
                 yield from _stored_as_data(span, fact, tree)
                 continue
+            if isinstance(store, cst.Attribute):
+                yield from _deep_down(store.attr.value, tree)
+                yield from _copies_emptied(store.attr.value, tree)
             again = list(_in_the_loop(store, kept, fact, tree))
             yield from (one for called, one in again if called)  # the author has a call that empties it, too seldom
             if isinstance(store, cst.Attribute):
@@ -70,6 +76,59 @@ class ClearStore(Codemod):
             yield from (one for _, one in again)
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
+
+
+def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
+    """``for m in model.children(): m.losses.clear()`` reaches no module in another one: ``model.modules()`` does."""
+    for module in tree.modules():
+        for loop in tree.every(cst.For, module):
+            call = loop.iter
+            if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.args:
+                continue
+            deep = {"children": "modules", "named_children": "named_modules"}.get(call.func.attr.value)
+            if deep is not None and any(_clears(one, name, True, tree) for one in tree.statements_in(loop)):
+                program = Edit(tree).change(call.func.attr, lambda _, deep=deep: cst.Name(deep)).program()  # type: ignore[misc]
+                yield Candidate(program, f"`{name}` is emptied in modules of modules, too")
+
+
+def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
+    """``net.terms.clear()``, where ``terms`` is a property that collects what several objects have, empties a copy."""
+    for module in tree.modules():
+        for call in tree.every(cst.Call, module):
+            part = tree.parent_of(call)
+            line = tree.parent_of(part) if isinstance(part, cst.Expr) else None
+            if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or call.args:
+                continue
+            asked: cst.BaseExpression | None = None
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "clear":
+                asked = call.func.value
+            if isinstance(asked, cst.Call) and not asked.args:
+                asked = asked.func
+            if isinstance(asked, cst.Attribute):
+                owner = tree.code(asked.value)
+                for code in _collected_by(asked.attr.value, name, owner, tree):
+                    new = cst.parse_statement(code).with_changes(leading_lines=line.leading_lines)
+                    program = Edit(tree).change(line, lambda _, new=new: new).program()  # type: ignore[misc]
+                    yield Candidate(program, f"what has `{name}` is emptied, not a copy of it")
+
+
+def _collected_by(method: str, name: str, owner: str, tree: Tree) -> Iterator[str]:
+    """A loop that empties the lists called *name* of which a *method* of *owner* makes one list."""
+    for module in tree.modules():
+        for function in tree.every(cst.FunctionDef, module):
+            body = tree.body_of(function)
+            part = only_part(body[-1]) if function.name.value == method and body else None
+            made = part.value if isinstance(part, cst.Return) else None
+            if not isinstance(made, cst.ListComp) or made.for_in.inner_for_in is None:
+                continue
+            outer, inner = made.for_in, made.for_in.inner_for_in
+            item, lists = tree.code(outer.target), inner.iter
+            if isinstance(lists, cst.Attribute) and lists.attr.value == name and tree.code(lists.value) == item:
+                indent = tree.module_of(function).default_indent
+                tests = " and ".join(tree.code(one.test) for one in outer.ifs)
+                within = f"{indent}if {tests}:\n{indent}{indent}" if tests else indent
+                items = re.sub(r"\bself\b", owner, tree.code(outer.iter))
+                yield f"for {item} in {items}:\n{within}{item}.{name}.clear()"
 
 
 def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
@@ -147,7 +206,7 @@ def _after_the_pass(
     if not place:
         return
     owner = place.rpartition(".")[0]
-    names = [tree.code(store).rpartition(".")[2], *_companions(store, kept, tree)]
+    names = [place.rpartition(".")[2], *_companions(store, kept, tree)]
     places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
     deletes = any(_deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
     codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
@@ -264,24 +323,24 @@ def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree:
     if len(reads) != 1:
         return
     statement, path = reads[0]
-    code = f"{path}.clear()"
-    header = _comprehended(statement, path.partition(".")[0], tree)
-    if header:
-        code = f"{header}\n{tree.module_of(statement).default_indent}{code}"
+    indent = tree.module_of(statement).default_indent
+    lines = [*_comprehended(statement, path.partition(".")[0], tree), f"{path}.clear()"]
+    code = "\n".join(depth * indent + line for depth, line in enumerate(lines))
     yield Candidate(
         Edit(tree).insert_after(statement, code).program(), f"`{path}` is emptied once its values are taken out"
     )
 
 
-def _comprehended(statement: Statement, name: str, tree: Tree) -> str:
-    """The loop of a comprehension in *statement* that gives *name*, as the header of a loop of its own."""
+def _comprehended(statement: Statement, name: str, tree: Tree) -> list[str]:
+    """The loop of a comprehension in *statement* that gives *name*, as the headers of blocks, one in another."""
     pending: list[cst.CSTNode] = [statement]
     while pending:
         node = pending.pop()
         if isinstance(node, cst.CompFor) and name in {one.value for one in tree.names_in(node.target)}:
-            return f"for {tree.code(node.target)} in {tree.code(node.iter)}:"
+            tests = [f"if {' and '.join(tree.code(one.test) for one in node.ifs)}:"] if node.ifs else []
+            return [f"for {tree.code(node.target)} in {tree.code(node.iter)}:", *tests]
         pending.extend(node.children)
-    return ""
+    return []
 
 
 def _place(
@@ -297,11 +356,23 @@ def _place(
         return code if code in mentioned else mentioned[0]
     if tree.class_of(kept) is not None and tree.class_of(kept) is tree.class_of(failed):
         return code
+    known = [carrier.name for carrier in fact.outside if carrier.name in tree.paths_in(home)]
+    if known:
+        return known[0]  # the same list by another name
     for span in (fact.outer.used, fact.outer.made) if fact.outer is not None else ():
         call = tree.expression(span)
         if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and code.startswith("self."):
+            if _one_of_many(call.func.value, failed, tree):
+                continue
             return f"{tree.code(call.func.value)}.{name}"
     return ""
+
+
+def _one_of_many(owner: cst.BaseExpression, failed: Statement, tree: Tree) -> bool:
+    """Whether an object is the one that a loop is at, which is over where the pass is."""
+    over = [loop for loop in tree.loops_around(owner) if loop not in list(tree.loops_around(failed))]
+    names = {name.value for loop in over if isinstance(loop, cst.For) for name in tree.names_in(loop.target)}
+    return any(name.value in names for name in tree.names_in(owner))
 
 
 def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -31,6 +32,7 @@ class DetachCarried(Codemod):
         Cut the state between iterations: ``h = h_next`` becomes ``h = h_next.detach()``, and a state that comes out of
         ``out, hidden = rnn(x, hidden)`` is detached where the next iteration begins, or after the backward, so that the
         gradient inside an iteration stays whole. A ``retain_graph=True`` that only hushed the error goes away.
+        ``h.detach()`` as a statement changes nothing: its result is kept, ``h = h.detach()``.
 
     When it is not what you want:
         To back-propagate through more than one iteration on purpose, add the losses up and call ``backward()`` once per
@@ -287,6 +289,7 @@ def _is_given(name: str, around: Statement, tree: Tree) -> bool:
 
 _SEVERAL = re.compile(r"(.*?)(?:\[\*(\w*|\?)\](.*))?")
 _LOST = re.compile(r"\s+(\w+) = (\1\.detach\(\))\s*(?:#.*)?")
+_UNUSED = re.compile(r"(?:.*[:;])?\s*(([\w.\[\]]+)\.detach\(\))\s*(?:[;#].*)?")
 _LOST_PAIR = re.compile(r"\s+(\w+), (\w+) = (\1\.detach\(\)), \2\.detach\(\)\s*(?:#.*)?")
 
 
@@ -296,8 +299,11 @@ def _without_effect(tree: Tree) -> Iterator[Candidate]:
     for number, line in enumerate(lines[1:], 2):
         found = _LOST.fullmatch(line)
         pair = _LOST_PAIR.fullmatch(line)
+        unused = _UNUSED.fullmatch(line)
         if pair is not None:
             yield from _pairs_anew(number, pair, tree)
+        if unused is not None:
+            yield from _results_used(number, unused, tree)
         if found is None or not lines[number - 2].lstrip().startswith("for "):
             continue
         path = tree.program.files[tree.program.index_at(number)].path
@@ -311,6 +317,38 @@ def _without_effect(tree: Tree) -> Iterator[Candidate]:
             itself = cst.Expr(cst.parse_expression(f"{found[1]}.detach_()"))
             program = Edit(tree).change(part, lambda _, new=itself: new).program()  # type: ignore[misc]
             yield Candidate(program, f"detach each `{found[1]}` itself, not the name alone")
+
+
+def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Candidate]:
+    """``h.detach()`` as a statement leaves ``h`` as it is: it becomes ``h = h.detach()``, and so do those beside it."""
+    path = tree.program.files[tree.program.index_at(number)].path
+    call = tree.expression(Span(path, number, unused.start(1), number, unused.end(1)))
+    part = tree.parent_of(call) if call is not None else None
+    line = tree.parent_of(part) if isinstance(part, cst.Expr) else None
+    if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+        return
+    beside = tree.block_of(line) if isinstance(line, cst.SimpleStatementLine) else []
+    lines = [one for one in beside if isinstance(one, cst.SimpleStatementLine) and any(map(_detached_in, one.body))]
+    loop = next((one for one in tree.enclosing(line) if isinstance(one, cst.For)), None)
+    targets = {name.value for name in tree.names_in(loop.target)} if loop is not None else set()
+    edit, names = Edit(tree), []
+    for one in itertools.chain.from_iterable(there.body for there in lines or (line,)):
+        value = _detached_in(one)
+        if value is not None:
+            name = tree.code(value)
+            names.append(name)
+            code = f"{name}.detach_()" if name in targets else f"{name} = {name}.detach()"
+            new = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
+            edit.change(one, lambda old, new=new: new.with_changes(semicolon=old.semicolon))  # type: ignore[misc]
+    yield Candidate(edit.program(), f"keep what {', '.join(f'`{name}.detach()`' for name in names)} returns")
+
+
+def _detached_in(part: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a statement detaches for nothing: ``h`` in ``h.detach()``."""
+    call = part.value if isinstance(part, cst.Expr) else None
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "detach":
+        return call.func.value if isinstance(call.func.value, (cst.Name, cst.Attribute, cst.Subscript)) else None
+    return None
 
 
 def _pairs_anew(number: int, lost: re.Match[str], tree: Tree) -> Iterator[Candidate]:

@@ -128,6 +128,10 @@ class GuardFeatures(Codemod):
             if made is not None:
                 remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
                 yield Candidate(Edit(tree).change(made, detach).program(), remedy, Keeps.RATIO)
+        kept = tree.statement(fact.kept)
+        if kept is not None and kept in tree.block_of(kept) and len(_targets(kept, tree)) > 1 and _guardable([kept]):
+            remedy = f"`{', '.join(sorted(_targets(kept, tree)))}` are values of the rollout, computed under no_grad"
+            yield Candidate(guarded(tree, [kept]), remedy, Keeps.RATIO)
 
     def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``values.append(critic(state))``, in a loop of its own before: what the epochs learn from are values."""
@@ -174,7 +178,7 @@ class GuardFeatures(Codemod):
             return
         for count in range(1, len(run) + 1):
             moved = run[-count:]
-            if _feeds_itself(moved, tree):
+            if _feeds_itself(moved, tree) or _goes_on(moved, loop, tree):
                 continue
             edit = Edit(tree)
             for statement in moved:
@@ -182,7 +186,8 @@ class GuardFeatures(Codemod):
             codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
             yield Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
-        if not _feeds_itself(run, tree):  # also before the loop, where something else reads it
+        if not _feeds_itself(run, tree) and not _goes_on(run, loop, tree):
+            # Also before the loop, where something else reads it.
             again = Edit(tree).insert_before(body[0], *(_dedented(tree.own_code(one)) for one in run))
             yield Candidate(again.program(), f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
 
@@ -359,6 +364,22 @@ def _feeds_itself(run: list[Statement], tree: Tree) -> bool:
             return True
         assigned |= _targets(statement, tree)
     return False
+
+
+def _goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
+    """Whether what the statements compute becomes something else before the loop: ``a = a / a.std()``."""
+    block = tree.block_of(run[-1])
+    between = block[block.index(run[-1]) + 1 :] if run[-1] in block else []
+    around = {loop, *tree.enclosing(loop)}
+    ends = next((at for at, one in enumerate(between) if one in around), 0)
+    bound = set[str]().union(*(_targets(one, tree) for one in run))
+    later = [part for statement in between[:ends] for part in (statement, *tree.statements_in(statement))]
+    return any(_targets(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
+
+
+def _adds_to(statement: Statement, names: set[str], tree: Tree) -> bool:
+    part = only_part(statement)
+    return isinstance(part, cst.AugAssign) and tree.code(part.target) in names
 
 
 def _comments(statement: Statement) -> list[cst.EmptyLine]:

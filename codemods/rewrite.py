@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import TypeVar
 
 import libcst as cst
 from libcst import matchers
@@ -17,6 +18,7 @@ _COMPOUND = (cst.For, cst.While, cst.With, cst.If, cst.Try, cst.FunctionDef)
 _ATOMS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Tuple, cst.List, cst.Dict, cst.ListComp, cst.DictComp)
 
 
+N = TypeVar("N", bound=cst.CSTNode)
 Place = tuple[int, int, int, int]
 """Start line and column, end line and column of a node, in the lines of its file."""
 
@@ -51,6 +53,13 @@ class _Module:
         return found
 
     @cached_property
+    def by_kind(self) -> dict[type[cst.CSTNode], list[cst.CSTNode]]:
+        found: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        for node in self.parents:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    @cached_property
     def compound(self) -> dict[Statement, Place]:
         return {node: place for node, place in self.places.items() if isinstance(node, _COMPOUND)}
 
@@ -79,6 +88,11 @@ class Tree:
     def _nodes_at(self, span: Span) -> list[cst.CSTNode]:
         module, place = self._at(span)
         return module.by_place.get(place, [])
+
+    def every(self, kind: type[N], module: cst.Module) -> list[N]:
+        """All nodes of a kind in a file."""
+        own = next(one for one in self._modules.values() if one.node is module)
+        return own.by_kind.get(kind, [])  # type: ignore[return-value]
 
     def with_modules(self, how: Callable[[cst.Module], cst.Module]) -> Program:
         """The program with the files that were read changed by *how*."""

@@ -690,4 +690,35 @@ for t in range(200):
             ),
         ),
     ),
+    Case(
+        "gradients that are clipped by the norm of all of them",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+cell, head = nn.Linear(3, 6), nn.Linear(6, 1)
+params = [*cell.parameters(), *head.parameters()]
+opt = torch.optim.SGD(params, lr=1e-2)
+h = torch.zeros(4, 6)
+for t in range(30):
+    x = torch.randn(4, 3)
+    h = 0.9 * h + torch.tanh(cell(x))
+    loss = (head(h) - x.sum(1, keepdim=True)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(params, 0.1)
+    opt.step()
+""",
+        (
+            Patch("the state is detached", True, (("0.9 * h", "0.9 * h.detach()"),)),
+            Patch(
+                "and a parameter's gradient is thrown away",
+                False,
+                (
+                    ("0.9 * h", "0.9 * h.detach()"),
+                    ("    opt.step()", "    head.bias.grad = None\n    opt.step()"),
+                ),
+            ),
+        ),
+    ),
 )

@@ -21,7 +21,7 @@ from autofix.cli import main
 from autofix.engine import Analysis
 from autofix.evidence import Evidence
 from autofix.project import Project
-from autofix.prove import Certificate, Limits, Outcome, Point, RunRecord, Script, Verdict
+from autofix.prove import Certificate, Limits, Original, Outcome, Point, RunRecord, Script, Verdict
 from autofix.record import RunError
 from codemods.base import Codemod
 from codemods.registry import all_codemods
@@ -688,8 +688,8 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     put(a=BROKEN, b=FIXED)
     calls = []
 
-    def prove(original: Script, patched: Script, limits: Limits, **granted: bool) -> Certificate:
-        calls.append((original, patched, limits.steps))
+    def prove(original: Original, patched: Script, **granted: bool) -> Certificate:
+        calls.append((original.script, patched, original.limits.steps))
         assert granted == {"ratio": False, "once": False, "anew": False, "inputs": True}
         return proof
 
@@ -707,8 +707,8 @@ class Prover:
 
     calls: list[tuple[Script, Script]] = field(default_factory=list)
 
-    def __call__(self, original: Script, patched: Script, limits: Limits, **granted: bool) -> Certificate:
-        self.calls.append((original, patched))
+    def __call__(self, original: Original, patched: Script, **granted: bool) -> Certificate:
+        self.calls.append((original.script, patched))
         return PROVED
 
 

@@ -257,6 +257,17 @@ SHAPES = {
         "F.cross_entropy(reverse(net(x)), y)",
         [],
     ),
+    "a group of its own is computed where nothing is recorded": (
+        """
+        opt = torch.optim.Adam([{"params": net.body.parameters(), "lr": 1e-4}, {"params": net.head.parameters()}])
+        def scores(x):
+            with torch.no_grad():
+                hidden = net.body(x)
+            return net.head(hidden)
+        """,
+        "F.cross_entropy(scores(x), y)",
+        ["hidden = net.body(x)"],
+    ),
     "rows of a weight by their indices": (
         """
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -268,6 +279,30 @@ SHAPES = {
 }
 
 RIGHT = {
+    "an optimizer holds the whole, of which a part is fixed": (
+        """
+        opt = torch.optim.Adam(net.parameters())
+        def scores(x):
+            with torch.no_grad():
+                hidden = net.body(x)
+            return net.head(hidden)
+        """,
+        "F.cross_entropy(scores(x), y)",
+    ),
+    "a group of its own is not trained in every case": (
+        """
+        import settings
+        opt = torch.optim.Adam([{"params": net.body.parameters(), "lr": 1e-4}, {"params": net.head.parameters()}])
+        def scores(x):
+            if settings.tuned:
+                return net(x)
+            else:
+                with torch.no_grad():
+                    hidden = net.body(x)
+            return net.head(hidden)
+        """,
+        "F.cross_entropy(scores(x), y)",
+    ),
     "the head is thawed": (
         """
         net.requires_grad_(False)

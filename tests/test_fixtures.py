@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autofix.engine import Analysis, analyse
-from autofix.prove import Limits, Script, prove
+from autofix.prove import Limits, Original, Script, prove
 from autofix.repair import promises
 from codemods.registry import all_codemods
 from tests.benchmark.cases import program
@@ -119,8 +119,8 @@ def test_the_script_fails_as_it_says_and_its_patch_is_proved(fixture: Path) -> N
     assert found is not None
     patched, *others = fixed.values()
     names = list(fixed)[1:]
-    original = Script(found.entry)
+    original = Original(Script(found.entry), Limits())
     script = Script(found.entry, patched, others=tuple(zip(names, others, strict=True)))
     expected = expected_message(next(iter(broken.values())))
-    certificate = prove(original, script, Limits(), expected_error=expected, **promises(analysis_of(broken)))
+    certificate = prove(original, script, expected_error=expected, **promises(analysis_of(broken)))
     assert certificate.proved, [(point.name, point.verdict, point.detail) for point in certificate.points]

@@ -1107,6 +1107,225 @@ RIGHT = {
             opt.zero_grad(); loss.backward(); opt.step()
             stat.forget()
         """,
+    "a decorator switches recording off for a generator's own code only": """
+        @torch.no_grad()
+        def fakes():
+            while True:
+                yield other(torch.randn(4, 3))
+        stream = fakes()
+        for _ in range(3):
+            loss = (net(x) - next(stream)).pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a recorder asks what it is given for a list of its numbers": """
+        kept = []
+        def record(*values):
+            for value in values:
+                kept.append(value.tolist() if hasattr(value, "tolist") else value)
+        for _ in range(3):
+            out = net(x)
+            opt.zero_grad(); out.mean().backward(); opt.step()
+            record(out.mean(), net.weight.norm(), 0.5, [1])
+        print(np.asarray(kept[0]))
+        """,
+    "the outputs of all layers are one graph": """
+        class Deep(nn.Sequential):
+            def states(self, x):
+                found = []
+                for module in self:
+                    x = module(x)
+                    found.append(x)
+                return found
+        deep = Deep(*(nn.Linear(3, 3) for _ in range(6))).eval()
+        for _ in range(5):
+            print(deep.states(x)[-1].detach().mean().item())
+        """,
+    "a loop inside of a forward pass is no evaluation of its own": """
+        class Pyramid(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.levels = nn.ModuleList(nn.Linear(3, 3) for _ in range(6))
+            def forward(self, x):
+                found = []
+                for level in self.levels:
+                    found.append(level(x))
+                return torch.cat(found)
+        pyramid = Pyramid().eval()
+        for _ in range(5):
+            print(pyramid(x).detach().mean().item())
+        """,
+    "a gradient is taken row by row of one graph": """
+        points = torch.randn(4, 3, requires_grad=True)
+        values = net(points).pow(3)
+        rows, seconds = [], []
+        for channel in range(values.shape[1]):
+            (first,) = torch.autograd.grad(values[:, channel].sum(), points, create_graph=True, retain_graph=True)
+            (second,) = torch.autograd.grad(first.pow(2).sum(), points, retain_graph=True)
+            rows.append(first)
+            seconds.append(second)
+        print((torch.stack(rows) + torch.stack(seconds)).detach())
+        """,
+    "NumPy's float64 is a float": """
+        for _ in range(3):
+            loss = net(x).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(np.float64(loss))
+        """,
+    "a memo says what a deep copy leaves as it is": """
+        out = net(x)
+        kept = {"out": out}
+        again = copy.deepcopy(kept, {id(out): out})
+        opt.zero_grad(); again["out"].mean().backward(); opt.step()
+        """,
+    "one number becomes a list of one": """
+        scale = torch.atleast_1d(torch.as_tensor(2.0))
+        for _ in range(3):
+            loss = net(x).mean() * scale[0]
+            opt.zero_grad(); loss.backward(); opt.step()
+        def total(out):
+            out = out.sum()
+            if isinstance(out, tuple):
+                out = out[0]
+            return out
+        print(total(net(x)))
+        """,
+    "Python's own sum adds up rows": """
+        for _ in range(3):
+            rows = 1 - (net(x) * y).sum(dim=1)
+            loss = sum(rows) / len(rows)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a block gives the flags of many parameters back": """
+        class Frozen:
+            def __init__(self, *modules):
+                self.params = [p for m in modules for p in m.parameters()]
+            def __enter__(self):
+                self.flags = [p.requires_grad for p in self.params]
+                for p in self.params:
+                    p.requires_grad = False
+            def __exit__(self, *_):
+                for p, flag in zip(self.params, self.flags):
+                    p.requires_grad = flag
+        deep = nn.Sequential(*(nn.Linear(3, 3) for _ in range(12)))
+        judge = torch.optim.SGD(deep.parameters(), lr=0.1)
+        for _ in range(3):
+            with Frozen(other, deep):
+                out = net(x)
+                loss = -deep(other(out)).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            again = deep(out.detach()).pow(2).mean()
+            judge.zero_grad(); again.backward(); judge.step()
+        """,
+    "what an unread call has made is a model": """
+        import zoo
+        for _ in range(3):
+            copied = zoo.unrolled(net, x)
+            loss = crit(copied(x), y)
+            loss.backward()
+            copied.zero_grad()
+            crit(copied(x), y).backward()
+            opt.step(); opt.zero_grad()
+        """,
+    "what an unread model was asked for without arguments is data to a loop": """
+        import zoo
+        upstream = zoo.build()
+        upstream.train()
+        best = torch.optim.SGD(upstream.parameters(), lr=0.1)
+        loader = upstream.train_batches()
+        for batch in loader:
+            loss = upstream(batch)
+            best.zero_grad(); loss.backward(); best.step()
+        """,
+    "two objects have a switch of one name": """
+        class Critic(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.twin = config.twin
+                self.heads = nn.ModuleList(nn.Linear(3, 1) for _ in range(2))
+            def forward(self, x):
+                if self.twin:
+                    return [head(x) for head in self.heads]
+                return self.heads[0](x)
+        class Learner:
+            def __init__(self, config):
+                self._twin = config.twin
+                self.critic = Critic(config)
+                self.opt = torch.optim.SGD(self.critic.parameters(), lr=0.1)
+            def learn(self, x, y):
+                value = self.critic(x)
+                losses = {}
+                if self._twin:
+                    losses["one"] = crit(value[0], y[:, :1])
+                    losses["two"] = crit(value[1], y[:, :1])
+                else:
+                    losses["one"] = crit(value, y[:, :1])
+                self.opt.zero_grad()
+                for name in losses:
+                    losses[name].backward()
+                self.opt.step()
+        import settings
+        learner = Learner(settings.load())
+        for _ in range(3):
+            learner.learn(x, y)
+        """,
+    "an attribute of which nothing is known may have a graph": """
+        class Agent:
+            def learn(self, x):
+                out = net(x)
+                opt.zero_grad(); out.mean().backward(); opt.step()
+                alpha_loss = -(self.log_alpha * out.detach()).mean()
+                self.alpha_opt.zero_grad()
+                alpha_loss.backward()
+                self.alpha_opt.step()
+        """,
+    "one of several results of an unread model was sent back, not the other": """
+        import zoo
+        quantise = zoo.build("vq")
+        for _ in range(3):
+            code, usage = quantise(net(x))
+            loss = crit(code, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(usage.sum(0).numpy())
+        """,
+    "a group of parameters waits for its turn": """
+        head = nn.Linear(3, 1)
+        both = torch.optim.SGD([{"params": net.parameters()}, {"params": head.parameters(), "lr": 1.0}], lr=0.1)
+        for _ in range(3):
+            with torch.no_grad():
+                hidden = net(x)
+            loss = head(hidden).mean()
+            both.zero_grad(); loss.backward(); both.step()
+        for _ in range(3):
+            loss = head(net(x)).mean()
+            both.zero_grad(); loss.backward(); both.step()
+        """,
+    "what was written into a tensor may have made it no leaf": """
+        def marginals(scores, length):
+            chart = torch.zeros(4, 4)
+            chart[1:, 1:] = scores
+            chart.requires_grad_(True)
+            part = chart.unsqueeze(0)
+            part[:, length:] = 0.0
+            return torch.autograd.grad(part.sum(), chart)
+        """,
+    "an index of no parts takes the whole": """
+        for _ in range(3):
+            loss = crit(net(x)[()], y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a loop leaves in its last iteration, before the gradient is taken": """
+        import settings
+        for _ in range(3):
+            spot = torch.randn(4, 3, requires_grad=True)
+            for step in range(settings.steps + 1):
+                loss = net(spot).sigmoid().mean()
+                if step == settings.steps:
+                    break
+                (grad,) = torch.autograd.grad(loss, spot)
+                with torch.no_grad():
+                    spot.add_(grad)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
 }
 
 

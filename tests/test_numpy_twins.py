@@ -45,6 +45,8 @@ CALLS = {
     "repeat": ["np.repeat(a, 2)", "np.repeat(a, 2, 0)", "np.repeat(a, 2, axis=-1)"],
     "tile": ["np.tile(a, (2, 3))"],
     "broadcast_to": ["np.broadcast_to(a, (3, 2, 4, 4))"],
+    "corrcoef": ["np.corrcoef(a)", "np.corrcoef(a, b)", "np.corrcoef(a, b)[0, 1]"],
+    "cov": ["np.cov(a)", "np.cov(a, b)"],
     "linalg.norm": [
         "np.linalg.norm(a)",
         "np.linalg.norm(a, 1, -1)",

@@ -137,3 +137,25 @@ def test_nothing_outside_of_the_folder_is_read_where_it_must_not() -> None:
     train = put("pkg/bin/train.py", TRAIN, module="..model")
     assert "pkg/model.py" in gather(train, files.read(train)).companions
     assert gather(train, files.read(train), within=train.parent.absolute()).companions == {}
+
+
+def test_a_package_may_have_a_part_called_torch() -> None:
+    for package in ("pkg", "pkg/torch", "pkg/torch/algos"):
+        put(f"{package}/__init__.py", "")
+    put("pkg/torch/__init__.py", "def double(x):\n    return 2 * x\n")
+    text = """\
+        import torch
+        from torch import nn
+        from pkg.torch import double
+        net, target = nn.Linear(3, 1), nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            with torch.no_grad():
+                aim = double(target(x))
+            loss = (net(x) - aim).pow(2).mean() + (net(2 * x) - aim).pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(aim.numpy())
+        """
+    (outcome,) = check([put("pkg/torch/algos/train.py", text)])
+    assert places(outcome) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autofix.prove import Limits, RunRecord, Script, prove, run_original, run_reference
+from autofix.prove import Limits, Original, Script, prove
 from tests import folk_cases, proof_cases, store_cases
 from tests.proof_cases import Case, Patch
 
@@ -17,10 +17,8 @@ PATH = Path(__file__).parent / "no_such_folder" / "train.py"
 
 
 @cache
-def runs_of(case: Case) -> tuple[RunRecord, RunRecord]:
-    original = Script(PATH, text=case.script)
-    before = run_original(original, LIMITS)
-    return before, run_reference(original, LIMITS, before)
+def original_of(case: Case) -> Original:
+    return Original(Script(PATH, text=case.script), LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +30,12 @@ def test_patch_is_judged(case: Case, patch: Patch) -> None:
     for old, new in patch.edits:
         assert old in fixed
         fixed = fixed.replace(old, new)
-    before, reference = runs_of(case)
-    certificate = prove(
-        Script(PATH, text=case.script), Script(PATH, text=fixed), LIMITS, before=before, reference=reference
-    )
+    original = original_of(case)
+    certificate = prove(original, Script(PATH, text=fixed))
     story = "\n".join(f"{point.number} {point.name}: {point.verdict} - {point.detail}" for point in certificate.points)
-    assert not [mistake for run in (before, reference, certificate.after) for mistake in run.mistakes]
+    assert original.reference is not None
+    runs = (original.before, original.reference, certificate.after)
+    assert not [mistake for run in runs for mistake in run.mistakes]
     assert certificate.proved == patch.right, story
     number, reason = patch.reason
     assert not number or reason in certificate.points[number - 1].detail, story

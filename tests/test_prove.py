@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autofix.foreign import patched
-from autofix.prove import HELD, Certificate, Limits, Script, Verdict, prove, run_original
+from autofix.prove import HELD, Certificate, Limits, Original, Script, Verdict, prove
 
 LIMITS = Limits(timeout=60)
 STALE = "Trying to backward through the graph a second time"
@@ -170,7 +170,7 @@ def certify(
         fixed = fixed.replace(old, new)
     path = folder / "train.py"
     path.write_text(broken)
-    certificate = prove(Script(path), Script(path, text=fixed), limits, expected_error=expected)
+    certificate = prove(Original(Script(path), limits), Script(path, text=fixed), expected_error=expected)
     assert not certificate.before.mistakes
     assert not certificate.after.mistakes
     json.dumps([point.figures for point in certificate.points])
@@ -315,7 +315,7 @@ def test_a_diff_over_several_files_is_proved_in_a_copy(tmp_path: Path) -> None:
 -    store.append(h)
 +    store.append(h.detach())
 """
-    certificate = prove(Script(path), patched(Script(path), diff, "fix.diff"), LIMITS, expected_error=STALE)
+    certificate = prove(Original(Script(path), LIMITS), patched(Script(path), diff, "fix.diff"), expected_error=STALE)
     assert certificate.proved, show(certificate)
     assert "detach" not in (tmp_path / "memory.py").read_text()
 
@@ -366,11 +366,10 @@ def test_another_error_than_the_expected_one_fails(tmp_path: Path) -> None:
 def test_time_out_is_not_proved(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(STORED)
-    before = run_original(Script(path), Limits(timeout=60))
     slow = STORED.replace("append(h)", "append(h.detach())").replace(
-        "    h =", "    __import__('time').sleep(1)\n    h ="
+        "    h =", "    __import__('time').sleep(4)\n    h ="
     )
-    certificate = prove(Script(path), Script(path, text=slow), Limits(timeout=5), before=before)
+    certificate = prove(Original(Script(path), Limits(timeout=15)), Script(path, text=slow))
     assert verdicts(certificate)[2] is Verdict.NOT_PROVED
     assert "timed out" in certificate.points[1].detail
     assert certificate.verdict is Verdict.NOT_PROVED

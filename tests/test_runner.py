@@ -332,6 +332,12 @@ def test_original_files_stay_as_they_are(tmp_path: Path, limits: Limits) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.pt", "train.py"]
 
 
+@pytest.mark.parametrize("name", ["tmp", "copy", "record.jsonl"])
+def test_a_folder_may_have_any_name(name: str, tmp_path: Path, limits: Limits) -> None:
+    (tmp_path / name).mkdir()
+    assert execute(tmp_path / name, "print(1)", limits).output == "1\n"
+
+
 def test_scratch_copy_links_what_is_large_and_skips_what_is_not_the_users(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     for name in ("package", ".git", "__pycache__", "env"):

@@ -261,7 +261,7 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
         if not any(mine.gradient(step) for _, step in half):
             return f"gets no gradient after step {max(s.number for s in mine.steps if mine.gradient(s))}"
     for step, other in () if closes else pairs:
-        if not same_gradient(step, theirs.index, other, mine.index):
+        if not same_gradient(step, theirs.index, other, mine.index) or clipped_otherwise(theirs, step, mine, other):
             break
         if not close(theirs.moved(step), mine.moved(other), STRENGTH):
             ratio = mine.moved(other) / (theirs.moved(step) or 1.0)
@@ -285,6 +285,12 @@ def same_gradient(step: Step, index: int, other: Step, there: int) -> bool:
     if not ours or not theirs or len(ours) != len(theirs):
         return False
     return math.dist(ours, theirs) <= ROUNDING * math.hypot(*ours)
+
+
+def clipped_otherwise(theirs: Own, step: Step, mine: Own, other: Step) -> bool:
+    """Whether a gradient is scaled by the norm of all of them, of which the patch has cut some short."""
+    sizes = [math.hypot(*itertools.chain(*(one.sketches or {}).values())) for one in (step, other)]
+    return not close(*sizes) and not close(theirs.gradient(step), mine.gradient(other))
 
 
 def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there: int) -> str:

@@ -25,6 +25,7 @@ from autofix.points.gradient import gradient
 from autofix.prove import (
     Certificate,
     Limits,
+    Original,
     Outcome,
     RunRecord,
     Script,
@@ -33,7 +34,6 @@ from autofix.prove import (
     first_difference,
     promised,
     prove,
-    run_reference,
 )
 from autofix.runner import run
 from autofix.witnessed.facts import facts_of
@@ -104,20 +104,25 @@ class Found:
 class Search:
     """The search for one script.  ``script_of`` gives the script as it runs in a patched program."""
 
-    original: Script
+    original: Original
     program: Program
     script_of: Callable[[Program], Script]
     paths: Mapping[str, str]
     """The program's name of each file that a run names, relative to the script's folder."""
-    limits: Limits
-    before: RunRecord
-    reference: RunRecord | None = None
     runs: int = 60
     """Runs of candidates."""
     refused: dict[str, None] = field(default_factory=dict)
     _runs: int = 0
     _tried: set[Program] = field(default_factory=set)
     _until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    @property
+    def before(self) -> RunRecord:
+        return self.original.before
+
+    @property
+    def limits(self) -> Limits:
+        return self.original.limits
 
     def find(self, evidence: Sequence[Evidence]) -> Found | None:
         """The best program that can be reached from what *evidence* tells of the original."""
@@ -184,20 +189,15 @@ class Search:
         script = self.script_of(step.program)
         same = same_until_failure(self.before, run(script, self.limits, bounds(self.before)))
         if same.verdict is not Verdict.FAILED:
-            self._have_reference()
             meant = run(script, self.limits, bounds(self.before, reference=True))
-            if self.reference is not None:
-                trained = gradient(self.before, self.reference, meant, first_difference(self.before))
+            if self.original.reference is not None:
+                trained = gradient(self.before, self.original.reference, meant, first_difference(self.before))
                 if "lost" in trained.figures.get("counts", {}):  # less may be cut: only part of the way is gone yet
                     self._refuse(step.done, f"{trained.name}: {trained.detail}")
                     return False
         if same.verdict is Verdict.FAILED:
             self._refuse(step.done, f"{same.name}: {same.detail}")
         return same.verdict is not Verdict.FAILED
-
-    def _have_reference(self) -> None:
-        if self.reference is None and self.before.failure is not None:
-            self.reference = run_reference(self.original, self.limits, self.before)
 
     def _candidates(
         self, program: Program, evidence: Sequence[Evidence]
@@ -263,15 +263,8 @@ class Search:
         return tuple(found)
 
     def _prove(self, program: Program, done: tuple[Done, ...]) -> Found | None:
-        self._have_reference()
-        certificate = prove(
-            self.original,
-            self.script_of(program),
-            self.limits,
-            before=self.before,
-            reference=self.reference,
-            **promised({one.keeps for one in done}),
-        )
+        promises = promised({one.keeps for one in done})
+        certificate = prove(self.original, self.script_of(program), **promises)
         if any(isinstance(one.fact, CutGraph) for one in done) and not trains_its_own(certificate):
             self._refuse(done, "the optimizers' own parameters get no gradient")
             return None

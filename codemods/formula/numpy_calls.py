@@ -67,6 +67,8 @@ def call_function(reader: Marks, node: cst.Call, name: str, args: list[Value]) -
         return reader.array(node, args[1:], [(node, _renamed(reader, node, "einsum", {}))])
     if name == _SLIDING and args:
         return _windows(reader, node, args)
+    if name in ("corrcoef", "cov") and len(args) == 2 and _no_words(node):
+        return _of_both(reader, node, name, args)
     twin = FUNCTIONS.get(name)
     if twin is not None:
         return _twin(reader, node, twin, args, method=False)
@@ -94,6 +96,21 @@ def call_method(reader: Marks, node: cst.Call, name: str, array: Value, args: li
     if twin is not None:
         return _twin(reader, node, twin, values, method=True)
     return reader.unknown(values, reads=name in ("argsort", "round"))
+
+
+def _of_both(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value:
+    """``np.corrcoef(x, y)`` as ``torch.corrcoef(torch.vstack((x, y)))``: NumPy takes them for rows, or sets of rows."""
+    if any(value.kind is not Kind.ARRAY or value.truth or value.whole for value in args):
+        return reader.unknown(args)
+    torch = reader.tree.torch_name(node)
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(found, cst.Call)
+        rows = cst.Tuple([cst.Element(arg.value) for arg in found.args])
+        stacked = cst.Call(cst.parse_expression(f"{torch}.vstack"), [cst.Arg(rows)])
+        return found.with_changes(func=cst.parse_expression(f"{torch}.{name}"), args=[cst.Arg(stacked)])
+
+    return reader.array(node, args, [(node, change)], rank=2)
 
 
 def _no_words(node: cst.Call) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from codemods.formula.marks import Marks
-from codemods.formula.rewrites import flip, nodes_in, numel, pairs
+from codemods.formula.rewrites import flip, numel, pairs
 from codemods.formula.twins import NUMBERS
 from codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
 
@@ -49,10 +49,7 @@ class Places(Marks):
 
     def _reads(self, name: str) -> int:
         """How often a module reads a name."""
-        return sum(
-            isinstance(node, cst.Name) and node.value == name and not self._is_target(node)
-            for node in nodes_in(self._module)
-        )
+        return sum(node.value == name and not self._is_target(node) for node in self.tree.every(cst.Name, self._module))
 
     def _is_target(self, node: cst.Name) -> bool:
         parent = self.tree.parent_of(node)
@@ -95,8 +92,8 @@ class Places(Marks):
     def _check_attribute(self, name: str) -> None:
         """An attribute that becomes a tensor is read by its own class only."""
         for module in self._modules:
-            for node in nodes_in(module):
-                if isinstance(node, cst.Attribute) and node.attr.value == name:
+            for node in self.tree.every(cst.Attribute, module):
+                if node.attr.value == name:
                     if not (isinstance(node.value, cst.Name) and node.value.value == "self"):
                         self.refuse("an attribute that others may read")
                         return
@@ -105,8 +102,8 @@ class Places(Marks):
         """``args.margin``, which the program's parser makes a number."""
         flag = f'"--{node.attr.value.replace("_", "-")}"', f'"--{node.attr.value}"'
         for module in self._modules:
-            for call in nodes_in(module):
-                if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.args:
+            for call in self.tree.every(cst.Call, module):
+                if isinstance(call.func, cst.Attribute) and call.args:
                     written = call.args[0].value
                     if call.func.attr.value == "add_argument" and isinstance(written, cst.SimpleString):
                         if written.value.replace("'", '"') in flag and self._takes_number(call):
@@ -189,8 +186,7 @@ class Places(Marks):
         found = [
             element.value
             for module in self._modules
-            for node in nodes_in(module)
-            if isinstance(node, cst.Dict)
+            for node in self.tree.every(cst.Dict, module)
             for element in node.elements
             if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString)
             if element.key.evaluated_value == key.evaluated_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.facts import CutGraph
-from codemods.formula.rewrites import nodes_in, without_needless
+from codemods.formula.rewrites import without_needless
 from codemods.formula.statements import Statements
 from codemods.rewrite import Edit, Tree
 
@@ -63,9 +63,9 @@ class Reader(Statements):
         if len(self._modules) < len(self.tree.program.files):
             return False
         mentioned = sum(
-            isinstance(node, cst.Name) and node.value == name and not self._only_names(node)
+            node.value == name and not self._only_names(node)
             for module in self._modules
-            for node in nodes_in(module)
+            for node in self.tree.every(cst.Name, module)
         )
         return mentioned == len(self._calls.get(function, ()))
 

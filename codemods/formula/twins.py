@@ -88,6 +88,8 @@ FUNCTIONS: dict[str, Twin] = {
     "flipud": Twin("flipud"),
     "fliplr": Twin("fliplr"),
     "copy": Twin("clone"),
+    "corrcoef": Twin("corrcoef"),
+    "cov": Twin("cov"),
     "real": Twin("real"),
     "imag": Twin("imag"),
     "linalg.norm": Twin("linalg.norm", (_A, _P, _P), {"ord": "ord", "axis": "dim", "keepdims": "keepdim"}),

@@ -88,6 +88,10 @@ def call(machine: Machine, function: Value, args: list[Value], keywords: dict[st
             return None
         case Unknown():
             return unknown_calls.call_unknown(machine, function, "", args, keywords, node)
+        case Tensor() if unknown_calls.is_object(function, ""):
+            return unknown_calls.call_unknown(
+                machine, unknown_calls.as_object(machine, function), "", args, keywords, node
+            )
         case Tensor():
             return machine.opaque("call", [function, *args, *keywords.values()], node)
     return machine.opaque("call", [*args, *keywords.values()], node)
@@ -365,6 +369,9 @@ def call_method(
 ) -> Value:
     receiver, name = method.receiver, method.name
     match receiver:
+        case Tensor() if unknown_calls.is_object(receiver, name):
+            receiver = unknown_calls.as_object(machine, receiver)
+            return unknown_calls.call_unknown(machine, receiver, name, args, keywords, node)
         case Tensor():
             return tensor_calls.call_tensor_method(machine, receiver, name, args, keywords, node)
         case Sequence() | Mapping() | str() | bytes():

@@ -223,7 +223,11 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
             label = key[1]
             return isinstance(label, str) and (label in _NUMBERS or label.startswith("torch.utils.data"))
         case "item" | "attr" if len(key) > 2:
+            if isinstance(key[1], int):  # the address of an object
+                return key[2] in ("shape", "ndim")
             return plain_number(key[1], depth - 1)
+        case "min" | "max":
+            return all(plain_number(part, depth - 1) for part in key[1:])
         case "add" | "sub" | "mul" | "div" | "pow" | "floor_divide" | "plus" if len(key) > 2:
             return plain_number(key[1], depth - 1) and plain_number(key[2], depth - 1)
     return False
@@ -272,9 +276,9 @@ def _is_copied(lost: Lost) -> bool:
 
 
 def is_unrecorded(lost: Lost) -> bool:
-    """Whether nothing but one decorated function is in the way of a graph."""
+    """Whether nothing but a decorated function, or a block that records nothing, is in the way of a graph."""
     return all(
-        cut.how == "no_grad" and cut.guard is not None and isinstance(cut.guard.node, ast.FunctionDef)
+        cut.how == "no_grad" and cut.guard is not None and isinstance(cut.guard.node, (ast.FunctionDef, ast.With))
         for cut in lost.cuts
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, extents, holding, overwriting
@@ -76,6 +76,19 @@ def key_value(machine: Machine, key: Hashable) -> Value:
     return key
 
 
+def _is_old_item(machine: Machine, node: ast.expr) -> bool:
+    """Whether ``loss.data[0]`` is written here, and not where only a tuple gets to: ``if isinstance(out, tuple)``."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+        return False
+    statement = machine.statement.node
+    return not any(
+        isinstance(around, ast.If)
+        and "isinstance(" in ast.unparse(around.test)
+        and any(part is statement for one in around.body for part in ast.walk(one))
+        for around in ast.walk(machine.statement.source.tree)
+    )
+
+
 def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
     """``value[index]``."""
     match value:
@@ -84,7 +97,7 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
         case Mapping():
             return _of_mapping(machine, value, index, node)
         case Tensor():
-            if value.cell.scalar is True and isinstance(index, int) and isinstance(node, ast.Subscript):
+            if value.cell.scalar is True and index == 0 and _is_old_item(machine, node):
                 machine.legacy[ast.unparse(node), machine.site(node).line] = machine.site(node)
                 return machine.fresh("number")
             picked = _of_tensor_item(machine, value, index, node)
@@ -122,10 +135,54 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
 
 def _of_tensor_item(machine: Machine, value: Tensor, index: Value, node: ast.expr) -> Tensor:
     if isinstance(index, (int, slice)) or index is None or _basic(index, node):
-        return machine.operation("select", [value], node, view=value)
+        place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
+        picked = machine.operation("select", [_untouched(value, place)], node, view=value)
+        if value.cell.base is None:
+            picked.cell.place = place
+        return picked
     if isinstance(index, Tensor) or (isinstance(index, Sequence) and any(True for _ in machine.tensors(index))):
         return machine.operation("index", [value, index], node, names=("self", "indices"))
     return machine.operation("select", [value], node, view=value if isinstance(index, Unknown) else None)
+
+
+def _untouched(value: Tensor, place: tuple[object, ...]) -> Tensor:
+    """A tensor as it was before other parts of it than this were changed."""
+    node = value.cell.node
+    for written in reversed(value.cell.writes):
+        if node is not written.after or not apart(written.place, place):
+            break
+        node = written.before
+    return value if node is value.cell.node else Tensor(replace(value.cell, node=node), value.via)
+
+
+def apart(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Whether two indices certainly take different parts of a tensor: ``x[:, :2]`` and ``x[:, 2:]``."""
+    for mine, theirs in zip(one, other, strict=False):
+        if mine is Ellipsis or theirs is Ellipsis:
+            if mine is not theirs:
+                return False
+            continue
+        first, second = _range(mine), _range(theirs)
+        if first is None or second is None:
+            return False
+        if _ends_before(first, second) or _ends_before(second, first):
+            return True
+    return False
+
+
+def _range(index: object) -> tuple[int | None, int | None] | None:
+    """From where and to where an index goes; None for what adds a dimension, has a step, or is not known."""
+    if isinstance(index, int):
+        return index, None if index == -1 else index + 1
+    if isinstance(index, slice) and index.step is None:
+        bounds = index.start, index.stop
+        return bounds if all(bound is None or isinstance(bound, int) for bound in bounds) else None
+    return None
+
+
+def _ends_before(one: tuple[int | None, int | None], other: tuple[int | None, int | None]) -> bool:
+    end, start = one[1], other[0]
+    return end is not None and start is not None and (end < 0) == (start < 0) and end <= start
 
 
 def _basic(index: Value, node: ast.expr) -> bool:

@@ -17,10 +17,16 @@ _WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "num
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
 
 
+_LIKE_TORCH = ("paddle", "jittor", "mindspore", "oneflow")
+"""Libraries whose tensors have methods of the same names, and other rules."""
+
+
 def may_go_wrong(texts: Iterable[str]) -> bool:
     """Whether a program's texts have what every fact needs: torch, and a pass that can fail or a call that is gone."""
     torch = words = False
-    for text in texts:
+    for at, text in enumerate(texts):
+        if at == 0 and "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH):
+            return False
         torch = torch or "torch" in text
         words = words or any(word in text for word in _WORDS)
     return torch and words

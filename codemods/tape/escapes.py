@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 # Tried out with NumPy 2 and torch 2.13.
 _OF_TENSORS = frozenset(
-    """array asarray ascontiguousarray asanyarray float32 float64 exp log log10 sqrt abs tanh sign clip argmax argsort
+    """array asarray ascontiguousarray asanyarray float32 exp log log10 sqrt abs tanh sign clip argmax argsort
     stack vstack hstack save round transpose dot allclose isclose isnan isfinite unique median percentile histogram
     corrcoef linspace where plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar
     step stem""".split()
 )
-_OF_LISTS = frozenset("mean sum std var max min amax amin concatenate argmin cumsum prod average".split())
+# NumPy's ``float64`` is a ``float``, which a tensor of one number can be made.
+_OF_LISTS = frozenset("float64 mean sum std var max min amax amin concatenate argmin cumsum prod average".split())
 METHODS = frozenset(
     """put send put_nowait plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar step
     stem""".split()
@@ -47,7 +48,8 @@ def certainly_has_graph(tensor: Tensor, *, leaves: bool = True) -> bool:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if (node.opaque and node.walked is None) or (node.leaf is not None and node.leaf.frozen):
+        of_several = node.operation == "select" and any(operand.node.opaque for operand in node.operands)
+        if ((node.opaque or of_several) and node.walked is None) or (node.leaf is not None and node.leaf.frozen):
             return False
         pending.extend(operand.node for operand in node.operands)
     return True

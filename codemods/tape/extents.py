@@ -260,7 +260,7 @@ def of_item(machine: Machine, extent: Extent, index: Value) -> Extent:
     if isinstance(index, Tensor):
         return _picked(extent, extent_of(index))
     parts = [slot.value for slot in index.items] if isinstance(index, Sequence) else [index]
-    if not _is_wide(parts[0]):
+    if not parts or not _is_wide(parts[0]):
         return NOTHING
     if not extent.several and _is_slice(parts[0]):
         extent = _MANY  # a window that moves over the rows: nobody cuts batches out of a single one

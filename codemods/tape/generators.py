@@ -56,6 +56,9 @@ class Generator:
         self._loops = 0
         """How many loops of the one who asks stand around the generator's own."""
         self._own: tuple[object, ...] = ()
+        self._decorated = frame.function is not None and frame.function.grad_mode is not None
+        self._grad: tuple[bool, Site | None] | None = None
+        """Grad mode, and who set it, where the generator waits: a decorator restores it around each item."""
         self.finished = False
         self.running = False
         frame.generator = self
@@ -73,7 +76,13 @@ class Generator:
         self._loops = len(machine.loops)
         machine.loops = (*machine.loops, *self._own)  # type: ignore[arg-type]
         self._sent, self._yielded, self.running = sent, None, True
+        outside = machine.grad, machine.guard
+        if self._grad is not None:
+            machine.grad, machine.guard = self._grad
         self._move()
+        if self._decorated:
+            self._grad = machine.grad, machine.guard
+            machine.grad, machine.guard = outside
         self.running = False
         self._state = machine.scope, machine.source, machine.statement
         machine.scope, machine.source, machine.statement, machine.stack, machine.frames, machine.loops = here

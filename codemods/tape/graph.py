@@ -131,6 +131,13 @@ class Leaf:
     """Whether the program sets its gradient by hand."""
 
 
+class Group(NamedTuple):
+    """A group of parameters that an optimizer was given beside others, and when."""
+
+    clock: int
+    leaves: frozenset[Leaf]
+
+
 class Saved(NamedTuple):
     storage: Storage
     version: int
@@ -189,6 +196,8 @@ class Pass:
     """Identities of the nodes, leaves apart, whose gradients it was asked for."""
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
+    explores: bool = False
+    """Whether it is a call of ``autograd.grad`` that leaves the graph as it is: more of the same are to come."""
     idle: bool = False
     """Whether it reaches only leaves that nobody trains."""
     steps: set[int] = field(default_factory=set)
@@ -301,6 +310,8 @@ class Tape:
     owned: set[Leaf] = field(default_factory=set)
     """Parameters that some optimizer holds."""
     owners: dict[Leaf, Site] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    """Groups that optimizers were given one by one."""
     """Where the last optimizer was made that was given a parameter."""
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
@@ -358,7 +369,7 @@ class Tape:
 
         A pass that would raise goes on as if the graph had been kept, so that one run shows every mistake.
         """
-        current = Pass(site, loops, self.tick(), retain, stack)
+        current = Pass(site, loops, self.tick(), retain, stack, explores=retain and not accumulate)
         self.passes.append(current)
         wanted = _leading_to(inputs, roots) if inputs is not None else None
         if inputs is not None and not accumulate:  # whoever asks for a gradient has a use for it

@@ -26,6 +26,8 @@ DEPTH = 4
 """Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
 OPERANDS = 16
 """So many of the values that one was computed of are looked at."""
+LAYER = 64
+"""Operations between a layer's output and that of the layer before."""
 FEW = 64
 """So many values are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
@@ -58,11 +60,28 @@ def added(
     for earlier in receiver.items if isinstance(receiver, Sequence) else receiver.items.values():
         before = _kept_at(earlier, machine.statement.node)
         if before is not None:
+            if _is_step_on(value, earlier.value):
+                return
             if again and isinstance(receiver, Mapping) and not _is_outermost(machine, before, receiver):
                 return
             cells = list(_graphs_of(machine, value))
             _note(machine, kept, before, cells, bounded=limit is not None)
             return
+
+
+def _is_step_on(value: Value, before: Value) -> bool:
+    """Whether a value was computed from the one before, as a layer's output is: they are one graph."""
+    if not isinstance(value, Tensor) or not isinstance(before, Tensor) or value.cell.node is None:
+        return False
+    pending, seen = [value.cell.node], {id(value.cell.node)}
+    while pending and len(seen) < LAYER:
+        one = pending.pop()
+        if one is before.cell.node:
+            return True
+        inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
+        seen.update(map(id, inner))
+        pending.extend(inner)
+    return False
 
 
 def _is_outermost(machine: Machine, before: Kept, receiver: Mapping) -> bool:
@@ -148,8 +167,22 @@ def _note(
     handed = tuple(_handed_in(machine, cell, kept) for cell in cells)
     is_handed = all(part is not None for part in handed)
     parts = handed if is_handed else tuple(part for _, part in graphs)
-    evaluates = all(cell.node is not None and machine.is_evaluating(cell.node) for cell in cells)
+    evaluates = not _in_forward(machine, point) and all(
+        cell.node is not None and machine.is_evaluating(cell.node) for cell in cells
+    )
     machine.tape.holdings.append(Holding(kept, point, cells, evaluates, parts, is_handed, bounded))
+
+
+def _in_forward(machine: Machine, point: LoopPoint) -> bool:
+    """Whether a loop runs inside a model's forward pass: what it computes is of one graph, used or not."""
+    for frame in machine.frames:
+        if frame.function is None:
+            continue
+        if frame.function.name in ("forward", "__call__"):
+            return True
+        if any(part is point.statement.node for part in ast.walk(frame.function.node)):
+            return False
+    return False
 
 
 def _handed_in(machine: Machine, cell: Cell, kept: Kept) -> Kept | None:
@@ -235,7 +268,7 @@ def held(machine: Machine) -> Iterator[Holding]:
     if not tape.holdings:
         return
     used = statements_under(tape.handed) | tape.emptied
-    looping = {point.instance for one in tape.passes for point in one.loops}
+    looping = {point.instance for one in tape.passes if not one.explores for point in one.loops}
     for holding in tape.holdings:
         trains = holding.point.instance in looping
         if _is_bounded(holding.kept):

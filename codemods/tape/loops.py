@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from collections.abc import Generator as Generated
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, elements
+from codemods.tape import attributes, elements, unknown_calls
 from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
 
@@ -77,6 +78,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             machine.crash("None is not iterable")
         case str():
             return Stream(len(value), lambda at, exact: value[at])
+        case Tensor() if unknown_calls.is_collection(value):
+            return _unknown(machine, unknown_calls.as_object(machine, value))
         case Tensor():
             return Stream(
                 None, lambda at, exact: elements.item(machine, value, at if exact else machine.fresh("i"), node)
@@ -159,7 +162,8 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     instance = machine.new_instance()
     signal = ""
     plan = Plan(machine)
-    for number in _numbers(machine, node, items, plan):
+    numbers = _to_the_end(machine, node, _numbers(machine, node, items, plan))
+    for number in numbers:
         cut = items.cut and plan.cut
         with machine.iteration(node, instance, number, cut):
             try:
@@ -177,6 +181,7 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
             break
     else:
         signal = machine.run(node.orelse)
+    numbers.close()
     if isinstance(iterated, Generator) and isinstance(node.iter, ast.Call):
         iterated.close()  # nobody else knows it
     return signal if signal in ("return", "raise") else ""
@@ -248,6 +253,29 @@ def _hands_out(machine: Machine, node: ast.For | ast.AsyncFor | ast.While) -> bo
 
 def _yields(node: ast.AST) -> bool:
     return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
+
+
+def _to_the_end(machine: Machine, node: ast.For | ast.AsyncFor, numbers: Iterator[int]) -> Generated[int, None, None]:
+    """The same with a last one, where the loop ends by its own ``if step == steps: break``."""
+    number = -1
+    for number in numbers:
+        yield number
+    end = _own_end(node) if isinstance(node, ast.For) else None
+    if end is not None and number > 0:
+        machine.ending.add(end)
+        try:
+            yield number + 1
+        finally:
+            machine.ending.discard(end)
+
+
+def _own_end(node: ast.For) -> ast.If | None:
+    """``if step == steps: break`` in a loop over ``range(steps + 1)``."""
+    match node.target, node.iter:
+        case ast.Name(id=target), ast.Call(func=ast.Name("range"), args=[ast.BinOp(end, ast.Add(), ast.Constant(1))]):
+            wanted = f"if {target} == {ast.unparse(end)}:\n    break"
+            return next((one for one in node.body if isinstance(one, ast.If) and ast.unparse(one) == wanted), None)
+    return None
 
 
 def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan: Plan) -> Iterator[int]:

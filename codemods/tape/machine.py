@@ -68,6 +68,8 @@ class Machine:
         self.misses = False
         """Whether a node was made of something that had lost its graph."""
         self.guard: Site | None = None
+        self.ending: set[ast.If] = set()
+        """Conditions that end a loop in its last iteration, which is being run."""
         self.defaults: dict[Hashable, Value] = {}
         """What arguments of the command line are where none is given, by the keys of their values."""
         self._settled: set[Hashable] = set()
@@ -448,7 +450,9 @@ class Machine:
             self.tape.parts_changed.setdefault(self.site(node), source.site)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
-            if self.grad and leaf is not None and cell is not None and cell.node is leaf.node and not leaf.frozen:
+            if leaf is None or cell is None or cell.mixed:
+                continue
+            if self.grad and cell.node is leaf.node and not leaf.frozen:
                 self.tape.leaf_changes[self.site(node)] = any(True for _ in self.tensors(*operands))
 
     def change_by_hand(self, tensor: Tensor) -> None:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, escapes
+from codemods.tape.graph import Group
 from codemods.tape.values import (
     Bound,
     Cell,
@@ -39,7 +40,16 @@ def make(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Val
         machine.tape.unknown_owner = True
     machine.tape.owned |= leaves.keys()
     machine.tape.owners.update(dict.fromkeys(leaves, machine.site(node)))
+    if isinstance(params, Sequence) and len(params.items) > 1:
+        for slot in params.items:
+            _note_group(machine, slot.value)
     return Optimizer(leaves, kind, cuts.given_without_flag(machine, params, node))
+
+
+def _note_group(machine: Machine, group: Value) -> None:
+    """``{"params": encoder.parameters(), "lr": 1e-4}``: somebody means to train just these."""
+    if isinstance(group, Mapping):
+        machine.tape.groups.append(Group(machine.tape.tick(), frozenset(machine.leaves_of(group))))
 
 
 def _note_computed(machine: Machine, params: Value, node: ast.expr) -> None:
@@ -121,6 +131,8 @@ def call_method(
             added = dict.fromkeys(machine.leaves_of(args[0] if args else keywords.get("param_group")))
             optimizer.leaves |= added
             machine.tape.owned |= added.keys()
+            machine.tape.owners.update(dict.fromkeys(added, machine.site(node)))
+            _note_group(machine, args[0] if args else keywords.get("param_group"))
         case "state_dict" | "load_state_dict":
             return machine.fresh(name)
     return None

@@ -41,6 +41,7 @@ class Oracle:
         self.matters = 0
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self._known: dict[Hashable, bool] = {}
+        self._switches: dict[str, bool] = {}
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, sceptical: bool = False) -> bool:
         """Whether the condition *key* holds.
@@ -48,7 +49,8 @@ class Oracle:
         ``optional`` marks a condition whose block is only skipped where it does not hold (``if`` without ``else``);
         ``sceptical`` is the answer that skips it.
         """
-        known = self._known.get(key)
+        switch = _switch(key)
+        known = self._known.get(key, self._switches.get(switch))
         if known is not None:
             return known
         position = len(self.asked)
@@ -62,6 +64,8 @@ class Oracle:
         flips = (changes or not optional or not likely) and not periodic(key)
         self.asked.append(Asked(answer, flips))
         self._known[key] = answer
+        if switch:
+            self._switches[switch] = answer
         return answer
 
     def denied(self, key: Hashable) -> bool:
@@ -80,6 +84,19 @@ def periodic(key: Hashable) -> bool:
     if isinstance(key, tuple):
         return key[:1] in (("residue",), ("remainder",)) or any(map(periodic, key))
     return False
+
+
+_OF_TENSORS = frozenset("requires_grad is_leaf grad grad_fn is_cuda is_sparse training".split())
+
+
+def _switch(key: Hashable) -> str:
+    """The name of a switch, ``twin_critic`` of ``self._twin_critic`` and ``config["twin_critic"]``; empty for others.
+
+    The objects of a program that have a switch of one name have it from one configuration.
+    """
+    if isinstance(key, tuple) and len(key) == 3 and key[0] in ("attr", "item") and not varies(key):
+        return key[2].strip("_") if isinstance(key[2], str) and key[2] not in _OF_TENSORS else ""
+    return ""
 
 
 def varies(key: Hashable) -> bool:

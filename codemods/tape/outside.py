@@ -8,6 +8,7 @@ in which the loop stands knows it under another name than the method that sets i
 
 from __future__ import annotations
 
+import ast
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from codemods.tape.graph import Kept
 from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Tensor, TorchModule, Value, form_of
 
 if TYPE_CHECKING:
-    from codemods.tape.machine import Machine
+    from codemods.tape.machine import Frame, Machine
 
 DEPTH = 4
 """Attributes of attributes that are looked into."""
@@ -35,7 +36,8 @@ def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
             kept = kept._replace(form=Form.OTHER if _is_fixed(kept.owner) else form_of(kept.owner), items=True)
         last = "" if inside or isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
         for frame in reversed(machine.frames):
-            path = _path(frame.scope, kept.owner) or _among_modules(frame.scope, kept.owner)
+            known = _standing(machine, frame)
+            path = _path(known, kept.owner) or _among_modules(frame.scope, known, kept.owner)
             if path and (inside or path + last != kept.name):
                 found.setdefault(path + last, kept._replace(name=path + last, expression=None))
                 break
@@ -51,10 +53,24 @@ def _is_fixed(container: Value) -> bool:
     return isinstance(container, Sequence) and container.kind != "list"
 
 
-def _path(scope: Scope, wanted: Value) -> str:
-    """How a function that has the names of *scope* reaches an object, by the fewest attributes; empty if it cannot."""
+def _standing(machine: Machine, frame: Frame) -> dict[str, Value]:
+    """The names of a call and their values, but for those that a loop which is over has left behind."""
+    running = {id(point.statement.node) for point in machine.loops}
+    tree = frame.function.node if frame.function is not None else machine.sources.main.tree
+    left = {
+        part.id
+        for loop in ast.walk(tree)
+        if isinstance(loop, (ast.For, ast.AsyncFor)) and id(loop) not in running
+        for part in ast.walk(loop.target)
+        if isinstance(part, ast.Name)
+    }
+    return {name: slot.value for name, slot in frame.scope.names.items() if name not in left}
+
+
+def _path(known: dict[str, Value], wanted: Value) -> str:
+    """How a function that has the names *known* reaches an object, by the fewest attributes; empty if it cannot."""
     seen: set[int] = set()
-    pending = deque((name, slot.value, 0) for name, slot in scope.names.items())
+    pending = deque((name, value, 0) for name, value in known.items())
     while pending:
         path, value, depth = pending.popleft()
         if value is wanted or (isinstance(value, Tensor) and value.cell is wanted):
@@ -66,15 +82,14 @@ def _path(scope: Scope, wanted: Value) -> str:
     return ""
 
 
-def _among_modules(scope: Scope, wanted: Value) -> str:
+def _among_modules(scope: Scope, names_here: dict[str, Value], wanted: Value) -> str:
     """``net[*Leaky]`` for one of the modules of a class of the program's that stand anywhere below ``net``.
 
     It is ``net[*?]`` where *scope* does not know the class by its own name.
     """
     if not isinstance(wanted, Instance) or not attributes.is_module(wanted):
         return ""
-    for name, slot in scope.names.items():
-        value = slot.value
+    for name, value in names_here.items():
         if isinstance(value, (TorchModule, Instance)) and value is not wanted and module_calls.holds(value, wanted):
             known: Scope | None = scope
             while known is not None:

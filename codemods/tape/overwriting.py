@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from codemods.tape import holding
 from codemods.tape.source import Site
 from codemods.tape.values import (
+    PartWritten,
     Tensor,
+    Unknown,
     Value,
 )
 
@@ -30,6 +32,8 @@ def write_into(
     for owner in (cell, cell.base):
         if owner is None:
             continue
+        if owner.node is None and any(isinstance(value, Unknown) for value in values):
+            owner.mixed = True
         operands = [Tensor(owner, tensor.via if owner is cell else owner.written), *values]
         if machine.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
             result = machine.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
@@ -86,6 +90,8 @@ def in_place(
     )
     cell.node = made
     if cell.base is not None:
+        if cell.place and cell.base.node is not None:
+            cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
         cell.base.node = made
     if isinstance(node, ast.Call):
         _gathered(machine, tensor, args, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.tape import attributes, cuts, elements, expressions, extents, holding, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
+from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     Bound,
     Class,
@@ -74,7 +76,9 @@ def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     def at(position: int, exact: bool) -> Value:
         return Sequence("tuple", [Slot(part.at(position, exact)) for part in inner])
 
-    whole = min((part.whole for part in inner), default=loops.ITEMS)
+    # `for p, flag in zip(params, flags): p.requires_grad = flag` must reach them all.
+    whole = max((part.whole for part in inner if part.whole == loops.PARTS), default=0)
+    whole = whole or min((part.whole for part in inner), default=loops.ITEMS)
     limits = [part.limit for part in inner if part.limit is not None]
     return LazyStream(Stream(min(counts) if counts else None, at, whole, min(limits) if limits else None))
 
@@ -108,7 +112,10 @@ def _sum(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     values = expressions.unpacked(machine, args[0], None, node) if not isinstance(args[0], Tensor) else [args[0]]
     if any(isinstance(value, Tensor) for value in values):
         total = machine.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
-        total.cell.extent = extents.of_operation("sum_of", values, {}, total.cell.scalar)
+        if isinstance(args[0], Tensor):  # over its rows
+            total.cell.extent = extents.of_item(machine, extents.extent_of(args[0]), 0)
+        else:
+            total.cell.extent = extents.of_operation("sum_of", values, {}, total.cell.scalar)
         return total
     if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(args[0], Unknown):
         return sum(values)
@@ -191,6 +198,9 @@ def _number(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[
 def _extreme(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[..., Any]) -> Value:
     if len(args) > 1 and all(isinstance(arg, (int, float)) for arg in args):
         return kind(args)
+    keys = [machine.key(arg) for arg in args]
+    if len(args) > 1 and all(map(cuts.plain_number, keys)):
+        return machine.unknown((kind.__name__, *keys))
     return cuts.carry(machine, machine.opaque("extreme", args, node), args, node)
 
 
@@ -231,7 +241,28 @@ def _hasattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
             if isinstance(base, (Class, Name))
         ):
             return False
+    if len(args) == 2 and isinstance(args[1], str):
+        known = _has(args[0], args[1])
+        if known is not None:
+            return known
     return machine.unknown(("hasattr", *(machine.key(arg) for arg in args)))
+
+
+_OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())
+"""What a program asks for to tell a tensor from what is none."""
+_BUILT_IN = {kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, deque)}
+
+
+def _has(value: Value, name: str) -> bool | None:
+    """Whether a tensor, or a value of Python's own, has an attribute; None where that is not known."""
+    if isinstance(value, Tensor):
+        opaque = value.guessed or (value.cell.node is not None and value.cell.node.opaque)
+        return True if not opaque and (name in _OF_TENSORS or is_operation(name)) else None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return hasattr(value, name)
+    if isinstance(value, Sequence) and not value.fields:
+        return hasattr(_BUILT_IN[value.kind], name) if value.kind in _BUILT_IN else None
+    return None
 
 
 def _super(machine: Machine, args: list[Value], node: ast.expr) -> Value:
@@ -425,7 +456,7 @@ def _replaced(machine: Machine, receiver: Sequence, keywords: dict[str, Value], 
     """A named tuple with some of its items replaced."""
     changed = Sequence(receiver.kind, list(receiver.items), fields=receiver.fields)
     for name, value in keywords.items():
-        if name in receiver.fields:
+        if name in receiver.fields[: len(changed.items)]:
             changed.items[receiver.fields.index(name)] = machine.slot(value, name, written_keyword(node, name))
     return changed
 

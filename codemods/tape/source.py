@@ -127,12 +127,19 @@ class Sources:
         return None
 
 
+_INSTALLED = ("torch", "numpy")
+"""Packages that no project has its own of."""
+
+
 def places_of(name: str, level: int, importer: str) -> Iterator[str]:
     """Where the module of an import may lie, the likeliest first, without the ending that names the file.
 
     An import without dots is looked for in the importer's folder (a script's own folder is on its path) and in those
-    above it (which hold the packages that the importer is part of).
+    above it (which hold the packages that the importer is part of).  A package's part for torch, as ``garage.torch``,
+    is not what its files mean by ``import torch``.
     """
+    if not level and name.partition(".")[0] in _INSTALLED:
+        return
     folder = posixpath.dirname(importer.replace("\\", "/"))
     below = name.replace(".", "/")
     if level:

@@ -213,7 +213,7 @@ def _if(machine: Machine, node: ast.If) -> str:
     if machine.source.remembered(node, _only_tells):
         del machine.moduli[moduli:]  # whether the log is written every k-th time is of no concern
     question = len(machine.oracle.asked)
-    holds = machine.truth(test, likely=not leaves, optional=optional)
+    holds = node in machine.ending or machine.truth(test, likely=not leaves, optional=optional)
     if question == len(machine.oracle.asked):
         machine.turns += machine.ways.get(node, holds) != holds
         machine.ways[node] = holds

@@ -32,6 +32,7 @@ _VIEWS = frozenset(
     """view reshape transpose t permute squeeze unsqueeze expand expand_as narrow select flatten unflatten movedim
     swapaxes swapdims view_as diagonal unfold chunk split unbind tensor_split real imag as_strided ravel""".split()
 )
+_ADDS_DIMENSIONS = frozenset("stack hstack vstack dstack atleast_1d atleast_2d atleast_3d repeat tile".split())
 _REDUCTIONS = frozenset(
     "sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split()
 )
@@ -81,7 +82,7 @@ def run_backward(
     if wanted is not None:
         only = [tensor.cell.node for tensor in machine.tensors(wanted) if tensor.cell.node is not None]
         only += [leaf.node for leaf in machine.leaves_of(wanted) if leaf.node is not None]
-        if not only:
+        if not only and not isinstance(wanted, Tensor):  # a single tensor without a graph got one in what was not read
             only = None
     tape = machine.tape
     known = len(tape.stale), len(tape.clobbered)
@@ -212,9 +213,7 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         scalar = reduces(keywords)
     elif isinstance(first, Tensor) and all(isinstance(v, Tensor) or not hasattr(v, "cell") for v in values):
         tensors = [value for value in values if isinstance(value, Tensor)]
-        scalar = (
-            True if all(value.cell.scalar for value in tensors) and name not in _VIEWS and name != "stack" else None
-        )
+        scalar = True if all(value.cell.scalar for value in tensors) and name not in _VIEWS | _ADDS_DIMENSIONS else None
     view = first if name in _VIEWS and isinstance(first, Tensor) else None
     inplace = keywords.get("inplace")
     if inplace is True and isinstance(first, Tensor):

@@ -98,7 +98,7 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return _cycle(machine, args[0], node)
     if path == "itertools.islice" and args:
         return args[0]
-    if path == "copy.deepcopy" and args:
+    if path == "copy.deepcopy" and len(args) == 1:  # a memo may say that tensors stay as they are
         escapes.copied(machine, args[0], node)
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(machine, args[0], node)

@@ -14,11 +14,13 @@ from codemods.tape.values import (
     Optimizer,
     Sequence,
     Slot,
+    Tensor,
     Unknown,
     Value,
 )
 
 if TYPE_CHECKING:
+    from codemods.tape.graph import Node
     from codemods.tape.machine import Machine
 
 # Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
@@ -36,6 +38,35 @@ _MODEL_METHODS = frozenset(
     """parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters
     requires_grad_""".split()
 )
+_MOVES = ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long")
+_OF_MODELS = _MODEL_METHODS - {"requires_grad_"} | {"", "forward", "modules", "children", "buffers", "apply"}
+
+
+def as_object(machine: Machine, value: Tensor) -> Unknown:
+    """What was taken for a tensor, because a call that was not read made it, turns out to be an object without one."""
+    value.cell.node, value.cell.vague = None, True
+    return machine.unknown(("object", machine.identity(value.cell)))
+
+
+def is_object(value: Tensor, name: str) -> bool:
+    """Whether what a call that was not read has made is no tensor: it is called, or has a *name* that models have."""
+    made = _made(value)
+    return made is not None and made.opaque and name in _OF_MODELS
+
+
+def _made(value: Tensor) -> Node | None:
+    """The node of a value, wherever it was moved since."""
+    node = value.cell.node
+    while node is not None and node.operation in _MOVES and len(node.operands) == 1:
+        node = node.operands[0].node
+    return node
+
+
+def is_collection(value: Tensor) -> bool:
+    """Whether a loop goes through what a method was called for without arguments: ``model.train_dataloader()``."""
+    made = _made(value)
+    call = made.site.node if made is not None and made.opaque and made.operation == "call" else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)
 
 
 def call_unknown(
@@ -67,7 +98,7 @@ def call_unknown(
         return machine.data()
     if name in _OF_PARSERS:
         return _parsed(machine, receiver, name, args, keywords)
-    if name in ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long"):
+    if name in _MOVES:
         return receiver
     if name == "step":
         _step_unknown(machine, receiver, values, node)

@@ -47,6 +47,14 @@ class Extent(NamedTuple):
 NOTHING = Extent()
 
 
+class PartWritten(NamedTuple):
+    """A change in place of a part of a tensor: where, and the tensor's node before and after it."""
+
+    place: tuple[object, ...]
+    before: Node
+    after: Node
+
+
 @dataclass(eq=False, slots=True)
 class Cell:
     """What a tensor object is: in-place operations change it for everyone who holds it."""
@@ -58,6 +66,10 @@ class Cell:
     extent: Extent = NOTHING
     """Whether it has several elements."""
     base: Cell | None = None
+    place: tuple[object, ...] = ()
+    """Of a view that an index takes of its base: the index; empty for others."""
+    writes: list[PartWritten] = field(default_factory=list)
+    """Changes of views of it, in their order."""
     leaf: Leaf | None = None
     """The parameter whose data this is, also through ``detach()`` and ``.data``."""
     part: bool = False
@@ -74,6 +86,8 @@ class Cell:
     """For a tensor without a graph: where it lost the one it could have."""
     vague: bool = False
     """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
+    mixed: bool = False
+    """Whether something unknown was written into it, so that it may be no leaf."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 

@@ -329,9 +329,14 @@ def _collect(machine: Machine, found: _Collected) -> None:
     found.shown.update(cut if path.entry == MODULE else ())
     for rootless in _distinct(tape.partial, lambda one: (one.lost.cuts[-1].site, one.site)):
         dropped = _cut_fact(rootless, tape)
-        if not dropped.wanted or not _shares_an_optimizer(dropped, tape):
+        if not dropped.wanted or tape.unknown_owner:
             continue
-        if not cuts.is_unrecorded(rootless.lost) or _trains_no_layer(tape):
+        in_block = any(one.guard is not None and isinstance(one.guard.node, ast.With) for one in rootless.lost.cuts)
+        if in_block and not _misses_a_group(rootless, tape):
+            continue
+        if not in_block and not _shares_an_optimizer(dropped, tape):
+            continue
+        if in_block or not cuts.is_unrecorded(rootless.lost) or _trains_no_layer(tape):
             found.facts.setdefault(dropped, path)
     for site, (made, name) in tape.computed.items():
         found.facts.setdefault(ComputedParameter(made=made.span, owner=site.span, name=name), path)
@@ -526,7 +531,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
     point = crossing(stale.freed.loops, stale.failed.loops)
     kept = _last_before(stale.via, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
-    certain = not (node.opaque or (reader is not None and reader.opaque))
+    certain = not (_part_of_opaque(node) or (reader is not None and reader.opaque))
     return StaleGraph(
         made=_made(node, stale.via),
         kept=kept.statement.span if kept else None,
@@ -551,6 +556,13 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
     )
+
+
+def _part_of_opaque(node: Node) -> bool:
+    """Whether a node stands for a call that was not read, or for an item of what it gave back."""
+    while node.operation == "select" and node.operands:
+        node = node.operands[0].node
+    return node.opaque
 
 
 def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
@@ -674,7 +686,33 @@ def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:
     trained = {name for place, name in tape.trained if place[0] == fact.failed.line}
     owners = {leaf.name: site for leaf, site in tape.owners.items()}
     sites = {owners.get(name) for name in fact.wanted}
-    return not tape.unknown_owner and len(sites) == 1 and bool(sites & {owners.get(name) for name in trained} - {None})
+    return len(sites) == 1 and bool(sites & {owners.get(name) for name in trained} - {None})
+
+
+def _misses_a_group(rootless: Rootless, tape: Tape) -> bool:
+    """Whether a group that an optimizer was given for itself is behind a block that records nothing, in every pass."""
+    guards = [one.guard for one in rootless.lost.cuts if one.guard is not None]
+    if any(_is_conditional(guard) for guard in guards):
+        return False
+    behind = cuts.leaves_under(node for one in rootless.lost.cuts for node in one.nodes)
+    return any(
+        group.leaves
+        and group.leaves <= behind
+        and not any(leaf.frozen for leaf in group.leaves)
+        and not any(
+            one.clock > group.clock and any(node.leaf in group.leaves for edge in one.edges for node in edge)
+            for one in tape.passes
+        )
+        for group in tape.groups
+    )
+
+
+def _is_conditional(guard: Site) -> bool:
+    """Whether a block is entered in some cases only."""
+    return any(
+        isinstance(around, (ast.If, ast.Try)) and any(part is guard.node for part in ast.walk(around))
+        for around in ast.walk(guard.source.tree)
+    )
 
 
 def _trains_no_layer(tape: Tape) -> bool:

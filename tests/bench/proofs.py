@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from autofix.prove import Limits, Script, prove, run_original
+from autofix.prove import Limits, Original, Script, prove
+from autofix.runner import run
 from tests.bench.timing import ROOT, Comparison, seconds, turn_by_turn
 
 FIXTURES = sorted((ROOT / "fixtures").iterdir())
@@ -30,7 +31,7 @@ def compare_run(rounds: int) -> Comparison:
 def compare_fixtures() -> Comparison:
     """Raises :class:`RuntimeError` where a fixture is not proved."""
     fixtures = [path for path in FIXTURES if path.is_dir()]
-    run_original(scripts_of(fixtures[0])[0], Limits())  # the server imports torch once, before the clock starts
+    run(scripts_of(fixtures[0])[0], Limits())  # the server imports torch once, before the clock starts
     began = time.perf_counter()
     runs = sum(runs_of_proof(path) for path in fixtures)
     warm = time.perf_counter() - began
@@ -67,7 +68,7 @@ def text_of(path: Path) -> str:
 def runs_of_proof(fixture: Path) -> int:
     """Prove one fixture, and return how many runs that took: the original, the reference, and the patched script."""
     broken, fixed, _ = scripts_of(fixture)
-    certificate = prove(broken, fixed, Limits())
+    certificate = prove(Original(broken, Limits()), fixed)
     if not certificate.proved:
         raise RuntimeError(f"{fixture.name} is not proved: {certificate.points}")
     return 2 + (certificate.reference is not None)

@@ -16,7 +16,7 @@ from pathlib import Path
 from autofix import check as checker
 from autofix import files
 from autofix.check import Problem, Result
-from autofix.prove import Certificate, Limits, Script, Verdict, prove
+from autofix.prove import Certificate, Limits, Original, Script, Verdict, prove
 from autofix.repair import granted, repair
 from autofix.runner import run
 from tests.benchmark.cases import Case, Program
@@ -186,7 +186,7 @@ def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Rep
     others = {(program.root / key): text for key, text in texts.items() if key != own}
     beside = [(path.relative_to(script.path.parent), text) for path, text in others.items() if _beside(path, script)]
     patched = Script(script.path, texts[own], others=tuple((path.as_posix(), text) for path, text in beside))
-    certificate = prove(script, patched, LIMITS, **granted(script.path, files.read(script.path)))
+    certificate = prove(Original(script, LIMITS), patched, **granted(script.path, files.read(script.path)))
     return _kind_of(certificate), _why(certificate)
 
 
