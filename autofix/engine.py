@@ -323,10 +323,11 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
                 return roles["kept"]
             feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name in ("kept", "made")
             return _first_of_run(roles[name], program, changed) if feature else roles[name]
-    near = [line for line in changed - touched.released if program.index_at(line) == program.index_at(fact.cause.line)]
-    rest = sorted(changed - touched.released)
+    rest = changed - touched.released
+    near = [line for line in rest if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near and len(rest) == 1:  # a single line, of a helper in another file
-        return _line(rest[0], program.files[program.index_at(rest[0])].path, program)
+        (line,) = rest
+        return _line(line, program.files[program.index_at(line)].path, program)
     if not near:
         return fact.cause
     nearest = _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)

@@ -92,12 +92,12 @@ class Original:
     @cached_property
     def reference(self) -> RunRecord | None:
         """The script on past its failure, with the gradients that its formulas mean; None where it does not fail."""
-        return self.refer() if self.before.failure is not None else None
+        return self._refer() if self.before.failure is not None else None
 
     @cached_property
     def apart(self) -> RunRecord:
         """The reference in which modules leave their inputs as they are."""
-        return self.refer(apart=True)
+        return self._refer(apart=True)
 
     @cached_property
     def between(self) -> RunRecord:
@@ -110,7 +110,7 @@ class Original:
         again = run(self.script, self.limits)
         return [(p.losses, p.state) for p in self.before.passes] == [(p.losses, p.state) for p in again.passes]
 
-    def refer(self, *, apart: bool = False) -> RunRecord:
+    def _refer(self, *, apart: bool = False) -> RunRecord:
         return run(self.script, self.limits, replace(bounds(self.before, reference=True), apart=apart))
 
 

@@ -289,8 +289,9 @@ def same_gradient(step: Step, index: int, other: Step, there: int) -> bool:
 
 def clipped_otherwise(theirs: Own, step: Step, mine: Own, other: Step) -> bool:
     """Whether a gradient is scaled by the norm of all of them, of which the patch has cut some short."""
-    sizes = [math.hypot(*itertools.chain(*(one.sketches or {}).values())) for one in (step, other)]
-    return not close(*sizes) and not close(theirs.gradient(step), mine.gradient(other))
+    if close(theirs.gradient(step), mine.gradient(other)):
+        return False
+    return not close(*(math.hypot(*itertools.chain(*(one.sketches or {}).values())) for one in (step, other)))
 
 
 def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there: int) -> str:

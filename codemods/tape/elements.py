@@ -80,13 +80,8 @@ def _is_old_item(machine: Machine, node: ast.expr) -> bool:
     """Whether ``loss.data[0]`` is written here, and not where only a tuple gets to: ``if isinstance(out, tuple)``."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
         return False
-    statement = machine.statement.node
-    return not any(
-        isinstance(around, ast.If)
-        and "isinstance(" in ast.unparse(around.test)
-        and any(part is statement for one in around.body for part in ast.walk(one))
-        for around in ast.walk(machine.statement.source.tree)
-    )
+    source, statement = machine.statement
+    return not any("isinstance(" in ast.unparse(one.test) for one in source.ifs_around(statement))
 
 
 def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:

@@ -48,8 +48,9 @@ def certainly_has_graph(tensor: Tensor, *, leaves: bool = True) -> bool:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        of_several = node.operation == "select" and any(operand.node.opaque for operand in node.operands)
-        if ((node.opaque or of_several) and node.walked is None) or (node.leaf is not None and node.leaf.frozen):
+        if ((node.opaque or node.is_one_of_several) and node.walked is None) or (
+            node.leaf is not None and node.leaf.frozen
+        ):
             return False
         pending.extend(operand.node for operand in node.operands)
     return True

@@ -180,6 +180,11 @@ class Node:
     consumer: Node | None = None
     """Of the nodes through which the pass that consumed it came, the one that was made first."""
 
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether it is an item of what a call gave back that was not read: a count, maybe, without a graph."""
+        return self.operation == "select" and any(operand.node.opaque for operand in self.operands)
+
 
 @dataclass(eq=False, slots=True)
 class Pass:

@@ -311,12 +311,7 @@ def written_for(holding: Holding) -> tuple[Span, ...]:
 def _is_bounded(kept: Kept) -> bool:
     """Whether a statement only runs while what it adds to is short: ``if len(log) < 3: log.append(out)``."""
     statement, name = kept.statement.node, kept.name.partition("[")[0]
-    return any(
-        isinstance(node, ast.If)
-        and any(part is statement for one in node.body for part in ast.walk(one))
-        and f"len({name})" in ast.unparse(node.test)
-        for node in ast.walk(kept.statement.source.tree)
-    )
+    return any(f"len({name})" in ast.unparse(one.test) for one in kept.statement.source.ifs_around(statement))
 
 
 def every_reader_ran(holding: Holding, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
@@ -400,8 +395,8 @@ def has_graph(node: Node) -> bool:
         one = pending.pop()
         if one.walked is not None:
             return True
-        if one.operation == "select" and any(operand.node.opaque for operand in one.operands):
-            continue  # one of several results of a call that was not read: a count, maybe
+        if one.is_one_of_several:
+            continue
         if one.leaf is not None:
             if not one.leaf.frozen:
                 return True

@@ -28,6 +28,7 @@ DEPTH = 4
 def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
     """The statements of *via* that set attributes, under the names of the functions that are running."""
     found: dict[str, Kept] = {}
+    standing: dict[int, dict[str, Value]] = {}
     for kept in via:
         inside = isinstance(kept.owner, (Sequence, Mapping))
         if kept.owner is None or not (inside or kept.name.startswith("self.")):
@@ -36,7 +37,9 @@ def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
             kept = kept._replace(form=Form.OTHER if _is_fixed(kept.owner) else form_of(kept.owner), items=True)
         last = "" if inside or isinstance(kept.owner, Cell) else "." + kept.name.rpartition(".")[2]
         for frame in reversed(machine.frames):
-            known = _standing(machine, frame)
+            if id(frame) not in standing:
+                standing[id(frame)] = _standing(machine, frame)
+            known = standing[id(frame)]
             path = _path(known, kept.owner) or _among_modules(frame.scope, known, kept.owner)
             if path and (inside or path + last != kept.name):
                 found.setdefault(path + last, kept._replace(name=path + last, expression=None))

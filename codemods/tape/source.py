@@ -66,6 +66,14 @@ class Source:
             known = self.facts_of[node, find] = find(node)
         return known
 
+    def ifs_around(self, statement: ast.AST) -> Iterator[ast.If]:
+        """The ``if`` statements in whose body, not in whose ``else``, a statement stands."""
+        return (
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.If) and any(part is statement for one in node.body for part in ast.walk(one))
+        )
+
     def span(self, node: ast.stmt | ast.expr) -> Span:
         end_line = node.end_lineno or node.lineno
         end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
