@@ -288,6 +288,16 @@ def touched_by(program: Program, patched: Program) -> Touched:
 
 
 def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keeps.EDGES) -> Span:
+    """The place to look at first; of a display over several lines, the line on which its value is computed."""
+    cause = _touched_place(fact, program, touched, keeps)
+    made = next((role.span for role in fact.roles() if role.name == "made"), None)
+    opens = program.lines[cause.line - 1].rstrip().endswith(("{", "[", "("))
+    if made is not None and opens and made.path == cause.path and cause.line < made.line <= cause.end_line:
+        return replace(cause, line=made.line, column=made.column)
+    return cause
+
+
+def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps) -> Span:
     """The first place of the story that the patch touches; where it touches none, the nearest line that it changes.
 
     A pass is not to blame for what is inserted behind it, nor, where a value crosses a loop, for keeping the graph.  A
@@ -304,6 +314,8 @@ def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keep
         made = roles.get("constructed")
         return made if made is not None and made.line in touched.changed else fact.changed
     by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
+    if by_hand and "failed" in roles and roles["failed"].line in touched.changed:
+        return roles["changed"]  # which the patch moves behind the pass
     ahead = touched.behind if by_hand else set()
     if isinstance(fact, StaleGraph) and loop is not None and not fact.inside and fact.kept is not None:
         before = _before_self_updates(fact.kept, program)

@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypedDict
 
-from autofix.points.agreement import same_until_failure, until_computed_anew, without_what_failed
+from autofix.points.agreement import (
+    same_until_failure,
+    until_changed_later,
+    until_computed_anew,
+    without_what_failed,
+)
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.points.failure import clean_after, fails_before
 from autofix.points.gradient import gradient
@@ -184,6 +189,7 @@ def prove(
     if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)
     same = until_computed_anew(before, after, same, gradients)
+    same = until_changed_later(before, reference, after, same, gradients)
     points = (
         fails,
         clean_after(before, after),

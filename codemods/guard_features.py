@@ -160,14 +160,21 @@ class GuardFeatures(Codemod):
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
-        walked = (
-            tree.expression(fact.outer.walked) if fact.outer is not None and fact.outer.walked is not None else None
-        )
-        if isinstance(walked, cst.Call):
-            for argument in walked.args:
-                if tree.code(argument.value).strip() == fact.name:
-                    program = Edit(tree).change(argument.value, detach).program()
-                    yield Candidate(program, f"the loop takes `{fact.name}` detached", Keeps.PARAMETERS)
+        walked = tree.expression(fact.outer.walked) if fact.outer is not None else None
+        loop = tree.statement(fact.loop)
+        handed = [argument.value for argument in walked.args] if isinstance(walked, cst.Call) else []
+        # `batch = {"real": real, "fake": fake}` in the loop: the batch takes it detached.
+        handed += [
+            value
+            for carrier in fact.carriers
+            if carrier.statement != fact.kept and carrier.form is Form.TENSOR
+            if (value := tree.expression(carrier.expression)) is not None
+            if any(around is loop for around in tree.loops_around(tree.statement_of(value)))
+        ]
+        for value in dict.fromkeys(handed):
+            if tree.code(value).strip() == fact.name:
+                program = Edit(tree).change(value, detach).program()
+                yield Candidate(program, f"the loop takes `{fact.name}` detached", Keeps.PARAMETERS)
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""

@@ -91,10 +91,12 @@ class OutOfPlace(Codemod):
             for off in (_without_inplace, _with_the_flag_off):
                 for candidate in off(tree.expression(fact.constructed), tree):
                     yield replace(candidate, keeps=Keeps.INPUTS)
-        yield from _as_a_new_tensor(fact.changed, tree)
+        if not fact.parameter:  # a parameter stays the tensor that it is
+            yield from _as_a_new_tensor(fact.changed, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
-        yield from _into_a_clone(fact.changed, tree)
+        if not fact.parameter:
+            yield from _into_a_clone(fact.changed, tree)
         yield from _cloned_when_handed(call or node, tree)
 
 

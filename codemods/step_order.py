@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 import libcst as cst
@@ -28,7 +29,8 @@ class StepOrder(Codemod):
     Fix:
         All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
         loss is computed after the step, from the parameters as they are then. Where a loop steps one optimizer after
-        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps.
+        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps. Weights
+        that are clipped or rescaled by hand between the two are so after the pass.
 
     When it is not what you want:
         Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
@@ -59,6 +61,8 @@ class StepOrder(Codemod):
             step, failed = (tree.statement_of(tree.expression(span)) for span in apart)
         if step is None or failed is None:
             return
+        if fact.parameter and fact.loop is None:
+            yield from _changed_later(step, failed, tree)
         block = tree.block_of(step)
         failed = _in_block(failed, block, tree)
         if step not in block or failed is None:
@@ -92,6 +96,25 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
         code = tree.own_code(step)
         program = Edit(tree).remove(step).insert_after(failed, code).program()
         yield Candidate(program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS)
+
+
+def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+    """What changes parameters by hand, with its ``no_grad`` and its loop, after the pass that it would spoil."""
+    while isinstance(around := tree.parent_of(tree.parent_of(change) or change), (cst.With, cst.For)):
+        if tree.body_of(around) != [change]:
+            break
+        change = around
+    block = tree.block_of(change)
+    behind = _in_block(failed, block, tree)
+    if change not in block or behind is None or block.index(behind) <= block.index(change):
+        return
+    if any(_computes(one) for one in block[block.index(change) + 1 : block.index(behind)]):
+        return  # with the new parameters
+    code = textwrap.dedent(tree.own_code(change))
+    if ".grad" in code:
+        return  # an update by hand, which would then see the gradients of both passes
+    program = Edit(tree).remove(change).insert_after(behind, code).program()
+    yield Candidate(program, "the parameters are changed after the backward that needs the old ones", Keeps.PARAMETERS)
 
 
 def _for_its_own_only(

@@ -92,6 +92,27 @@ def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradie
     return replace(part, detail=detail) if part.verdict is Verdict.PASSED else same
 
 
+def until_changed_later(
+    before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point
+) -> Point:
+    """*same*, or that of the first step, where the very first pass fails because parameters were changed before it.
+
+    A right patch changes them behind the pass, which then finds others; the step that follows leaves both runs alike.
+    """
+    failure = before.failure
+    kinds = set(gradients.figures.get("counts", {}))
+    if same.verdict is not Verdict.FAILED or gradients.verdict is not Verdict.PASSED or kinds != {"exact"}:
+        return same
+    if failure is None or failure.passes or not reference.updates or not after.updates:
+        return same
+    indices = matching(reference, after)
+    ours, theirs = reference.updates[0].state, after.updates[0].state
+    if not indices or any(theirs.get(indices[i]) != bits for i, bits in ours.items() if i in indices):
+        return same
+    detail = f"{count(len(indices), 'parameter')} bit-equal after the first step, changed behind the failing pass"
+    return replace(same, verdict=Verdict.PASSED, detail=detail)
+
+
 def same_gradients(reference: RunRecord, after: RunRecord, meant: Sketches, steps: int) -> bool:
     """Whether the patched run makes the step after *steps* by the gradients *meant*, of one pass."""
     step = next((one for one in after.updates if one.number == steps + 1), None)

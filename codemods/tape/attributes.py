@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.tape import cuts, elements, escapes, holding, optimizers
 from codemods.tape.generators import Generator
+from codemods.tape.graph import Storage
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     NOTHING,
@@ -327,7 +328,9 @@ def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) 
     if slot is not None:
         return machine.read(slot)
     if value.leaf is not None and _is_parameter(name):
-        cell = Cell(node=value.leaf.node, storage=value.leaf.storage, leaf=value.leaf, part=True)
+        # A bias is added: only a norm saves it.
+        storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage
+        cell = Cell(node=value.leaf.node, storage=storage, leaf=value.leaf, part=True)
         tensor = Tensor(cell)
         value.children[name] = Slot(tensor)
         return tensor

@@ -5,11 +5,13 @@ carries ``derivatives.yaml`` and the code that reads it, and imports no torch.  
 
 For an operation, ``args`` are its tensor arguments in order and ``saves`` maps each differentiable argument to what is
 saved when that argument requires a gradient: names of arguments, or ``result``.  The overloads of an operation are
-merged; sizes and options are not tensors and are left out.
+merged; sizes and options are not tensors and are left out.  An in-place operation that saves something else than the
+one that makes a new tensor (``elu_`` its result, ``elu`` its input) has an entry of its own.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -48,12 +50,14 @@ def main() -> None:
         str(packaged / "ATen/native/tags.yaml"),
     )
     distilled: dict[str, dict[str, Any]] = {}
-    for by_key in table.values():
-        info = by_key.get("Default")
-        if info is None or not info.has_derivatives:
+    infos = [by_key["Default"] for by_key in table.values() if "Default" in by_key]
+    for info in sorted(infos, key=lambda info: bool(info.func.func.name.name.inplace)):
+        if not info.has_derivatives:
             continue
         name = str(info.func.func.name.name.base)
         entry = _distil(info)
+        if info.func.func.name.name.inplace and "result" in itertools.chain(*entry["saves"].values()):
+            name += "_"
         known = distilled.setdefault(name, entry)
         for variable, names in entry["saves"].items():
             known["saves"][variable] = sorted({*known["saves"].get(variable, []), *names})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, elements, extents, loops
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
+from codemods.tape.saves import operand_names
 from codemods.tape.values import (
     Function,
     Instance,
@@ -162,7 +163,9 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             made = machine.data(scalar=scalar)
             made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
             return made
-        computed = machine.operation(name, [left, right], node, names=("self", "other"), scalar=scalar)
+        computed = machine.operation(name, [left, right], node, names=operand_names(name), scalar=scalar)
+        if kind is ast.Div and isinstance(left, (int, float)) and computed.cell.node is not None:
+            computed.cell.node.saved = ()  # the reciprocal times the number: nobody gets hold of what that saves
         computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
         return computed
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:

@@ -17,7 +17,7 @@ from codemods.tape.values import Slot, Value
 if TYPE_CHECKING:
     from codemods.tape.machine import Frame, Machine
 
-LAZY = frozenset("enumerate zip iter next map filter islice chain cycle tqdm trange".split())
+LAZY = frozenset("enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange".split())
 """Functions that take the items of what they are given one by one, when they are asked for one themselves."""
 
 DRAINED = 64

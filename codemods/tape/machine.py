@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from codemods.tape import calls, cuts, escapes, expressions, holding, statements
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
-from codemods.tape.oracle import Oracle
+from codemods.tape.oracle import Oracle, is_short, varies
 from codemods.tape.saves import gives_places, saves_of
 from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import (
@@ -124,6 +124,7 @@ class Machine:
         self.retaining = False
         """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
         self._unknowns: dict[Hashable, Unknown] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._identified: dict[int, object] = {}
         self.loose: dict[tuple[Hashable, str], Slot] = {}
         """Attributes set on values that have no names of their own."""
@@ -219,7 +220,9 @@ class Machine:
     def key(self, value: Value) -> Hashable:
         """What identifies a value in the keys of values computed from it."""
         if isinstance(value, Unknown):
-            return value.key
+            if value.short is None:
+                value.short = value.key if is_short(value.key) else self._number(value.key)
+            return value.short
         if isinstance(value, Tensor):
             return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
         if isinstance(value, (Sequence, Mapping)):
@@ -227,6 +230,10 @@ class Machine:
         if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
             return (type(value).__name__, value)
         return ("object", self.identity(value))
+
+    def _number(self, key: Hashable) -> Hashable:
+        """A number for a long key: one that is built of itself twice, again and again, would double each time."""
+        return ("~" if varies(key) else "long", "key", self._numbers.setdefault(key, len(self._numbers)))
 
     def identity(self, thing: object) -> int:
         """The address of a value, which no other takes over as long as this machine runs: the value is kept."""
@@ -327,6 +334,7 @@ class Machine:
         view: Tensor | None = None,
         leaves: Collection[Leaf] = (),
         opaque: bool = False,
+        inplace: bool = False,
         extra_saved: Iterable[Saved] = (),
     ) -> Tensor:
         """The result of a differentiable operation: a node if an argument has a graph, saving what the table says.
@@ -345,7 +353,7 @@ class Machine:
             cuts.without_graph(self, cell, name, args, leaves, node)
             return Tensor(cell)
         self.activity += 1
-        saves, saved = self._saved(name, args, names, cell, opaque)
+        saves, saved = self._saved(f"{name}_" if inplace else name, args, names, cell, opaque)
         saved += list(extra_saved)
         cuts.saves_inference(self, saved, node)
         cell.node = Node(

@@ -30,15 +30,43 @@ if TYPE_CHECKING:
     from codemods.tape.machine import Machine
 
 _WITHOUT_PARAMETERS = re.compile(
-    r"(ReLU6?|LeakyReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|LogSoftmax|Hardtanh|Hardswish|"
-    r"Hardsigmoid|Softsign|Tanhshrink|LogSigmoid|Threshold|GLU|Dropout\w*|AlphaDropout|Flatten|Unflatten|Identity|"
-    r"\w*Pool\w*|Upsample\w*|\w*Pad[123]d|PixelShuffle|Fold|Unfold|CosineSimilarity|PairwiseDistance)$"
+    r"(ReLU6?|LeakyReLU|RReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|Softmax2d|Softmin|LogSoftmax|"
+    r"Hardtanh|Hardswish|Hardsigmoid|Hardshrink|Softshrink|Softsign|Tanhshrink|LogSigmoid|Threshold|GLU|Dropout\w*|"
+    r"AlphaDropout|FeatureAlphaDropout|Flatten|Unflatten|Identity|\w*Pool\w*|MaxUnpool\w*|Upsampl\w*|\w*Pad[123]d|"
+    r"PixelShuffle|PixelUnshuffle|ChannelShuffle|Fold|Unfold|CosineSimilarity|PairwiseDistance|LocalResponseNorm|"
+    r"CrossMapLRN2d)$"
 )
+_LOSSES_WITH_PARAMETERS = frozenset(("AdaptiveLogSoftmaxWithLoss", "LinearCrossEntropyLoss"))
+# Whether a norm scales what it has normalised is said by an argument: where that stands, and what it is if not given.
+_AFFINE = {
+    **dict.fromkeys((f"BatchNorm{n}d" for n in (1, 2, 3)), ("affine", 3, True)),
+    **dict.fromkeys((f"InstanceNorm{n}d" for n in (1, 2, 3)), ("affine", 3, False)),
+    **dict.fromkeys((f"LazyInstanceNorm{n}d" for n in (1, 2, 3)), ("affine", 2, False)),
+    "SyncBatchNorm": ("affine", 3, True),
+    "GroupNorm": ("affine", 3, True),
+    "LayerNorm": ("elementwise_affine", 2, True),
+    "RMSNorm": ("elementwise_affine", 2, True),
+}
 _OPERATION = {
-    "ReLU": "relu", "LeakyReLU": "leaky_relu", "ELU": "elu", "GELU": "gelu", "SiLU": "silu", "Sigmoid": "sigmoid",
-    "Tanh": "tanh", "Softplus": "softplus", "Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardtanh": "hardtanh",
-    "Flatten": "flatten", "MSELoss": "mse_loss", "Dropout": "native_dropout", "LogSigmoid": "log_sigmoid",
-}  # fmt: skip
+    **{
+        kind: kind.lower()
+        for kind in (
+            "ReLU ReLU6 ELU SELU CELU GELU SiLU Mish Sigmoid Tanh Softplus Softmax Softmin Hardtanh Hardswish "
+            "Hardsigmoid Hardshrink Softshrink Softsign Tanhshrink Threshold GLU RReLU Flatten"
+        ).split()
+    },
+    **{f"{kind}Pool{n}d": f"{kind.lower()}_pool{n}d" for kind in ("Max", "Avg") for n in (1, 2, 3)},
+    **{f"AdaptiveAvgPool{n}d": f"adaptive_avg_pool{n}d" for n in (1, 2, 3)},
+    "LeakyReLU": "leaky_relu",
+    "LogSoftmax": "log_softmax",
+    "Softmax2d": "softmax",
+    "LogSigmoid": "log_sigmoid",
+    "Dropout": "native_dropout",
+    "MSELoss": "mse_loss",
+    "CosineSimilarity": "cosine_similarity",
+    "PairwiseDistance": "pairwise_distance",
+    "LocalResponseNorm": "local_response_norm",
+}
 _SAVES_WEIGHT_FOR_INPUT = re.compile(
     r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$"
 )
@@ -79,13 +107,24 @@ def make_module(machine: Machine, kind: str, args: list[Value], keywords: dict[s
     elif kind in ("ModuleDict", "ParameterDict"):
         if args and isinstance(args[0], Mapping):
             module.children = {name: Slot(slot.value) for name, slot in args[0].items.items()}
-    elif kind.endswith("Loss") or kind == "Module" or _WITHOUT_PARAMETERS.match(kind):
+    elif kind == "Module" or not _has_parameters(kind, args, keywords):
         at = _INPLACE_AT.get(kind, 1 if "Dropout" in kind else None)
         if at is not None and args[at : at + 1] == [True]:
             module.options["inplace"] = True
     else:
         module.leaf = machine.leaf(kind, node)
     return module
+
+
+def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) -> bool:
+    """Whether a layer or a loss of torch's that is made so has something to train."""
+    if kind in _AFFINE:
+        name, at, usual = _AFFINE[kind]
+        given = keywords.get(name, args[at] if len(args) > at else usual)
+        return given is not False
+    if kind.endswith("Loss"):
+        return kind in _LOSSES_WITH_PARAMETERS
+    return _WITHOUT_PARAMETERS.match(kind) is None
 
 
 def call_module(
@@ -101,10 +140,11 @@ def call_module(
         return first
     if kind == "Identity":
         return first
+    leaves = [module.leaf] if module.leaf is not None else []
     if kind.endswith("Loss"):
         name = _OPERATION.get(kind, kind)
         scalar = tensor_calls.reduces(module.options)
-        lost = machine.operation(name, values, node, scalar=scalar)
+        lost = machine.operation(name, values, node, scalar=scalar, leaves=leaves)
         lost.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(machine, lost, values)
     if _WITHOUT_PARAMETERS.match(kind):
@@ -115,7 +155,6 @@ def call_module(
         made = machine.operation(_OPERATION.get(kind, kind), values, node, view=view)
         made.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(machine, made, values)
-    leaves = [module.leaf] if module.leaf is not None else []
     result = machine.operation(
         kind, values, node, leaves=leaves, extra_saved=_saved_by_module(machine, kind, module.leaf, values)
     )
@@ -147,10 +186,12 @@ def _part(machine: Machine, whole: Tensor, node: ast.expr) -> Tensor:
 
 def _saved_by_module(machine: Machine, kind: str, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
     """The input for the weight's gradient, the weight for the input's (a norm saves both in any case)."""
-    if leaf is None or not machine.grad:
+    if not machine.grad:
         return []
-    saved = []
+    saved: list[Saved] = []
     tensors = list(machine.tensors(*values))
+    if leaf is None:
+        return [Saved(one.cell.storage, one.cell.storage.version) for one in tensors if "Norm" in kind]
     if kind != "Embedding" and not leaf.frozen:
         saved += [Saved(tensor.cell.storage, tensor.cell.storage.version) for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)

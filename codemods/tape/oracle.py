@@ -106,6 +106,17 @@ def varies(key: Hashable) -> bool:
     return False
 
 
+def is_short(key: Hashable, longest: int = 256) -> bool:
+    """Whether a key has so few parts, counted as often as they stand in it, that others may be built from it."""
+    pending, parts = [key], 0
+    while pending and parts <= longest:
+        one = pending.pop()
+        parts += 1
+        if isinstance(one, tuple):
+            pending.extend(one)
+    return parts <= longest
+
+
 class Paths:
     """Oracles for up to *limit* paths that begin in *entry*."""
 

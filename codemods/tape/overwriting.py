@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.tape import holding
+from codemods.tape.saves import operand_names
 from codemods.tape.source import Site
 from codemods.tape.values import (
     PartWritten,
@@ -76,8 +77,8 @@ def in_place(
     is_leaf = cell.leaf is not None and cell.node is cell.leaf.node
     result = None
     if not (is_leaf and machine.grad):
-        names = ("self", "other") if len(args) == 1 else ()
-        result = machine.operation(name, [tensor, *args], node, names=names)  # type: ignore[arg-type]
+        names = operand_names(name) if len(args) == 1 else ()
+        result = machine.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
     machine.change(tensor, node, origin, args)
     if result is None or result.cell.node is None:
         return

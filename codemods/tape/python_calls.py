@@ -313,7 +313,10 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
             items = loops.stream(machine, args[0], node)
             mapping.more = items.cut
             for at in range(min(items.limit or items.count or 0, 16)):
-                pair = items.at(at, True)
+                try:
+                    pair = items.at(at, True)
+                except Exhausted:
+                    break
                 if isinstance(pair, Sequence) and len(pair.items) == 2:
                     key = elements.mapping_key(machine, machine.read(pair.items[0], pair))
                     mapping.items[key] = Slot(machine.read(pair.items[1], pair))

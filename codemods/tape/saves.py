@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+_OF_NORMS = ("input", "running_mean", "running_var", "weight", "bias")
 # Composite operations have no formula of their own: these are saved by what they are made of, and only where the
 # other operand needs a gradient.  Source: aten's CompositeImplicit kernels (`linear` is addmm, `matmul` is mm or bmm).
 _COMPOSITE: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
@@ -33,6 +34,27 @@ _COMPOSITE: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "vstack": (("tensors",), {"tensors": ()}),
     "hstack": (("tensors",), {"tensors": ()}),
     "square": (("self",), {"self": ("self",)}),
+    "outer": (("self", "vec2"), {"self": ("vec2",), "vec2": ("self",)}),
+    "ger": (("self", "vec2"), {"self": ("vec2",), "vec2": ("self",)}),
+    "inv": (("A",), {"A": ("result",)}),
+    "inverse": (("A",), {"A": ("result",)}),
+    "softsign": (("input",), {"input": ("input",)}),
+    "normalize": (("input",), {"input": ("input",)}),
+    "cosine_similarity": (("x1", "x2"), {"x1": ("x1", "x2"), "x2": ("x1", "x2")}),
+    "pairwise_distance": (("x1", "x2"), {"x1": ("result",), "x2": ("result",)}),
+    "take_along_dim": (("self", "indices"), {"self": ("self",)}),
+    # All ways of computing attention save the values; queries and keys are scaled first by some.
+    "scaled_dot_product_attention": (("query", "key", "value"), {"query": ("value",), "key": ("value",)}),
+    "batch_norm": (_OF_NORMS, dict.fromkeys(("input", "weight", "bias"), _OF_NORMS[:4])),
+    "instance_norm": (_OF_NORMS, dict.fromkeys(("input", "weight", "bias"), _OF_NORMS[:4])),
+    "layer_norm": (
+        ("input", "normalized_shape", "weight", "bias"),
+        dict.fromkeys(("input", "weight", "bias"), ("input", "weight", "bias")),
+    ),
+    "group_norm": (
+        ("input", "num_groups", "weight", "bias"),
+        dict.fromkeys(("input", "weight", "bias"), ("input", "weight")),
+    ),
 }
 
 _SYNONYMS = {
@@ -51,9 +73,25 @@ _SYNONYMS = {
     "log_softmax": "_log_softmax",
     "softmax": "_softmax",
     "dropout": "native_dropout",
-    "layer_norm": "native_layer_norm",
-    "batch_norm": "native_batch_norm",
-    "group_norm": "native_group_norm",
+    "relu6": "hardtanh",
+    "selu": "elu",
+    "rrelu": "leaky_relu",
+    "softmin": "_softmax",
+    "logsigmoid": "log_sigmoid_forward",
+    "log_sigmoid": "log_sigmoid_forward",
+    "expit": "sigmoid",
+    "max_pool1d": "max_pool2d",
+    "max_pool3d": "max_pool2d",
+    "local_response_norm": "avg_pool2d",
+    "det": "_linalg_det",
+    "cdist": "_cdist_forward",
+    "cross": "linalg_cross",
+    "grid_sample": "grid_sampler_2d",
+    "nll_loss": "nll_loss_forward",
+    **{f"avg_pool{n}d": "avg_pool2d" for n in (1, 3)},
+    **{f"adaptive_avg_pool{n}d": "avg_pool2d" for n in (1, 2, 3)},
+    **{f"conv{n}d": "convolution" for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": "convolution" for n in (1, 2, 3)},
 }
 
 
@@ -85,11 +123,20 @@ def is_operation(name: str) -> bool:
 
 def saves_of(operation: str) -> Saves:
     """What *operation* (``mul``, ``sigmoid``, an in-place ``mul_``) saves; not ``known`` where the table lacks it."""
-    name = operation.rstrip("_") if not operation.startswith("__") else operation
-    return _table().get(_SYNONYMS.get(name, name), _UNKNOWN)
+    special = operation.startswith("__")
+    name = operation if special else operation.rstrip("_")
+    name = _SYNONYMS.get(name, name)
+    if operation.endswith("_") and not special and f"{name}_" in _table():
+        return _table()[f"{name}_"]
+    return _table().get(name, _UNKNOWN)
 
 
-_PLACES = frozenset("topk sort kthvalue mode cummax cummin".split())
+def operand_names(operation: str) -> tuple[str, str]:
+    """What the table calls the two operands of an operator."""
+    return ("self", "exponent" if operation == "pow" else "other")
+
+
+_PLACES = frozenset("topk sort kthvalue mode".split())
 _PLACES_ALONG = frozenset("max min median nanmedian".split())
 
 

@@ -150,8 +150,11 @@ def call_tensor_method(
         if any(map(extents.is_mask, (*args, *keywords.values()))):
             return machine.data()
         same = cuts.maybe_copied(tensor, name)
-        copied = machine.sources.mixes_precision and name in ("float", "double", "half", "bfloat16", "to", "type")
-        return Tensor(same.cell, same.via, guessed=True) if copied else same
+        # Tensors are of single precision, if nothing else is said.
+        copies = name in ("double", "half", "bfloat16") or (
+            machine.sources.mixes_precision and name in ("float", "to", "type")
+        )
+        return Tensor(same.cell, same.via, guessed=True) if copies else same
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and machine.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
@@ -164,6 +167,8 @@ def call_tensor_method(
         return machine.fresh(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
+    if name == "where" and args:
+        return operate(machine, name, [args[0], tensor, *args[1:]], keywords, node)
     return operate(machine, name, [tensor, *args], keywords, node)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ from codemods.tape import (
     tensor_calls,
     unknown_calls,
 )
-from codemods.tape.generators import Generator
+from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.loops import LazyStream, Stream, counter, stream
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
@@ -109,10 +111,13 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
             return elements.item(machine, args[0], machine.fresh("choice"), node)
         if last == "shuffle":
             return None
-    if path == "itertools.chain" or path == "itertools.chain.from_iterable":
-        if len(args) == 1 and isinstance(args[0], Generator):
-            return args[0]
-        return Sequence("list", [Slot(arg) for arg in args])
+    if path == "itertools.chain":
+        return _chained(machine, Sequence("list", [Slot(arg) for arg in args]), node)
+    if path == "itertools.chain.from_iterable" and args:
+        return _chained(machine, args[0], node)
+    if path == "itertools.pairwise" and args and isinstance(args[0], Sequence) and not args[0].more:
+        slots = args[0].items
+        return Sequence("list", [Slot(Sequence("tuple", [one, two])) for one, two in itertools.pairwise(slots)])
     if last == "tqdm" or last == "trange":
         if last == "trange":
             return python_calls.call_builtin(machine, "range", args, {}, node)
@@ -146,6 +151,41 @@ def _cycle(machine: Machine, value: Value, node: ast.expr) -> Value:
         return value
     count = items.count
     return LazyStream(Stream(None, lambda at, exact: items.at(at % count, True)))
+
+
+def _chained(machine: Machine, parts: Value, node: ast.expr) -> Value:
+    """The items of the containers in *parts*, one after the other; what is not known to be a container is an item."""
+    from codemods.tape.machine import Frame
+
+    if isinstance(parts, Sequence) and not any(isinstance(slot.value, Generator) for slot in parts.items):
+        whole = Sequence("list", [], more=parts.more)
+        for slot in parts.items:
+            inner = slot.value
+            whole.items += list(_items_of(machine, inner)) if isinstance(inner, Sequence) else [slot]
+            whole.more = whole.more or (isinstance(inner, Sequence) and inner.more)
+        return whole
+    if not isinstance(parts, (Sequence, Generator)):
+        return parts
+
+    def hand_out() -> None:
+        for part in _items_of(machine, parts):
+            several = isinstance(part.value, (Sequence, Generator))
+            for slot in _items_of(machine, part.value) if several else (part,):
+                chained.give(slot)
+
+    frame = Frame(machine.frames[-1].function, machine.scope)
+    chained = Generator(machine, hand_out, frame, machine.site(node))
+    return chained
+
+
+def _items_of(machine: Machine, value: Sequence | Generator) -> Iterator[Slot]:
+    """The items of a container, or, one by one, those that a generator hands out."""
+    if isinstance(value, Sequence):
+        yield from (Slot(machine.read(slot, value)) for slot in value.items)
+        return
+    with suppress(Exhausted):
+        while True:
+            yield value.resume()
 
 
 def _namespace(machine: Machine, keywords: dict[str, Value], node: ast.expr) -> Instance:
@@ -231,8 +271,9 @@ def _call_torch(
         if last == "normalize":
             return tensor_calls.operate(machine, "normalize", args, keywords, node)
         if path.startswith("torch.nn.init"):
-            return args[0] if args else None
-        return tensor_calls.operate(machine, last, args, keywords, node)
+            return _initialised(machine, args, node)
+        if not _is_in_place(last, args):
+            return tensor_calls.operate(machine, last, args, keywords, node)
     if path.startswith("torch.nn.utils."):
         return machine.fresh(last) if "clip" in last else (args[0] if args else None)
     if path.startswith("torch.nn.") and last[:1].isupper():
@@ -268,13 +309,30 @@ def _call_torch(
         "set_printoptions",
     ):
         return None
-    if args and isinstance(args[0], Tensor) and (path.startswith("torch.Tensor.") or last in ("detach", "detach_")):
+    of_tensor = path.startswith("torch.Tensor.") or last in ("detach", "detach_") or _is_in_place(last, args)
+    if args and isinstance(args[0], Tensor) and of_tensor:
         return tensor_calls.call_tensor_method(machine, args[0], last, args[1:], keywords, node)
     if last in _CREATED:
         return _created(machine, last, args, keywords, node)
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)
     return machine.opaque(path, [*args, *keywords.values()], node, differentiable=True)
+
+
+def _is_in_place(name: str, args: list[Value]) -> bool:
+    """Whether a function of torch's changes its first argument: ``torch.relu_(x)``, ``F.elu_(x)``."""
+    return name.endswith("_") and not name.startswith("_") and bool(args) and isinstance(args[0], Tensor)
+
+
+def _initialised(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    """``torch.nn.init`` fills a tensor, whatever the grad mode."""
+    if not args:
+        return None
+    if isinstance(args[0], Tensor):
+        grad, machine.grad = machine.grad, False
+        machine.change(args[0], node)
+        machine.grad = grad
+    return args[0]
 
 
 def _checkpointed(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:

@@ -134,6 +134,8 @@ class Unknown:
     """For a number, or an array of NumPy: the graph that it was taken out of."""
     usual: Value = None
     """What it is where the script is started without arguments, if a default says so: a constant."""
+    short: Hashable = None
+    """What stands for the key in the keys of values computed from it, once that was asked for (see ``Machine.key``)."""
 
 
 @dataclass(eq=False, slots=True)
