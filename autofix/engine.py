@@ -316,7 +316,8 @@ def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps)
     by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
     if by_hand and "failed" in roles and roles["failed"].line in touched.changed:
         return roles["changed"]  # which the patch moves behind the pass
-    ahead = touched.behind if by_hand else set()
+    twice = isinstance(fact, StaleGraph) and loop is None
+    ahead = touched.behind if by_hand or twice else set()
     if isinstance(fact, StaleGraph) and loop is not None and not fact.inside and fact.kept is not None:
         before = _before_self_updates(fact.kept, program)
         if before is not None:

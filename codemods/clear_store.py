@@ -94,14 +94,17 @@ def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
 def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
     """``net.terms.clear()``, where ``terms`` is a property that collects what several objects have, empties a copy."""
     for module in tree.modules():
-        for call in tree.every(cst.Call, module):
-            part = tree.parent_of(call)
-            line = tree.parent_of(part) if isinstance(part, cst.Expr) else None
-            if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or call.args:
-                continue
+        for line in tree.every(cst.SimpleStatementLine, module):
+            part = only_part(line)
             asked: cst.BaseExpression | None = None
-            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "clear":
-                asked = call.func.value
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
+                function = part.value.func
+                if isinstance(function, cst.Attribute) and function.attr.value == "clear":
+                    asked = function.value
+            elif isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and _deleted(line, tree):
+                asked = part.target.value
+            if isinstance(asked, cst.Name):  # `terms = net.terms()`, and later `terms.clear()`
+                asked = _only_value(asked.value, tree.function_of(asked), tree)
             if isinstance(asked, cst.Call) and not asked.args:
                 asked = asked.func
             if isinstance(asked, cst.Attribute):
@@ -112,23 +115,47 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
                     yield Candidate(program, f"what has `{name}` is emptied, not a copy of it")
 
 
+def _only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:
+    """What a function's only assignment to *name* gives it."""
+    given = [
+        part.value
+        for statement in tree.statements_in(function)
+        if isinstance(part := only_part(statement), cst.Assign)
+        if any(name in {one.value for one in tree.names_in(target.target)} for target in part.targets)
+    ]
+    return given[0] if len(given) == 1 else None
+
+
 def _collected_by(method: str, name: str, owner: str, tree: Tree) -> Iterator[str]:
     """A loop that empties the lists called *name* of which a *method* of *owner* makes one list."""
     for module in tree.modules():
         for function in tree.every(cst.FunctionDef, module):
             body = tree.body_of(function)
-            part = only_part(body[-1]) if function.name.value == method and body else None
-            made = part.value if isinstance(part, cst.Return) else None
-            if not isinstance(made, cst.ListComp) or made.for_in.inner_for_in is None:
+            if function.name.value != method or not body or not isinstance(only_part(body[-1]), cst.Return):
                 continue
-            outer, inner = made.for_in, made.for_in.inner_for_in
-            item, lists = tree.code(outer.target), inner.iter
-            if isinstance(lists, cst.Attribute) and lists.attr.value == name and tree.code(lists.value) == item:
+            for item, iterated, tests in _loops_over(name, function, tree):
                 indent = tree.module_of(function).default_indent
-                tests = " and ".join(tree.code(one.test) for one in outer.ifs)
                 within = f"{indent}if {tests}:\n{indent}{indent}" if tests else indent
-                items = re.sub(r"\bself\b", owner, tree.code(outer.iter))
+                items = re.sub(r"\bself\b", owner, iterated)
                 yield f"for {item} in {items}:\n{within}{item}.{name}.clear()"
+
+
+def _loops_over(name: str, function: cst.FunctionDef, tree: Tree) -> Iterator[tuple[str, str, str]]:
+    """The loops of a function that take out the lists called *name*: their target, what they go through, and if what.
+
+    ``[t for layer in layers for t in layer.terms]``, ``chain(*(layer.terms for ...))``, ``found.extend(layer.terms)``.
+    """
+    own = {function, *tree.statements_in(function)}
+    made = [one for kind in (cst.ListComp, cst.GeneratorExp) for one in tree.every(kind, tree.module_of(function))]
+    for comprehension in made:
+        loop = comprehension.for_in
+        inner = loop.inner_for_in.iter if loop.inner_for_in is not None else comprehension.elt
+        if tree.statement_of(comprehension) in own and tree.code(inner) == f"{tree.code(loop.target)}.{name}":
+            tests = " and ".join(tree.code(one.test) for one in loop.ifs)
+            yield tree.code(loop.target), tree.code(loop.iter), tests
+    for statement in own:
+        if isinstance(statement, cst.For) and f"{tree.code(statement.target)}.{name}" in tree.paths_in(statement.body):
+            yield tree.code(statement.target), tree.code(statement.iter), ""
 
 
 def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:

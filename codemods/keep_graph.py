@@ -10,7 +10,7 @@ from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
 from codemods.formula.reader import in_torch
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree, method_call, only_part, parenthesised, with_keyword
+from codemods.rewrite import Edit, Statement, Tree, method_call, only_part, parenthesised, with_keyword
 
 # NumPy's functions that torch has under the same name and with the same meaning.
 _SAME = frozenset(
@@ -65,6 +65,7 @@ class KeepGraph(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
+        yield from _beside_the_meter(fact, tree)
         formula = in_torch(fact, tree)
         if formula is None and (fact.several or any(_is_array(drop, tree) for drop in fact.drops)):
             return
@@ -95,8 +96,69 @@ def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
     change = _change(node, drop, tree)
     if node is None or change is None:
         return False
-    edit.change(node, change)
+    statement = tree.statement_of(node)
+    if statement is not None and _is_its_own_number(statement, node, tree) and len(tree.block_of(statement)) > 1:
+        edit.remove(statement)
+    else:
+        edit.change(node, change)
     return True
+
+
+def _is_its_own_number(statement: Statement, node: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a statement does nothing else: ``loss = loss.item()``."""
+    part, tensor = only_part(statement), _tensor_of(node)
+    if not isinstance(part, cst.Assign) or part.value is not node or tensor is None or len(part.targets) != 1:
+        return False
+    return tree.code(part.targets[0].target) == tree.code(tensor)
+
+
+def _tensor_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``x`` of ``x.item()`` and of ``float(x)``."""
+    if not isinstance(node, cst.Call):
+        return None
+    if isinstance(node.func, cst.Attribute) and not node.args:
+        return node.func.value
+    return node.args[0].value if isinstance(node.func, cst.Name) and len(node.args) == 1 else None
+
+
+def _beside_the_meter(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
+    """``total = a + meter.update("b", b)``, where the meter hands the number on: the total takes ``b`` itself."""
+    node = tree.expression(fact.drops[0].span)
+    if len(fact.drops) != 1 or fact.drops[0].how not in ("item", "number") or node is None:
+        return
+    tensor = _tensor_of(node)
+    meter = tree.function_of(node)
+    if not isinstance(tensor, cst.Name) or not isinstance(meter, cst.FunctionDef):
+        return
+    names = [one.name.value for one in meter.params.params]
+    method = tree.class_of(meter) is not None and names[:1] == ["self"]
+    if tensor.value not in names:
+        return
+    at = names.index(tensor.value) - method
+    calls = [
+        call
+        for module in tree.modules()
+        for call in tree.every(cst.Call, module)
+        if tree.code(call.func).rpartition(".")[2] == meter.name.value
+        if not isinstance(tree.parent_of(call), cst.Expr)
+    ]
+    if len(calls) != 1:
+        return
+    given = next(
+        (
+            argument.value
+            for position, argument in enumerate(calls[0].args)
+            if (argument.keyword.value == tensor.value if argument.keyword is not None else position == at)
+        ),
+        None,
+    )
+    reader = tree.statement_of(calls[0])
+    if not isinstance(given, (cst.Name, cst.Attribute)) or reader is None or not tree.block_of(reader):
+        return
+    code = tree.code(calls[0])
+    edit = Edit(tree).insert_before(reader, code).change(calls[0], lambda found: given)
+    remedy = f"the loss takes `{tree.code(given)}` itself, and not the number of it"
+    yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
 
 
 def _without_flag(edit: Edit, drop: Drop, tree: Tree) -> bool:

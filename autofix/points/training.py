@@ -49,7 +49,7 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
             theirs = steps_of(reference, there.get(index, -1))
             rests = bool(reference.updates[failure.steps :]) and not theirs.later(failure)
             problem = why_not_training(before, after, mine, passes_between(theirs.steps), rests=rests)
-            if problem.startswith(STANDS) and stands(steps_of(before, index)):
+            if problem.startswith(STANDS) and (stands(steps_of(before, index)) or stands(theirs)):
                 problem = ""
             problem = problem or why_trained_otherwise(theirs, mine, failure, places)
             if not problem and index in by_hand and indices[index] not in still:

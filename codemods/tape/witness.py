@@ -188,7 +188,7 @@ class _Collected:
             used = kept.kept.statement.node in self.used
             return used or not self.complete or not holding.every_reader_ran(kept, self.sources, self.executed)
         if isinstance(fact, CutGraph) and fact.beside:
-            return not self.complete or bool(set(fact.wanted) & {name for _, name in self.trained})
+            return not self.complete or set(fact.wanted) <= {name for _, name in self.trained}
         if isinstance(fact, CutGraph) and fact.silent:
             return bool(self.training)  # a script that trains may well ask for the gradient of a copy, too
         if not isinstance(fact, CutGraph) or fact.lasting or fact.failed.line not in self.training:
