@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.facts import Certainty, CutGraph, Fact, OldKeyword, Overwritten, Role, Span, StaleGraph
+from codemods.facts import Certainty, CutGraph, Fact, NotScalar, OldKeyword, Overwritten, Role, Span, StaleGraph
 from codemods.program import Program, split
 from codemods.proof import Keeps, LineMap, key_of
 from codemods.tape import old_keywords
@@ -235,7 +235,7 @@ def _is_guess(fact: Fact) -> bool:
     """Whether a mistake rests on a call that was not read, and may be none: told only where there is a repair."""
     drops = fact.drops if isinstance(fact, CutGraph) else ()
     return (
-        isinstance(fact, (StaleGraph, Overwritten, CutGraph))
+        isinstance(fact, (StaleGraph, Overwritten, CutGraph, NotScalar))
         and fact.certainty is Certainty.LIKELY
         and not any(drop.how == "integer" for drop in drops)
     )

@@ -27,7 +27,7 @@ from codemods.tape.witness import Observation, observe
 
 _ROUNDS = 24
 """Facts repaired in one text, one after the other."""
-_STEPS = 1_000_000
+_STEPS = 600_000
 """Expressions and statements evaluated for all candidates of one text."""
 _DEPTH = 3
 """Mistakes that may come to light behind one another before a candidate is given up."""

@@ -238,7 +238,8 @@ def plain(machine: Machine, value: Value) -> Value:
         if isinstance(value.receiver, (Instance, TorchModule)):
             return machine.unknown(("attr", machine.identity(value.receiver), value.name))
         receiver = value.receiver
-        if isinstance(receiver, Tensor) and receiver.cell.node is not None and not is_operation(value.name):
+        made = receiver.cell.node if isinstance(receiver, Tensor) else None
+        if made is not None and made.leaf is None and not is_operation(value.name):
             # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
             return machine.operation("select", [receiver], value.node)
     return value
@@ -288,7 +289,7 @@ def _of_class(machine: Machine, value: Class, name: str) -> Value:
 def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Value:
     if name == "data":
         return machine.detached(value, node, own_version=True)
-    if name == "grad":
+    if name in ("grad", "_grad"):
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
         return machine.unknown(("grad", machine.identity(value.cell.leaf or value.cell)))

@@ -140,7 +140,23 @@ def summed(machine: Machine, before: Value, after: Value, node: ast.stmt, name: 
     earlier = next((kept for kept in reversed(vias) if kept.statement.node is node), None)
     if earlier is None or not _is_made_of(after.cell.node, node, DEPTH):
         return
+    point = crossing(earlier.loops, machine.loops)
+    if point is not None and _begins_again(name, point.statement.node):
+        return
     _note(machine, earlier._replace(loops=machine.loops, name=name), earlier, [(after.cell, None)])
+
+
+def _begins_again(name: str, loop: ast.AST) -> bool:
+    """Whether a loop gives a total a value without its old one, were it in every tenth iteration only."""
+    return any(
+        isinstance(part, ast.Assign)
+        and any(ast.unparse(target) == name for target in part.targets)
+        and not any(
+            isinstance(inner, (ast.Name, ast.Attribute)) and ast.unparse(inner) == name
+            for inner in ast.walk(part.value)
+        )
+        for part in ast.walk(loop)
+    )
 
 
 def gathered(machine: Machine, kept: Kept, earlier: Kept, cell: Cell) -> None:

@@ -109,7 +109,7 @@ def call_unknown(
             frameworks.drive(machine, model, node)
         if models:
             return None
-    if name in ("backward", "manual_backward") and values:
+    if name in ("backward", "manual_backward") and values and _is_for_its_effect(machine, node):
         tensor_calls.run_backward(machine, [values[0]], keywords, node)
         return None
     if name in PASSED_THROUGH and args:
@@ -127,6 +127,15 @@ def call_unknown(
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return machine.opaque(label, [*values], node)
     return machine.opaque(label, [*values], node, receiver.leaf)
+
+
+def _is_for_its_effect(machine: Machine, node: ast.expr) -> bool:
+    """Whether a call is a statement, or gives back what it was given; ``g = projector.backward(y)`` computes ``g``."""
+    statement = machine.statement.node
+    match statement, node:
+        case ast.Assign(targets=[ast.Name(id=target)]), ast.Call(args=[ast.Name(id=given), *_]):
+            return statement.value is node and target == given
+    return isinstance(statement, (ast.Expr, ast.Return)) and statement.value is node
 
 
 def _parsed(machine: Machine, parser: Unknown, name: str, args: list[Value], keywords: dict[str, Value]) -> Value:
