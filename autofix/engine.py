@@ -264,6 +264,8 @@ class Touched(NamedTuple):
     """Those of the latter before which something is inserted."""
     released: set[int]
     """Those of the changed that only lose their ``retain_graph=True``."""
+    moved: set[int]
+    """Those of the changed that stand elsewhere in the same file now."""
 
 
 _KEEPS = re.compile(r",?\s*retain_graph\s*=\s*True")
@@ -271,11 +273,15 @@ _KEEPS = re.compile(r",?\s*retain_graph\s*=\s*True")
 
 def touched_by(program: Program, patched: Program) -> Touched:
     """The lines of *program* that are not, or not next to each other, in *patched*."""
-    touched = Touched(set(), set(), set(), set())
+    touched = Touched(set(), set(), set(), set(), set())
     for mine, theirs in program.changed(patched):
         first = program.start_of(mine.path)
         before, after = split(mine.text), split(theirs.text)
-        for tag, start, end, new, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        inserted = {line for tag, _, _, new, until in opcodes if tag == "insert" for line in after[new:until]}
+        for tag, start, end, new, until in opcodes:
+            if tag == "delete":
+                touched.moved.update(first + at + 1 for at in range(start, end) if before[at] in inserted)
             if tag == "insert":
                 touched.beside.update((first + start, first + start + 1))
                 touched.behind.add(first + start + 1)
@@ -314,8 +320,10 @@ def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps)
         made = roles.get("constructed")
         return made if made is not None and made.line in touched.changed else fact.changed
     by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
-    if by_hand and "failed" in roles and roles["failed"].line in touched.changed:
-        return roles["changed"]  # which the patch moves behind the pass
+    if by_hand and touched.moved:  # what changes them goes behind the pass, or the pass before what changes them
+        first = min(touched.moved)
+        passed = "failed" in roles and roles["failed"].line in touched.moved
+        return roles["changed"] if passed else _line(first, program.files[program.index_at(first)].path, program)
     twice = isinstance(fact, StaleGraph) and loop is None
     ahead = touched.behind if by_hand or twice else set()
     if isinstance(fact, StaleGraph) and loop is not None and not fact.inside and fact.kept is not None:

@@ -81,6 +81,7 @@ BY_READING = (
     "guard_features_closure_operator_matrix",
     "keep_graph_molecule_losses",
     "keep_graph_noise_level_two_ways_project",
+    "keep_graph_number_of_a_meter",
     "keep_graph_policy_losses",
     "keep_graph_reentrant_checkpoint_project",
     "keep_graph_rotation_matrix",
