@@ -13,7 +13,17 @@ from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
 from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach, detach_by_form, detached_code, only_part, operands_of
+from codemods.rewrite import (
+    Edit,
+    Statement,
+    Tree,
+    calls_in,
+    detach,
+    detach_by_form,
+    detached_code,
+    only_part,
+    operands_of,
+)
 
 
 class DetachCarried(Codemod):
@@ -79,6 +89,7 @@ class DetachCarried(Codemod):
             if carrier.statement != fact.kept and not carrier.name:
                 yield from self._detach_written(fact, tree, [carrier])
         yield from self._detach_handed(fact, tree)
+        yield from _old_attribute(fact, tree)
 
     def _detach_handed(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """``memory.post(z, edges)`` becomes ``memory.post(z.detach(), edges)``: what it computes itself stays."""
@@ -251,6 +262,22 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
+
+
+def _old_attribute(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``setattr(self, name, lerp(getattr(self, name), new, rate))`` takes the old value detached."""
+    part = only_part(tree.statement(fact.kept))
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or tree.code(call.func) != "setattr" or len(call.args) != 3:
+        return
+    which = [tree.code(argument.value) for argument in call.args[:2]]
+    edit, found = Edit(tree), False
+    for inner in calls_in(call.args[2].value):
+        if tree.code(inner.func) == "getattr" and [tree.code(one.value) for one in inner.args[:2]] == which:
+            edit.change(inner, detach)
+            found = True
+    if found:
+        yield Candidate(edit.program(), f"the old value of `{fact.name}` is read without the graph")
 
 
 def _is_made_before(kept: Statement, last: Statement, tree: Tree) -> bool:

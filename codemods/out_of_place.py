@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
+from libcst import matchers
 
 from codemods.assign_out import result_assigned
 from codemods.base import Candidate, Codemod
@@ -21,6 +22,7 @@ from codemods.rewrite import (
     operands_of,
     pairs_of,
     parenthesised,
+    with_keyword,
     without_keyword,
 )
 from codemods.separate_parts import is_separate
@@ -157,6 +159,12 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
     if not isinstance(node, cst.Call):
         return
     name = tree.code(node.func)
+    if any(arg.star == "**" for arg in node.args):
+        yield from _without_the_setting(tree)
+    elif isinstance(node.func, cst.Name) and not node.args and not name[:1].isupper():
+        # `make()`, where `make` is a partial that has the flag
+        program = Edit(tree).change(node, lambda call: with_keyword(call, "inplace", "False")).program()
+        yield Candidate(program, f"`{name}` makes a new tensor")
     if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
         program = Edit(tree).change(node, lambda call: without_keyword(call, "inplace")).program()
         yield Candidate(program, f"`{name}` makes a new tensor")
@@ -167,6 +175,15 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         yield Candidate(
             Edit(tree).change(node, lambda call: call.with_changes(args=rest)).program(), f"`{name}` makes a new tensor"
         )
+
+
+def _without_the_setting(tree: Tree) -> Iterator[Candidate]:
+    """``{"p": 0.1, "inplace": True}``, of which a layer is made: the flag is off."""
+    for module in tree.modules():
+        for element in tree.every(cst.DictElement, module):
+            if tree.code(element.key) in ('"inplace"', "'inplace'") and tree.code(element.value) == "True":
+                program = Edit(tree).change(element.value, lambda _: cst.Name("False")).program()
+                yield Candidate(program, "the layers that are made of these settings make new tensors")
 
 
 def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
@@ -289,6 +306,12 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     name = tree.code(root)
     operands = operands_of(saved)
     read = [operand for operand in operands if tree.code(_base_of(operand)) == name]
+    if not read and isinstance(root, cst.Name):  # `inner = temp[:, 1:-1]`, and a part of `inner` is changed
+        given = _only_given(root, tree)
+        whole = tree.code(_base_of(given)) if isinstance(given, cst.Subscript) else ""
+        statement = tree.statement_of(saved)
+        if whole and statement is not None and any(tree.code(_base_of(operand)) == whole for operand in operands):
+            name, read = whole, [one for one in _parts_in(statement) if tree.code(one.value) == whole]
     # What is read inside an operand: `x @ self.weight.t()`.
     read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
     if not read:
@@ -300,6 +323,24 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     for operand in operands:  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
         if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
             yield _with_clones([operand], tree.code(operand), tree)
+
+
+def _parts_in(node: cst.CSTNode) -> list[cst.Subscript]:
+    """All items and slices that are read in *node*."""
+    return [one for one in matchers.findall(node, matchers.Subscript()) if isinstance(one, cst.Subscript)]
+
+
+def _only_given(name: cst.Name, tree: Tree) -> cst.BaseExpression | None:
+    """What the only assignment to a name in its function gives it."""
+    given = [
+        value
+        for statement in tree.statements_in(tree.function_of(name))
+        if isinstance(part := only_part(statement), cst.Assign)
+        for one in part.targets
+        for target, value in pairs_of(one.target, part.value)
+        if isinstance(target, cst.Name) and target.value == name.value
+    ]
+    return given[0] if len(given) == 1 else None
 
 
 def _with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candidate:

@@ -213,7 +213,7 @@ def _bound_names(
             continue
         if parameter.arg in rest:
             names[parameter.arg] = Slot(rest.pop(parameter.arg))
-        elif at >= first_default:
+        elif at >= first_default and node not in machine.spread:
             names[parameter.arg] = Slot(function.defaults[at - first_default])
         else:
             names[parameter.arg] = Slot(machine.unknown(("parameter", id(function.node), parameter.arg)))
@@ -221,7 +221,9 @@ def _bound_names(
         if parameter.arg in rest:
             names[parameter.arg] = Slot(rest.pop(parameter.arg))
         else:
-            default = function.keyword_defaults.get(parameter.arg, machine.fresh("parameter", parameter.arg))
+            default = machine.fresh("parameter", parameter.arg)
+            if node not in machine.spread:
+                default = function.keyword_defaults.get(parameter.arg, default)
             names[parameter.arg] = Slot(default)
     if spec.vararg is not None:
         names[spec.vararg.arg] = Slot(Sequence("tuple", [Slot(value) for value in args[len(positional) :]]))

@@ -497,6 +497,8 @@ def _call(machine: Machine, node: ast.Call) -> Value:
             keywords[keyword.arg] = value
         elif isinstance(value, Mapping):
             keywords.update({str(name): machine.read(slot, value) for name, slot in value.items.items()})
+        if keyword.arg is None and (not isinstance(value, Mapping) or value.more):
+            machine.spread.add(node)
     return machine.call(function, args, keywords, node)
 
 

@@ -179,6 +179,8 @@ class Node:
     """The pass that freed it."""
     consumer: Node | None = None
     """Of the nodes through which the pass that consumed it came, the one that was made first."""
+    surely: bool = True
+    """Whether that pass came to it for certain, and not through a call of which nothing is known."""
 
     @property
     def is_one_of_several(self) -> bool:
@@ -251,6 +253,8 @@ class Stale(NamedTuple):
     """The node through which the freeing pass came."""
     outside: tuple[Kept, ...] = ()
     """The statements that kept the value in attributes, under the names that callers have for them."""
+    surely: bool = True
+    """Whether the freeing pass came to it for certain."""
 
 
 class Clobbered(NamedTuple):
@@ -401,7 +405,7 @@ class Tape:
                 continue
             if node.consumed is not None:
                 if entry is None:
-                    entry = Stale(reader, node, via, node.consumed, current)
+                    entry = Stale(reader, node, via, node.consumed, current, surely=node.surely)
                 if node.saves and certain:
                     found.setdefault((id(entry.reader), id(entry.node)), entry)
             if reader is not None and (id(node) not in first or reader.clock < first[id(node)].clock):
@@ -437,6 +441,7 @@ class Tape:
             if not retain and node.consumed is None:
                 node.consumed = current
                 node.consumer = first.get(id(node))
+                node.surely = sure[id(node)]
         return current
 
     def _past(self, walked: list[Node], current: Pass) -> set[int]:

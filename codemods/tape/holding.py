@@ -196,7 +196,9 @@ def _in_forward(machine: Machine, point: LoopPoint) -> bool:
             continue
         if frame.function.name in ("forward", "__call__"):
             return True
-        if any(part is point.statement.node for part in ast.walk(frame.function.node)):
+        source, node = point.statement
+        first, last = frame.function.node.lineno, frame.function.node.end_lineno or 0
+        if frame.function.source is source and first <= node.lineno <= last:
             return False
     return False
 

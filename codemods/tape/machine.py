@@ -125,6 +125,8 @@ class Machine:
         """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
         self._unknowns: dict[Hashable, Unknown] = {}
         self._numbers: dict[Hashable, int] = {}
+        self.spread: set[ast.expr] = set()
+        """Calls that are given ``**`` of something unknown: any parameter may be among it."""
         self._identified: dict[int, object] = {}
         self.loose: dict[tuple[Hashable, str], Slot] = {}
         """Attributes set on values that have no names of their own."""

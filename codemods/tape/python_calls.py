@@ -179,7 +179,7 @@ def _is_instance(value: Value, option: Value) -> bool | None:
         return last in ("dict", "Mapping", "OrderedDict")
     if last in ("int", "float", "str", "bool", "bytes"):
         return type(value).__name__ == last or (last == "int" and isinstance(value, bool))
-    if last in ("tuple", "list", "dict", "set", "deque"):
+    if last in ("tuple", "list", "dict", "set", "deque", "ndarray"):
         return False if isinstance(value, (Tensor, Instance, int, float, str, type(None))) else None
     return None
 

@@ -45,6 +45,7 @@ class Source:
         self.start = start
         self.tree, self.facts_of = parse(text)
         self._lines: list[str] | None = None
+        self._ifs: dict[ast.AST, list[ast.If]] | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -66,13 +67,15 @@ class Source:
             known = self.facts_of[node, find] = find(node)
         return known
 
-    def ifs_around(self, statement: ast.AST) -> Iterator[ast.If]:
+    def ifs_around(self, statement: ast.AST) -> list[ast.If]:
         """The ``if`` statements in whose body, not in whose ``else``, a statement stands."""
-        return (
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.If) and any(part is statement for one in node.body for part in ast.walk(one))
-        )
+        if self._ifs is None:
+            self._ifs = {}
+            for node in ast.walk(self.tree):
+                if isinstance(node, ast.If):
+                    for part in (part for one in node.body for part in ast.walk(one) if isinstance(part, ast.stmt)):
+                        self._ifs.setdefault(part, []).append(node)
+        return self._ifs.get(statement, [])
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         end_line = node.end_lineno or node.lineno

@@ -313,6 +313,10 @@ def _call_torch(
     if args and isinstance(args[0], Tensor) and of_tensor:
         return tensor_calls.call_tensor_method(machine, args[0], last, args[1:], keywords, node)
     if last in _CREATED:
+        filled = keywords.get("out")
+        if isinstance(filled, Tensor):  # `torch.randn(8, out=noise)`
+            machine.change(filled, node)
+            return filled
         return _created(machine, last, args, keywords, node)
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)

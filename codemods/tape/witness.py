@@ -531,7 +531,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
     point = crossing(stale.freed.loops, stale.failed.loops)
     kept = _last_before(stale.via, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
-    certain = not (_part_of_opaque(node) or (reader is not None and reader.opaque))
+    certain = stale.surely and not (_part_of_opaque(node) or (reader is not None and reader.opaque))
     return StaleGraph(
         made=_made(node, stale.via),
         kept=kept.statement.span if kept else None,
