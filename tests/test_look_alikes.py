@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from codemods.facts import Certainty
 from codemods.program import Program
 from codemods.tape.witness import observe
 
@@ -1326,6 +1327,86 @@ RIGHT = {
                     spot.add_(grad)
             opt.zero_grad(); loss.backward(); opt.step()
         """,
+    "layers out of a chain of pairs are all there": """
+        import itertools
+        def mlp(*sizes):
+            pairs = ((nn.Linear(a, b), nn.SiLU()) for a, b in itertools.pairwise(sizes))
+            return nn.Sequential(*list(itertools.chain.from_iterable(pairs))[:-1])
+        actor = mlp(3, 8, 2)
+        log_alpha = torch.zeros((), requires_grad=True)
+        opt = torch.optim.SGD([*actor.parameters(), log_alpha], lr=0.1)
+        for _ in range(3):
+            loss = (log_alpha.detach().exp() * actor(x)).mean() + (log_alpha.exp() * actor(x).detach()).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a dictionary out of a zip that ends with its generator": """
+        scale = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            loss = crit(net(x) * scale, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(dict(zip("abc", (round(one, 3) for one in scale.tolist()))))
+        """,
+    "a total that begins again in every tenth iteration": """
+        import settings
+        running = 0
+        for step in range(100):
+            loss = crit(net(x), y) / settings.accumulate
+            running += loss
+            loss.backward()
+            if (step + 1) % settings.accumulate == 0:
+                opt.step(); opt.zero_grad()
+                print(running.item())
+                running = 0
+        """,
+    "a test of the error itself": """
+        import pytest
+        loss = crit(net(x), y)
+        loss.backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            loss.backward()
+        """,
+    "an operator whose adjoint is called backward": """
+        from projections import Beam
+        beam = Beam(angles=11)
+        rays = torch.randn(2, 11, requires_grad=True)
+        image = beam.backward(rays)
+        """,
+    "the gradient of a parameter by its other name": """
+        for p in net.parameters():
+            p._grad = torch.zeros_like(p)
+        print([p._grad.numpy() for p in net.parameters()])
+        """,
+    "layers without parameters": """
+        print(nn.Hardshrink()(x).numpy(), nn.RReLU()(x).numpy(), nn.InstanceNorm1d(3)(x).numpy())
+        print(nn.BatchNorm1d(3, affine=False)(x).numpy(), nn.LayerNorm(3, elementwise_affine=False)(x).numpy())
+        """,
+    "a residual is added to what an activation has made, which saved its input": """
+        for _ in range(3):
+            h = net(x)
+            for activate in (F.leaky_relu, F.elu, F.celu, nn.LeakyReLU(0.2), nn.ELU()):
+                h = activate(h)
+                h += x
+            loss = crit(h, y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a bias is changed, which no linear layer saves": """
+        for _ in range(3):
+            loss = crit(other(net(x)), y)
+            with torch.no_grad():
+                other.bias.zero_()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "what an unknown mapping gives may be any parameter": """
+        def step(batch, target=None):
+            if target is None:
+                with torch.no_grad():
+                    return net(batch).mean()
+            return crit(net(batch), target)
+        import loader
+        for _ in range(3):
+            loss = step(**loader.batch())
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
 }
 
 
@@ -1336,3 +1417,16 @@ def program(text: str) -> str:
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
 def test_nothing_is_found_where(text: str) -> None:
     assert observe(Program.of(program(text), "program.py")).facts == ()
+
+
+def test_an_unread_function_may_detach_what_it_is_given() -> None:
+    text = """
+    import estimators
+    logits = net(x)
+    first, second = estimators.relax(logits, crit)
+    (first * second + second).sum().backward()
+    logits.sum().backward()
+    """
+    facts = observe(Program.of(program(text), "program.py")).facts
+    assert facts
+    assert all(fact.certainty is Certainty.LIKELY for fact in facts)

@@ -399,6 +399,15 @@ def test_what_an_operation_saves_comes_from_the_table(operation: str, needs: str
     assert bool(changed["y"]) == (needs == "result")
 
 
+def test_a_number_that_is_built_of_itself_again_and_again_has_a_short_name() -> None:
+    doubled = (
+        "import settings\na = settings.a\n" + "a = a * a + a\n" * 60 + "loss = (net(x) * a).mean()\nloss.backward()\n"
+    )
+    assert see(doubled).facts == ()
+    twice = see(doubled + "if a > 3:\n    loss.backward()\nif a > 3:\n    loss.backward()\n").facts
+    assert len({fact.failed for fact in twice if isinstance(fact, StaleGraph)}) == 2
+
+
 @pytest.mark.parametrize(
     ("expression", "gone"),
     [("loss.data[0]", True), ("loss[0]", True), ("out.data[0]", False), ("losses.data[0]", False)],

@@ -257,6 +257,8 @@ def _only_tells(node: ast.If) -> bool:
 def _only_leaves(body: list[ast.stmt]) -> bool:
     """Whether a block does nothing but leave: the unlikely branch of an early exit."""
     last = body[-1]
+    if isinstance(last, ast.With) and len(body) == 1:  # `with torch.no_grad(): return net(batch)`
+        return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
     exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise))
     return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
 

@@ -1,0 +1,139 @@
+"""What operations save for their backward pass: the tape beside PyTorch itself."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from codemods.facts import Overwritten
+from codemods.program import Program
+from codemods.tape.witness import observe
+
+pytest.importorskip("torch")
+
+HEADER = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+base = torch.rand(2, 3, 4, requires_grad=True)
+square = torch.rand(4, 4, requires_grad=True)
+lin = nn.Linear(4, 4)
+zeros = torch.zeros(2, 3, 4)
+x = base * 1.0 + 0.1
+w = square + 0.1
+"""
+
+METHODS = (
+    "exp() log() sqrt() rsqrt() sin() tanh() sigmoid() abs() pow(2) square() reciprocal() sum(-1) prod(-1) cumsum(-1) "
+    "cumprod(-1) max(-1)[0] min(-1).values std(-1) norm() clamp(0,1) expm1() log1p() erf() logsumexp(-1) softmax(-1) "
+    "sort(-1)[0] topk(2)[0] flip(-1) repeat(1,2,1) masked_fill(x>0,0.) unsqueeze(0).clone() contiguous() clone() "
+    "where(x>0,x*2) add(1) mul(2) mul(x) div(x) atan2(x) cummax(-1)[0] amax(-1) diff() roll(1,-1) lgamma()"
+).split()
+FUNCTIONS = (
+    "relu relu6 leaky_relu elu selu celu gelu silu mish hardswish hardsigmoid hardtanh softplus softsign logsigmoid "
+    "hardshrink softshrink tanhshrink rrelu instance_norm glu"
+).split()
+LAYERS = (
+    "ReLU() ReLU6() LeakyReLU() ELU() SELU() CELU() GELU() SiLU() Mish() Hardswish() Hardsigmoid() Hardtanh() "
+    "Softplus() Softsign() Softmax(dim=-1) LogSoftmax(dim=-1) Softmin(dim=-1) LogSigmoid() Hardshrink() Softshrink() "
+    "Tanhshrink() Threshold(0.1,0.0) RReLU() Dropout(0.3) GLU() Sigmoid() Tanh() LayerNorm(4) InstanceNorm1d(3) "
+    "LayerNorm(4,elementwise_affine=False) BatchNorm1d(3) BatchNorm1d(3,affine=False) GroupNorm(1,3) MaxPool1d(2) "
+    "AvgPool1d(2) AdaptiveAvgPool1d(2) Upsample(8) UpsamplingNearest2d(8) LocalResponseNorm(2) Linear(4,4) PReLU() "
+    "Identity() Flatten() RMSNorm(4)"
+).split()
+OTHERS = (
+    "F.softmin(x,dim=-1)",
+    "F.normalize(x,dim=-1)",
+    "F.layer_norm(x,(4,))",
+    "F.max_pool1d(x,2)",
+    "F.mse_loss(x,zeros)",
+    "F.nll_loss(x[0],torch.tensor([0,1,2]))",
+    "F.cosine_similarity(x,zeros+1)",
+    "F.pairwise_distance(x,x*2)",
+    "F.conv1d(x,torch.ones(3,3,1))",
+    "F.grid_sample(x[None],torch.zeros(1,2,2,2))",
+    "F.scaled_dot_product_attention(x,x,x)",
+    "torch.matmul(x,x.transpose(-1,-2))",
+    "torch.einsum('abc,abc->ab',x,x)",
+    "torch.cat([x,x])",
+    "torch.cdist(x,x*2)",
+    "torch.where(x>0,x,x*2)",
+    "torch.outer(x[0,0],x[0,1])",
+    "torch.linalg.inv(w+torch.eye(4))",
+    "torch.cross(x[...,:3],x[...,1:],dim=-1)",
+    "x @ w",
+    "1/x",
+    "2.0**x",
+    "x**2",
+    "x/2",
+    "x**x",
+    "x[..., :2]*x[..., 2:]",
+)
+EXPRESSIONS = {
+    **{f"x.{method}": "" for method in METHODS},
+    **{f"F.{function}(x)": "" for function in FUNCTIONS},
+    **{f"layer(x)  # {layer}": f"layer = nn.{layer}" for layer in LAYERS},
+    **dict.fromkeys(OTHERS, ""),
+}
+CHANGES = (
+    "y += 1",
+    "x += 1",
+    "x[0] = 0",
+    "x.zero_()",
+    "x.detach().zero_()",
+    "x.data.zero_()",
+    "x.view(-1).mul_(2)",
+    "x[:, 1:] = x[:, :-1].clone()",
+    "z = x.clone(); z += 1",
+    "z = x.reshape(2, 12); z += 1",
+    "z = x.double(); z += 1",
+    "z = x.float(); z += 1",
+    "z = [x]; z[0] += 1",
+    "F.relu_(x)",
+    "torch.sigmoid_(x)",
+    "nn.init.zeros_(x)",
+    "F.elu_(x)",
+    "y = F.elu(y, inplace=True); y += 1",
+    "y = F.leaky_relu_(y); y *= 2",
+    "y = nn.ReLU(inplace=True)(y); y += 1",
+    "with torch.no_grad(): x.mul_(2)",
+    "with torch.no_grad(): lin.weight.mul_(0.9)",
+    "with torch.no_grad(): lin.bias.mul_(0.9)",
+    "torch.randn(2, 3, 4, out=zeros)",
+)
+CHANGED = ("x * x", "x.exp()", "x + 1", "lin(x)", "F.mse_loss(x, zeros)", "F.leaky_relu(x)", "x[0] * 2", "x * zeros")
+
+
+def fails(program: str) -> bool | None:
+    """Whether PyTorch finds a saved value changed; None where the program fails for another reason."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(program, "program.py", "exec"), {})
+    except RuntimeError as error:
+        return True if "modified by an inplace" in str(error) else None
+    return False
+
+
+def is_found(program: str) -> bool:
+    return any(isinstance(fact, Overwritten) for fact in observe(Program.of(program, "program.py")).facts)
+
+
+@pytest.mark.parametrize("change", ["y += 1", "x += 1"])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_the_tape_knows_what_an_operation_saves(expression: str, change: str) -> None:
+    program = f"{HEADER}{EXPRESSIONS[expression]}\ny = {expression}\n{change}\ny.sum().backward()\n"
+    wrong = fails(program)
+    if wrong is not None:
+        assert is_found(program) == wrong
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("expression", CHANGED)
+def test_the_tape_knows_what_a_change_changes(expression: str, change: str) -> None:
+    program = f"{HEADER}y = {expression}\n{change}\ny.sum().backward()\n"
+    wrong = fails(program)
+    if wrong is not None:
+        assert is_found(program) == wrong
