@@ -1396,6 +1396,22 @@ RIGHT = {
                 other.bias.zero_()
             opt.zero_grad(); loss.backward(); opt.step()
         """,
+    "what an object calls its data may have a graph": """
+        from optics import Field
+        depth = torch.tensor(1.0, requires_grad=True)
+        output = Field(torch.ones(3, 3), z=depth).propagate(10.0)
+        output.data.abs().sum().backward()
+        """,
+    "a gradient of something unread goes no other way": """
+        weight = net.weight.clamp(min=0)
+        class Relevance(nn.Linear):
+            def relprop(self, relevance):
+                positive = self.X.clamp(min=0)
+                one, two = F.linear(positive, weight), F.linear(positive, weight)
+                first = torch.autograd.grad(one, positive, relevance)[0]
+                return first + torch.autograd.grad(two, positive, relevance)[0]
+        Relevance(3, 3).relprop(y)
+        """,
     "what an unknown mapping gives may be any parameter": """
         def step(batch, target=None):
             if target is None:

@@ -437,6 +437,9 @@ class Machine:
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
         cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else "detach")
+        made = tensor.cell.node
+        if own_version and made is not None and made.doubtful and made.walked is None:
+            cell.vague = True  # an object of its own, maybe: what it calls its data has a graph
         return Tensor(cell)
 
     def change(

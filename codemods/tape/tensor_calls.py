@@ -82,7 +82,7 @@ def run_backward(
     if wanted is not None:
         only = [tensor.cell.node for tensor in machine.tensors(wanted) if tensor.cell.node is not None]
         only += [leaf.node for leaf in machine.leaves_of(wanted) if leaf.node is not None]
-        if not only and not isinstance(wanted, Tensor):  # a single tensor without a graph got one in what was not read
+        if not only and not isinstance(wanted, (Tensor, Unknown)):  # something single may lie on any way, or on none
             only = None
     tape = machine.tape
     known = len(tape.stale), len(tape.clobbered)
@@ -169,7 +169,11 @@ def call_tensor_method(
         return _in_place_method(machine, tensor, name[:-1], [*args, *keywords.values()], node)
     if name == "where" and args:
         return operate(machine, name, [args[0], tensor, *args[1:]], keywords, node)
-    return operate(machine, name, [tensor, *args], keywords, node)
+    result = operate(machine, name, [tensor, *args], keywords, node)
+    of, new = tensor.cell.node, result.cell.node if isinstance(result, Tensor) else None
+    if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
+        new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
+    return result
 
 
 def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr) -> Value:
