@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, LegacyApi
-from codemods.rewrite import Edit, Tree, method_call, without_keyword
+from codemods.rewrite import Edit, Tree, method_call, with_keyword, without_keyword
 
 
 class ModernizeLegacy(Codemod):
@@ -21,14 +21,14 @@ class ModernizeLegacy(Codemod):
 
     Cause:
         Until PyTorch 0.3 a loss had one element and ``loss.data[0]`` read it; since 0.4 it has no dimensions. The flag
-        ``volatile=True`` is ignored. ``async`` became a keyword of Python 3.7, so that ``x.cuda(async=True)`` no longer
-        parses. ``Variable`` became another name for tensors, but no tensor's class: ``type(h) == Variable`` is never
-        true.
+        ``volatile=True`` is ignored, and ``backward(retain_variables=True)`` an unexpected argument. ``async`` became a
+        keyword of Python 3.7, so that ``x.cuda(async=True)`` no longer parses. ``Variable`` became another name for
+        tensors, but no tensor's class: ``type(h) == Variable`` is never true.
 
     Fix:
         ``loss.data[0]`` becomes ``loss.item()``. ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone
-        still works and is left as it is. ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``,
-        and ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
+        still works and is left as it is. ``retain_variables`` becomes ``retain_graph``, ``x.cuda(async=True)`` becomes
+        ``x.cuda(non_blocking=True)``, and ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
 
     When it is not what you want:
         Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
@@ -53,9 +53,20 @@ class ModernizeLegacy(Codemod):
             yield Candidate(edit.program(), f"read the number with `{tree.code(kept)}.item()`")
         elif isinstance(call, cst.Comparison):
             yield from _of_class(call, tree)
+        elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
+            new = with_keyword(without_keyword(call, "retain_variables"), "retain_graph", retained)
+            yield Candidate(
+                Edit(tree).change(call, lambda _: new).program(), "the argument is called `retain_graph` now"
+            )
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
             yield Candidate(edit.program(), "volatile no longer does anything")
+
+
+def _retained(call: cst.Call, tree: Tree) -> str:
+    """What ``retain_variables`` is given; empty where it is not."""
+    given = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_variables")
+    return next((tree.code(arg.value) for arg in given), "")
 
 
 def _of_class(compared: cst.Comparison, tree: Tree) -> Iterator[Candidate]:

@@ -247,6 +247,14 @@ SHAPES = {
         """,
         ["v = Variable(x)", "total = loss.item() + 1"],
     ),
+    "an old argument of backward": (
+        """
+        loss = net(x).sum()
+        loss.backward(retain_variables=True)
+        loss.backward()
+        """,
+        ["loss.backward(retain_graph=True)"],
+    ),
 }
 
 

@@ -72,7 +72,10 @@ def run_backward(
         of_data = inputs is not None and not any(leaf in machine.tape.owned for leaf in machine.leaves_of(inputs))
         machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node), of_data))
     create = keywords.get("create_graph", False)
-    retain = keywords.get("retain_graph")
+    retain = keywords.get("retain_graph", keywords.get("retain_variables"))
+    if "retain_variables" in keywords:
+        site = machine.site(node)
+        machine.legacy["backward(retain_variables=...)", site.line] = site
     if retain is None:
         retain = create
     if not isinstance(retain, (int, type(None))):
