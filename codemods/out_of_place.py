@@ -93,12 +93,10 @@ class OutOfPlace(Codemod):
             for off in (_without_inplace, _with_the_flag_off):
                 for candidate in off(tree.expression(fact.constructed), tree):
                     yield replace(candidate, keeps=Keeps.INPUTS)
-        if not fact.parameter:  # a parameter stays the tensor that it is
-            yield from _as_a_new_tensor(fact.changed, tree)
+        yield from _as_a_new_tensor(fact.changed, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
-        if not fact.parameter:
-            yield from _into_a_clone(fact.changed, tree)
+        yield from _into_a_clone(fact.changed, tree)
         yield from _cloned_when_handed(call or node, tree)
 
 

@@ -92,6 +92,7 @@ BY_READING = (
     "modernize_legacy_async",
     "record_forward_scale_alone_trains",
     "release_graph_callback_project",
+    "release_graph_lerp_statistics",
     "release_graph_log_rows",
     "release_graph_loss_tracker",
     "release_graph_meter_objects",

@@ -324,6 +324,10 @@ def _is_parameter(name: str) -> bool:
     return name in ("weight", "bias") or name.startswith(("weight_", "bias_"))
 
 
+def _is_no_parameter(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.cell.leaf is None and not value.guessed
+
+
 def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) -> Value:
     slot = value.children.get(name)
     if slot is not None:
@@ -386,6 +390,8 @@ def set_plainly(
                 holding.emptied(machine, former.value)
             receiver.names[name] = slot
         case TorchModule():
+            if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
+                machine.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
             if name == "inplace":
                 receiver.options[name] = value
                 receiver.site = machine.site(target)

@@ -147,14 +147,11 @@ def summed(machine: Machine, before: Value, after: Value, node: ast.stmt, name: 
 
 
 def _begins_again(name: str, loop: ast.AST) -> bool:
-    """Whether a loop gives a total a value without its old one, were it in every tenth iteration only."""
+    """Whether a loop sets a total back to a number, or to nothing, were it in every tenth iteration only."""
     return any(
         isinstance(part, ast.Assign)
+        and isinstance(part.value, ast.Constant)
         and any(ast.unparse(target) == name for target in part.targets)
-        and not any(
-            isinstance(inner, (ast.Name, ast.Attribute)) and ast.unparse(inner) == name
-            for inner in ast.walk(part.value)
-        )
         for part in ast.walk(loop)
     )
 
