@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
-from libcst import matchers
 
 from codemods.assign_out import result_assigned
 from codemods.base import Candidate, Codemod
@@ -309,7 +308,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         whole = tree.code(_base_of(given)) if isinstance(given, cst.Subscript) else ""
         statement = tree.statement_of(saved)
         if whole and statement is not None and any(tree.code(_base_of(operand)) == whole for operand in operands):
-            name, read = whole, [one for one in _parts_in(statement) if tree.code(one.value) == whole]
+            name, read = whole, [one for one in _mentions(statement, whole, tree) if isinstance(one, cst.Subscript)]
     # What is read inside an operand: `x @ self.weight.t()`.
     read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
     if not read:
@@ -321,11 +320,6 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     for operand in operands:  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
         if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
             yield _with_clones([operand], tree.code(operand), tree)
-
-
-def _parts_in(node: cst.CSTNode) -> list[cst.Subscript]:
-    """All items and slices that are read in *node*."""
-    return [one for one in matchers.findall(node, matchers.Subscript()) if isinstance(one, cst.Subscript)]
 
 
 def _only_given(name: cst.Name, tree: Tree) -> cst.BaseExpression | None:

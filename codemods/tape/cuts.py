@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codemods.tape.graph import Cut, Leaf, Lost, Node, Operand, Rootless, Saved
-from codemods.tape.source import Site
+from codemods.tape.source import Site, last_name
 from codemods.tape.values import Cell, Instance, Mapping, Method, Sequence, Tensor, Unknown, Value
 
 if TYPE_CHECKING:
@@ -174,8 +174,7 @@ def _is_inference(guard: Site | None) -> bool:
     for mode in modes:
         call = mode if isinstance(mode, ast.Call) else None
         name = call.func if call is not None else mode
-        last = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
-        if last == "inference_mode" and (call is None or not (call.args or call.keywords)):
+        if last_name(name) == "inference_mode" and (call is None or not (call.args or call.keywords)):
             return True
     return False
 

@@ -36,6 +36,13 @@ def parse(text: str) -> Parsed:
         return Parsed(ast.parse(text.removeprefix("\ufeff")), {})
 
 
+def last_name(function: ast.expr) -> str:
+    """``raises`` for ``pytest.raises`` and for ``raises``; empty for an expression that is neither."""
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
 class Source:
     """One file of a program, ``start`` lines of which stand before it.  Raises :class:`SyntaxError`."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.facts import CACHES
 from codemods.tape import attributes, elements, expressions, holding, loops, managers, overwriting, python_calls
 from codemods.tape.generators import Closed
-from codemods.tape.source import Site
+from codemods.tape.source import Site, last_name
 from codemods.tape.values import (
     Class,
     Exits,
@@ -294,9 +294,7 @@ _RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
 
 def _expects_an_error(manager: ast.expr) -> bool:
     """Whether a test says by this manager that the block fails: ``with pytest.raises(RuntimeError):``."""
-    called = manager.func if isinstance(manager, ast.Call) else None
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-    return name in _RAISES
+    return isinstance(manager, ast.Call) and last_name(manager.func) in _RAISES
 
 
 def _leave(machine: Machine, inside: list[tuple[Value, ast.expr]], before: tuple[bool, Site | None]) -> None:

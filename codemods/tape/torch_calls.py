@@ -333,9 +333,8 @@ def _initialised(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if not args:
         return None
     if isinstance(args[0], Tensor):
-        grad, machine.grad = machine.grad, False
-        machine.change(args[0], node)
-        machine.grad = grad
+        with machine.grad_mode(False, machine.site(node)):
+            machine.change(args[0], node)
     return args[0]
 
 
