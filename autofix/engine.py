@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.facts import Certainty, CutGraph, Fact, NotScalar, OldKeyword, Overwritten, Role, Span, StaleGraph
+from codemods.facts import (
+    Certainty,
+    CutGraph,
+    Fact,
+    GraphHeld,
+    NotScalar,
+    OldKeyword,
+    Overwritten,
+    Role,
+    Span,
+    StaleGraph,
+)
 from codemods.program import Program, split
 from codemods.proof import Keeps, LineMap, key_of
 from codemods.tape import old_keywords
@@ -222,10 +233,11 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
         if not _wanted(code, select) or (not fixed and _is_guess(fact)):
             continue
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
-        cause = cause_of(fact, program, touched, keeps) if fixed else fact.cause
+        blames = repair.blames if repair is not None else 0
+        cause = cause_of(fact, program, touched, keeps, blames) if fixed else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause), keeps)
         # What the repair of another fact took along is told by that one.
-        main = cause_of(repair.fact, program, touched, keeps) if fixed and repair is not None else cause
+        main = cause_of(repair.fact, program, touched, keeps, blames) if fixed and repair is not None else cause
         start = replace(main, end_line=main.line, end_column=main.column)
         found.setdefault((code, start), told)
     yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
@@ -293,8 +305,13 @@ def touched_by(program: Program, patched: Program) -> Touched:
     return touched
 
 
-def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keeps.EDGES) -> Span:
-    """The place to look at first; of a display over several lines, the line on which its value is computed."""
+def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keeps.EDGES, blames: int = 0) -> Span:
+    """The place to look at first; of a display over several lines, the line on which its value is computed.
+
+    That is the line that the codemod *blames*, where it does.
+    """
+    if blames:
+        return _line(blames, program.files[program.index_at(blames)].path, program)
     cause = _touched_place(fact, program, touched, keeps)
     made = next((role.span for role in fact.roles() if role.name == "made"), None)
     opens = program.lines[cause.line - 1].rstrip().endswith(("{", "[", "("))
@@ -312,6 +329,8 @@ def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps)
     roles = {role.name: role.span for role in fact.roles()}
     if keeps is Keeps.ONCE and "used" in roles:
         return roles["used"]
+    if isinstance(fact, GraphHeld) and fact.handed is not None and fact.handed.line in touched.changed:
+        return fact.kept
     guard, loop = roles.get("guard"), roles.get("loop")
     if guard is not None and guard.line - 1 not in touched.changed:  # where a decorator stands
         return guard

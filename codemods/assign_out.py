@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, OutGiven, Span
+from codemods.other_names import Place, targets_for
 from codemods.rewrite import Edit, Tree, only_part, without_keyword
 
 
@@ -53,13 +54,16 @@ def result_assigned(span: Span, tree: Tree) -> Iterator[Candidate]:
         return
     plain = without_keyword(call, "out")
     assert isinstance(plain, cst.Call)
-    name = tree.code(out)
+    given = targets_for(out, tree)
+    if given is None:
+        return
+    name = tree.code(given[0])
     edit = Edit(tree)
     if isinstance(part, cst.Expr) and part.value is call:
-        edit.change(part, lambda _: cst.Assign([cst.AssignTarget(out)], plain))
+        edit.change(part, lambda _: cst.Assign([cst.AssignTarget(one) for one in given], plain))
     elif isinstance(part, cst.Assign) and part.value is call:
         same = any(tree.code(one.target) == name for one in part.targets)
-        targets = [*part.targets, *([] if same else [cst.AssignTarget(out)])]
+        targets = [*part.targets, *([] if same else [cst.AssignTarget(one) for one in given])]
         edit.change(part, lambda _: part.with_changes(targets=targets, value=plain))
     elif isinstance(part, cst.Return) and part.value is call and tree.block_of(statement):
         edit.insert_before(statement, f"{name} = {tree.code(plain)}")
@@ -69,7 +73,7 @@ def result_assigned(span: Span, tree: Tree) -> Iterator[Candidate]:
     yield Candidate(edit.program(), f"`{name}` takes the result, which is a new tensor")
 
 
-def _out_of(call: cst.BaseExpression | None) -> cst.Name | cst.Attribute | cst.Subscript | None:
+def _out_of(call: cst.BaseExpression | None) -> Place | None:
     """What is given as ``out``, where it can be assigned to."""
     for arg in call.args if isinstance(call, cst.Call) else ():
         if arg.keyword is not None and arg.keyword.value == "out":

@@ -25,6 +25,8 @@ class Candidate:
     program: Program
     remedy: str
     keeps: Keeps = Keeps.EDGES
+    blames: int = 0
+    """The line (in the program that was patched) whose mistake it corrects, where it is none of the fact's story."""
 
 
 class Codemod(CodemodCommand, ABC):

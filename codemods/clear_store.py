@@ -15,7 +15,7 @@ from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part
 
 _PICKS = frozenset(("setdefault", "get"))
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
-_EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()", "set()"))
+EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()", "set()"))
 
 
 class ClearStore(Codemod):
@@ -58,7 +58,7 @@ class ClearStore(Codemod):
         # What is kept last may be a copy of the store: a list that a comprehension makes of it.
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in reversed(fact.carriers)))):
             kept = tree.statement(span)
-            store = _store(kept, tree)
+            store = store_of(kept, tree)
             if kept is None or store is None:
                 continue
             if _outlives(store, tree):
@@ -104,7 +104,7 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
             elif isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and _deleted(line, tree):
                 asked = part.target.value
             if isinstance(asked, cst.Name):  # `terms = net.terms()`, and later `terms.clear()`
-                asked = _only_value(asked.value, tree.function_of(asked), tree)
+                asked = only_value(asked.value, tree.function_of(asked), tree)
             if isinstance(asked, cst.Call) and not asked.args:
                 asked = asked.func
             if isinstance(asked, cst.Attribute):
@@ -115,7 +115,7 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
                     yield Candidate(program, f"what has `{name}` is emptied, not a copy of it")
 
 
-def _only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:
+def only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:
     """What a function's only assignment to *name* gives it."""
     given = [
         part.value
@@ -245,7 +245,7 @@ def _after_the_pass(
     yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
 
 
-def _store(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
+def store_of(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
     """The list that a statement adds to."""
     part = only_part(statement)
     if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and isinstance(part.value.func, cst.Attribute):
@@ -413,7 +413,7 @@ def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[
         for other in _emptied(statement, tree):
             name = other.rpartition(".")[2]
             filled = any(
-                (one := _store(part, tree)) and _named(tree.code(one), name, is_attribute) for part in statements
+                (one := store_of(part, tree)) and _named(tree.code(one), name, is_attribute) for part in statements
             )
             again = any(_clears(part, name, is_attribute, tree) for part in statements if part is not statement)
             if other != own and filled and not again:
@@ -439,7 +439,7 @@ def _emptied(statement: Statement, tree: Tree) -> list[str]:
         pairs = [(one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True)]
     else:
         pairs = [(target, value)]
-    return [tree.code(one) for one, other in pairs if tree.code(other) in _EMPTY]
+    return [tree.code(one) for one, other in pairs if tree.code(other) in EMPTY]
 
 
 def _clears(statement: Statement, name: str, is_attribute: bool, tree: Tree) -> bool:
@@ -503,7 +503,7 @@ def _reads_elsewhere(name: str, kept: Statement, known: tuple[cst.CSTNode | None
         mentions = any(path.rpartition(".")[2] == name for path in tree.paths_in(statement))
         if (
             mentions
-            and _store(statement, tree) is None
+            and store_of(statement, tree) is None
             and not any(one.rpartition(".")[2] == name for one in _emptied(statement, tree))
         ):
             return True

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods import retain
+from codemods import own_cuts, retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_stored import innermost
-from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, Span, StaleGraph
+from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import (
     Edit,
@@ -63,7 +62,8 @@ class DetachCarried(Codemod):
             yield from _before_updates(fact, tree)
         if fact.kept is None or (fact.loop is not None and not fact.inside):
             return
-        yield from _without_effect(tree)
+        yield from own_cuts.without_effect(tree)
+        yield from own_cuts.forgotten(fact, tree)
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]
         for carrier in fact.carriers:
@@ -98,6 +98,10 @@ class DetachCarried(Codemod):
             return
         for argument in made.args:
             if isinstance(argument.value, (cst.Name, cst.Attribute)) and not argument.star:
+                taken = _taken_by(made, argument, tree)
+                if taken is not None:
+                    remedy = f"`{tree.code(made.func)}` keeps `{tree.code(taken)}` detached"
+                    yield Candidate(Edit(tree).change(taken, detach).program(), remedy)
                 program = Edit(tree).change(argument.value, detach).program()
                 yield Candidate(program, f"`{tree.code(made.func)}` gets `{tree.code(argument.value)}` detached")
 
@@ -264,6 +268,24 @@ class DetachCarried(Codemod):
                 yield last, True, "after the backward"
 
 
+def _taken_by(call: cst.Call, argument: cst.Arg, tree: Tree) -> cst.BaseExpression | None:
+    """Where the function that is called reads *argument*, where one function has that name and reads it once."""
+    called = tree.code(call.func).rpartition(".")[2]
+    found = [
+        function
+        for module in tree.modules()
+        for function in tree.every(cst.FunctionDef, module)
+        if function.name.value == called
+    ]
+    if len(found) != 1:
+        return None
+    parameters = [one.name.value for one in found[0].params.params]
+    at = call.args.index(argument) + (parameters[:1] == ["self"])
+    name = argument.keyword.value if argument.keyword is not None else parameters[at] if at < len(parameters) else ""
+    reads = [one for one in tree.names_in(found[0].body) if one.value == name]
+    return reads[0] if len(reads) == 1 else None
+
+
 def _old_attribute(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
     """``setattr(self, name, lerp(getattr(self, name), new, rate))`` takes the old value detached."""
     part = only_part(tree.statement(fact.kept))
@@ -315,83 +337,6 @@ def _is_given(name: str, around: Statement, tree: Tree) -> bool:
 
 
 _SEVERAL = re.compile(r"(.*?)(?:\[\*(\w*|\?)\](.*))?")
-_LOST = re.compile(r"\s+(\w+) = (\1\.detach\(\))\s*(?:#.*)?")
-_UNUSED = re.compile(r"(?:.*[:;])?\s*(([\w.\[\]]+)\.detach\(\))\s*(?:[;#].*)?")
-_LOST_PAIR = re.compile(r"\s+(\w+), (\w+) = (\1\.detach\(\)), \2\.detach\(\)\s*(?:#.*)?")
-
-
-def _without_effect(tree: Tree) -> Iterator[Candidate]:
-    """``for h in states: h = h.detach()`` gives the name another tensor, and leaves the states as they are."""
-    lines = tree.program.lines
-    for number, line in enumerate(lines[1:], 2):
-        found = _LOST.fullmatch(line)
-        pair = _LOST_PAIR.fullmatch(line)
-        unused = _UNUSED.fullmatch(line)
-        if pair is not None:
-            yield from _pairs_anew(number, pair, tree)
-        if unused is not None:
-            yield from _results_used(number, unused, tree)
-        if found is None or not lines[number - 2].lstrip().startswith("for "):
-            continue
-        path = tree.program.files[tree.program.index_at(number)].path
-        call = tree.expression(Span(path, number, found.start(2), number, found.end(2)))
-        statement = tree.statement_of(call)
-        part = only_part(statement)
-        loop = next((one for one in tree.enclosing(statement) if isinstance(one, cst.For)), None) if statement else None
-        if part is None or loop is None or tree.body_of(loop) != [statement]:
-            continue
-        if found[1] in {name.value for name in tree.names_in(loop.target)}:
-            itself = cst.Expr(cst.parse_expression(f"{found[1]}.detach_()"))
-            program = Edit(tree).change(part, lambda _, new=itself: new).program()  # type: ignore[misc]
-            yield Candidate(program, f"detach each `{found[1]}` itself, not the name alone")
-
-
-def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Candidate]:
-    """``h.detach()`` as a statement leaves ``h`` as it is: it becomes ``h = h.detach()``, and so do those beside it."""
-    path = tree.program.files[tree.program.index_at(number)].path
-    call = tree.expression(Span(path, number, unused.start(1), number, unused.end(1)))
-    part = tree.parent_of(call) if call is not None else None
-    line = tree.parent_of(part) if isinstance(part, cst.Expr) else None
-    if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-        return
-    beside = tree.block_of(line) if isinstance(line, cst.SimpleStatementLine) else []
-    lines = [one for one in beside if isinstance(one, cst.SimpleStatementLine) and any(map(_detached_in, one.body))]
-    loop = next((one for one in tree.enclosing(line) if isinstance(one, cst.For)), None)
-    targets = {name.value for name in tree.names_in(loop.target)} if loop is not None else set()
-    edit, names = Edit(tree), []
-    for one in itertools.chain.from_iterable(there.body for there in lines or (line,)):
-        value = _detached_in(one)
-        if value is not None:
-            name = tree.code(value)
-            names.append(name)
-            code = f"{name}.detach_()" if name in targets else f"{name} = {name}.detach()"
-            new = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
-            edit.change(one, lambda old, new=new: new.with_changes(semicolon=old.semicolon))  # type: ignore[misc]
-    yield Candidate(edit.program(), f"keep what {', '.join(f'`{name}.detach()`' for name in names)} returns")
-
-
-def _detached_in(part: cst.CSTNode) -> cst.BaseExpression | None:
-    """What a statement detaches for nothing: ``h`` in ``h.detach()``."""
-    call = part.value if isinstance(part, cst.Expr) else None
-    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "detach":
-        return call.func.value if isinstance(call.func.value, (cst.Name, cst.Attribute, cst.Subscript)) else None
-    return None
-
-
-def _pairs_anew(number: int, lost: re.Match[str], tree: Tree) -> Iterator[Candidate]:
-    """``for h, c in states: h, c = h.detach(), c.detach()``: the list is made anew."""
-    path = tree.program.files[tree.program.index_at(number)].path
-    statement = tree.statement_of(tree.expression(Span(path, number, lost.start(3), number, lost.end(3))))
-    loop = next((one for one in tree.enclosing(statement) if isinstance(one, cst.For)), None) if statement else None
-    if loop is None or tree.body_of(loop) != [statement] or loop.orelse is not None:
-        return
-    target, states = tree.code(loop.target).strip(), tree.code(loop.iter)
-    if target.strip("()") != f"{lost[1]}, {lost[2]}" or not isinstance(loop.iter, (cst.Name, cst.Attribute)):
-        return
-    place = states if isinstance(loop.iter, cst.Attribute) else f"{states}[:]"  # a list that was handed in
-    code = f"{place} = [({lost[1]}.detach(), {lost[2]}.detach()) for {target} in {states}]"
-    line = cst.parse_statement(code).with_changes(leading_lines=loop.leading_lines)
-    yield Candidate(Edit(tree).change(loop, lambda _: line).program(), f"detach what `{states}` holds, not names alone")
 
 
 def _before_updates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:

@@ -101,25 +101,25 @@ def _targets(statement: Statement) -> set[str]:
 def _moved(
     moved: list[Statement], closure: cst.FunctionDef, before: Statement | None, tree: Tree
 ) -> Iterator[Candidate]:
-    """The patch that moves these statements into the closure, if nothing else needs what they compute."""
+    """The patch that moves these statements into the closure; what something behind it reads is computed there, too."""
     block, inside = tree.block_of(closure), tree.body_of(closure)
     if before is None or before not in inside:
         return
     names = set().union(*map(_targets, moved))
     later = block[block.index(closure) + 1 :]
     wanted = {name.value for statement in later for name in tree.names_in(statement)} & names
+    step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
+    taken = step is not None and wanted == {_returned(closure, tree)}
     edit = Edit(tree)
     for statement in moved:
-        edit.remove(statement)
+        if taken or not _targets(statement) & wanted:
+            edit.remove(statement)
     uses = (at for at, one in enumerate(inside) if names & {name.value for name in tree.names_in(one)})
     position = min(inside.index(before), next(uses, len(inside)))
     first = moved[0].with_changes(leading_lines=[]) if not position else moved[0]
     body = [*inside[:position], first, *moved[1:], *inside[position:]]
     edit.change(closure, lambda node: node.with_changes(body=node.body.with_changes(body=body)))  # type: ignore[attr-defined]
-    if wanted:
-        step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
-        if step is None or wanted != {_returned(closure, tree)}:
-            return
+    if step is not None and wanted and taken:
         (name,) = wanted
         edit.change(step, lambda node: _assigned(name, node))
     yield Candidate(edit.program(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)

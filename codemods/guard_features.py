@@ -10,6 +10,7 @@ from libcst import matchers
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
+from codemods.retain_shared import one_call
 from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, guarded, only_part
 
 
@@ -49,7 +50,8 @@ class GuardFeatures(Codemod):
                 yield from self._rolled_out(fact, tree)
             return
         assert isinstance(fact, StaleGraph)
-        if fact.loop is None and fact.freed == fact.failed:  # a closure that its optimizer calls several times
+        if fact.loop is None and fact.freed == fact.failed and next(one_call(fact, tree), None) is None:
+            # A closure that its optimizer calls several times.
             kept = tree.statement(fact.kept)
             if kept is not None and fact.name:
                 yield from self._again(fact, kept, tree, fact.name)
@@ -209,7 +211,7 @@ class GuardFeatures(Codemod):
             or tree.class_of(reader) is not tree.class_of(kept)
         ):
             return
-        code = _registered(kept, name, tree) or tree.own_code(kept)
+        code = _of_attributes(_registered(kept, name, tree) or tree.own_code(kept), kept, tree)
         home = tree.class_of(kept)
         readers = [
             method
@@ -224,7 +226,8 @@ class GuardFeatures(Codemod):
         body = tree.body_of(tree.function_of(reader))
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
         program = Edit(tree).insert_before(first, code).program()
-        yield Candidate(program, f"compute `{name}` anew where it is used", Keeps.PARAMETERS)
+        remedy = f"compute `{name}` anew where it is used"
+        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
 
 
 def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
@@ -251,6 +254,30 @@ def _registered(kept: Statement, name: str, tree: Tree) -> str:
     return f"{name} = {tree.code(call.args[1].value)}"
 
 
+def _of_attributes(code: str, kept: Statement, tree: Tree) -> str:
+    """``self.gram = self.cov(self.x)`` for ``self.gram = self.cov(x)``, where the constructor stores ``x`` so."""
+    constructor = tree.function_of(kept)
+    if not isinstance(constructor, cst.FunctionDef):
+        return code
+    parameters = {one.name.value for one in constructor.params.params} - {"self"}
+    stored: dict[str, str] = {}
+    for statement in tree.body_of(constructor):
+        part = only_part(statement)
+        call = part.value if isinstance(part, cst.Expr) else None
+        value = call.args[1].value if isinstance(call, cst.Call) and len(call.args) > 1 else None
+        if value is not None and (attribute := _buffer(statement, tree)):
+            stored[tree.code(value)] = attribute
+        for path in _targets(statement, tree):
+            if path.startswith("self.") and (given := tree.given(statement, path)) is not None:
+                stored[tree.code(given)] = path
+    again = parameters - set().union(*(_targets(one, tree) for one in tree.body_of(constructor)))
+    parsed = cst.parse_module(code)
+    while found := [one for one in tree.names_in(parsed) if one.value in again & stored.keys()]:
+        itself = cst.parse_expression(stored[found[0].value])
+        parsed = cst.ensure_type(parsed.deep_replace(found[0], itself), cst.Module)
+    return parsed.code
+
+
 def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     """What the constructor computes for several methods becomes a property."""
     constructor, home = tree.function_of(kept), tree.class_of(kept)
@@ -259,13 +286,14 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
         return
     body = tree.body_of(constructor)
     own = {one.value for one in tree.names_in(constructor.params)} | set().union(*(_targets(one, tree) for one in body))
-    needed = {one.value for one in tree.names_in(part.value)} - {"self"}
+    computed = _of_attributes(tree.code(part.value), kept, tree)
+    needed = {one.value for one in tree.names_in(cst.parse_expression(computed))} - {"self"}
     again = [one for one in tree.statements_in(home) if one is not kept and name in _targets(one, tree)]
     if kept not in body or len(body) < 2 or len(part.targets) != 1 or needed & own or again:
         return
     indent = tree.module_of(kept).default_indent
     attribute = name.removeprefix("self.")
-    code = f"\n@property\ndef {attribute}(self):\n{indent}return {tree.code(part.value)}"
+    code = f"\n@property\ndef {attribute}(self):\n{indent}return {computed}"
     program = Edit(tree).remove(kept).insert_after(constructor, code).program()
     yield Candidate(program, f"`{name}` is a property, computed anew wherever it is read", Keeps.PARAMETERS)
 

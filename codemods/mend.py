@@ -41,6 +41,8 @@ class Repair:
     codemod: type[Codemod]
     remedy: str
     keeps: Keeps = Keeps.EDGES
+    blames: int = 0
+    """The line that the codemod holds to be the mistake; 0 where the fact's story says it."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class _Search:
                     continue
                 after = self.observe(candidate.program)
                 verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
-                done = Repair(fact, kind, candidate.remedy, candidate.keeps)
+                done = Repair(fact, kind, candidate.remedy, candidate.keeps, candidate.blames)
                 if verdict.stands:
                     if not _shares_pass(fact, after, program, candidate.program):
                         return candidate.program, after, [done]
@@ -302,6 +304,7 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         before, came = current, LineMap(program, current)
         current, seen, done = outcome
         told = next((one for one in start.facts if key_of(one) == key_of(fact, came)), fact)
+        done = [replace(repair, blames=max(0, came.original(repair.blames))) for repair in done]
         repairs.extend(replace(repair, fact=told) if repair.fact is fact else repair for repair in done)
         steps.append(current)
         lines = LineMap(before, current)

@@ -10,6 +10,7 @@ import libcst as cst
 from codemods.assign_out import result_assigned
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
+from codemods.other_names import Place, targets_for
 from codemods.program import Program
 from codemods.proof import Keeps
 from codemods.rewrite import (
@@ -25,6 +26,7 @@ from codemods.rewrite import (
     without_keyword,
 )
 from codemods.separate_parts import is_separate
+from codemods.tape.tensor_calls import INPLACE_AT
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -97,6 +99,10 @@ class OutOfPlace(Codemod):
         yield from _cloned_when_read(fact, call or node, tree)
         yield from _into_a_clone(fact.changed, tree)
         yield from _cloned_when_handed(call or node, tree)
+        operation = tree.expression(fact.operation or fact.saved)
+        for operand in (_root_of(operation), *operands_of(operation)):
+            if isinstance(operand, cst.Name):  # changed by another name: in a function, in a loop over several
+                yield _with_clones([operand], operand.value, tree)
 
 
 def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
@@ -165,13 +171,19 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
     if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
         program = Edit(tree).change(node, lambda call: without_keyword(call, "inplace")).program()
         yield Candidate(program, f"`{name}` makes a new tensor")
-    elif node.args and tree.code(node.args[-1].value) == "True" and name.rpartition(".")[2][:1].isupper():
+    elif node.args and tree.code(node.args[-1].value) == "True" and _has_the_flag_last(node, tree):
         rest = list(node.args[:-1])
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         yield Candidate(
             Edit(tree).change(node, lambda call: call.with_changes(args=rest)).program(), f"`{name}` makes a new tensor"
         )
+
+
+def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
+    """Whether the last of a call's arguments is ``inplace``: ``nn.ReLU(True)``, ``F.dropout(x, p, training, True)``."""
+    name = tree.code(call.func).rpartition(".")[2]
+    return name[:1].isupper() or INPLACE_AT.get(name) == len(call.args) - 1
 
 
 def _without_the_setting(tree: Tree) -> Iterator[Candidate]:
@@ -192,10 +204,15 @@ def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[
         yield Candidate(program, "the modules make new tensors")
 
 
-def spelled_out(node: cst.CSTNode | None, tree: Tree) -> Iterator[Program]:
+def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) -> Iterator[Program]:
     """The program in which ``x += y`` is ``x = x + y``, where there is such a spelling."""
     operator = _OPERATORS.get(type(node.operator)) if isinstance(node, cst.AugAssign) else None
     if operator is None or not isinstance(node, cst.AugAssign) or not _is_place(node.target):
+        return
+    given = None
+    if isinstance(node.target, Place):
+        given = [node.target] if alone else targets_for(node.target, tree)
+    if given is None:
         return
 
     def spell(aug: cst.CSTNode) -> cst.CSTNode:
@@ -205,7 +222,8 @@ def spelled_out(node: cst.CSTNode | None, tree: Tree) -> Iterator[Program]:
             loose = (*loose, cst.BinaryOperation)
         value = parenthesised(aug.value) if isinstance(aug.value, loose) else aug.value
         whole = cst.BinaryOperation(left=aug.target, operator=operator(), right=value)
-        return cst.Assign(targets=[cst.AssignTarget(aug.target)], value=whole, semicolon=aug.semicolon)
+        targets = [cst.AssignTarget(one) for one in given]
+        return cst.Assign(targets=targets, value=whole, semicolon=aug.semicolon)
 
     yield Edit(tree).change(node, spell).program()
 
@@ -244,10 +262,14 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         edit.change(part, _renamed)
     statement = tree.parent_of(whole)
     if isinstance(statement, cst.Expr):
+        given = targets_for(root, tree)
+        if given is None:
+            return
 
         def assigned(node: cst.CSTNode) -> cst.CSTNode:
             assert isinstance(node, cst.Expr)
-            return cst.Assign(targets=[cst.AssignTarget(root)], value=node.value, semicolon=node.semicolon)
+            targets = [cst.AssignTarget(one) for one in given]
+            return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
 
         edit.change(statement, assigned)
     elif not isinstance(root, cst.Name) or call is not whole:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -52,11 +53,34 @@ class ReduceLoss(Codemod):
             yield Candidate(program, f"the gradient of `{tree.code(root)}` is that of each of its elements")
             return
         assigned = _assigned(root, failed, tree)
+        made = tree.expression(fact.made)
+        returned = only_part(tree.statement_of(made)) if assigned is not None else None
+        if (
+            isinstance(returned, cst.Return)
+            and made is not None
+            and returned.value is made
+            and is_used_once(made, tree)
+        ):
+            program = Edit(tree).change(made, lambda node: method_call(node, "mean")).program()
+            yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
         if assigned is not None:
             program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
             yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
         program = Edit(tree).change(root, lambda node: method_call(node, "mean")).program()
         yield Candidate(program, f"the mean of `{tree.code(root)}` is sent backward")
+
+
+def is_used_once(node: cst.CSTNode, tree: Tree) -> bool:
+    """Whether the function around is called in one place of the program: nobody else takes its result for a metric."""
+    function = tree.function_of(node)
+    if not isinstance(function, cst.FunctionDef):
+        return True
+    name = function.name.value
+    owner = tree.class_of(function)
+    if owner is not None and name in ("forward", "__call__"):
+        name = owner.name.value
+    mentions = sum(len(re.findall(rf"\b{name}\b", file.text)) for file in tree.program.files)
+    return mentions <= 2
 
 
 def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:

@@ -1,4 +1,4 @@
-"""Lost reset: a loop over stores gives its own name another list, and leaves the stores as they are."""
+"""Lost reset: what is meant to empty a store empties something else, and leaves the store as it is."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
+from codemods.clear_store import EMPTY, only_value, store_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Tree, only_part
-
-_EMPTY = frozenset(("[]", "{}", "list()", "dict()", "set()"))
+from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part
 
 
 class ResetItself(Codemod):
-    """Stores are reset by an assignment to the name that a loop has for them.
+    """Stores are reset by a statement that reaches something else: a name, a copy, or another object.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time, in the second iteration.
 
     Cause:
-        ``for outs in store.values(): outs = []`` makes a new list and forgets it. The lists in the store keep the
-        graphs of all iterations so far, and the next loss is computed from them, too.
+        ``for outs in store.values(): outs = []`` makes a new list and forgets it; ``columns.clear()`` empties the lists
+        that were copied from the store; ``block.terms = []`` gives the block an attribute of that name, while the terms
+        are those of ``block.ffn``. The lists in the store keep the graphs of all iterations so far, and the next loss
+        is computed from them, too.
 
     Fix:
-        The list itself is emptied: ``outs.clear()``.
+        The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``.
 
     When it is not what you want:
         Where somebody else holds the lists and is to keep what is in them, put new ones into the store:
@@ -44,14 +45,113 @@ class ResetItself(Codemod):
         assert isinstance(fact, (StaleGraph, Overwritten))
         if fact.kept is None or not fact.inside:
             return
-        for module in tree.modules():
-            for loop in tree.statements_in(module):
-                inner = tree.body_of(loop) if isinstance(loop, cst.For) else []
-                part = only_part(inner[0]) if len(inner) == 1 else None
-                if not isinstance(loop, cst.For) or not isinstance(part, cst.Assign) or len(part.targets) != 1:
-                    continue
-                name = tree.code(part.targets[0].target)
-                if name in {one.value for one in tree.names_in(loop.target)} and tree.code(part.value) in _EMPTY:
-                    cleared = cst.Expr(cst.parse_expression(f"{name}.clear()"))
-                    program = Edit(tree).change(part, lambda _, new=cleared: new).program()  # type: ignore[misc]
-                    yield Candidate(program, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+        yield from _names_alone(tree)
+        for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in fact.carriers))):
+            kept = tree.statement(span)
+            store = store_of(kept, tree)
+            while isinstance(store, cst.Subscript):
+                store = store.value
+            if kept is not None and isinstance(store, (cst.Name, cst.Attribute)):
+                yield from _copies(store, tree)
+            if kept is not None and isinstance(store, cst.Attribute):
+                yield from _of_another_object(store, kept, tree)
+
+
+def _names_alone(tree: Tree) -> Iterator[Candidate]:
+    """``for outs in store.values(): outs = []`` becomes ``outs.clear()``."""
+    for module in tree.modules():
+        for loop in tree.statements_in(module):
+            inner = tree.body_of(loop) if isinstance(loop, cst.For) else []
+            part = only_part(inner[0]) if len(inner) == 1 else None
+            if not isinstance(loop, cst.For) or not isinstance(part, cst.Assign) or len(part.targets) != 1:
+                continue
+            name = tree.code(part.targets[0].target)
+            if name in {one.value for one in tree.names_in(loop.target)} and tree.code(part.value) in EMPTY:
+                cleared = cst.Expr(cst.parse_expression(f"{name}.clear()"))
+                program = Edit(tree).change(part, lambda _, new=cleared: new).program()  # type: ignore[misc]
+                yield Candidate(program, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+
+
+def _copies(store: cst.Name | cst.Attribute, tree: Tree) -> Iterator[Candidate]:
+    """``columns.clear()`` becomes ``self.log.clear()``, where ``columns`` was made of ``self.log``.
+
+    So does the loop that empties each of the columns.
+    """
+    wanted = tree.code(store).rpartition(".")[2]
+    for module in tree.modules():
+        for statement in tree.statements_in(module):
+            emptied = _emptied(statement, tree)
+            name = next((one for one in tree.names_in(emptied) if one.value != wanted), None) if emptied else None
+            made = only_value(name.value, tree.function_of(name), tree) if name is not None else None
+            if name is None or made is None:
+                continue
+            path = next((one for one in sorted(tree.paths_in(made)) if one.rpartition(".")[2] == wanted), "")
+            if not path or ("." in path) is not isinstance(store, cst.Attribute):
+                continue
+            edit = Edit(tree).change(name, lambda _, path=path: cst.parse_expression(path))  # type: ignore[misc]
+            yield Candidate(edit.program(), f"`{path}` is emptied, not a copy of it", Keeps.PARAMETERS)
+
+
+def _emptied(statement: Statement, tree: Tree) -> cst.BaseExpression | None:
+    """What a statement empties in place, or goes through in order to empty each of its lists."""
+    if isinstance(statement, cst.For):
+        inner = tree.body_of(statement)
+        own = _emptied(inner[0], tree) if len(inner) == 1 and statement.orelse is None else None
+        targets = {one.value for one in tree.names_in(statement.target)}
+        return statement.iter if isinstance(own, cst.Name) and own.value in targets else None
+    part = only_part(statement)
+    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
+        function = part.value.func
+        return function.value if isinstance(function, cst.Attribute) and function.attr.value == "clear" else None
+    if isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and tree.code(part.target).endswith("[:]"):
+        return part.target.value
+    return None
+
+
+def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Iterator[Candidate]:
+    """``block.terms = []`` becomes ``block.ffn.terms = []``, where the object in that attribute has the terms."""
+    home, name = tree.class_of(kept), store.attr.value
+    if home is None or tree.code(store.value) != "self":
+        return
+    within = set(tree.statements_in(home))
+    for module in tree.modules():
+        for statement in tree.statements_in(module):
+            target = _reset_attribute(statement, name, tree) if statement not in within else None
+            for attribute, several in _attributes_with(home.name.value, tree) if target is not None else ():
+                assert target is not None
+                owner = tree.code(target.value)
+                if several:
+                    item = tree.fresh_name("layer", "part", "item")
+                    inner = tree.own_code(statement).replace(f"{owner}.{name}", f"{item}.{name}", 1)
+                    indent = tree.module_of(statement).default_indent
+                    loop = cst.parse_statement(f"for {item} in {owner}.{attribute}:\n{indent}{inner}")
+                    edit = Edit(tree).change(statement, lambda _, loop=loop: loop)  # type: ignore[misc]
+                else:
+                    inside = cst.parse_expression(f"{owner}.{attribute}")
+                    edit = Edit(tree).change(target.value, lambda _, inside=inside: inside)  # type: ignore[misc]
+                remedy = f"`{name}` of `{owner}.{attribute}` is emptied, not one of `{owner}`"
+                yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+def _reset_attribute(statement: Statement, name: str, tree: Tree) -> cst.Attribute | None:
+    """The attribute called *name* that a statement empties or makes anew."""
+    part = only_part(statement)
+    found = _emptied(statement, tree) if not isinstance(statement, cst.For) else None
+    if isinstance(part, cst.Assign) and len(part.targets) == 1 and tree.code(part.value) in EMPTY:
+        found = part.targets[0].target
+    return found if isinstance(found, cst.Attribute) and found.attr.value == name else None
+
+
+def _attributes_with(kind: str, tree: Tree) -> Iterator[tuple[str, bool]]:
+    """The attributes that constructors give objects of a class, each with whether it holds several of them."""
+    found: dict[tuple[str, bool], None] = {}
+    for module in tree.modules():
+        for statement in tree.statements_in(module):
+            part = only_part(statement)
+            if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+                continue
+            target = part.targets[0].target
+            made = [call for call in calls_in(part.value) if tree.code(call.func).rpartition(".")[2] == kind]
+            if made and isinstance(target, cst.Attribute) and tree.code(target.value) == "self":
+                found[target.attr.value, made[0] is not part.value] = None
+    yield from found

@@ -53,7 +53,7 @@ class RetainShared(Codemod):
             return  # one pass in each iteration of training: the graph would be kept for ever
         if fact.freed == fact.failed and fact.loop is None:
             if fact.together:
-                yield from _one_call(fact, tree)
+                yield from one_call(fact, tree)
             return
         if fact.used == fact.failed:
             return  # the same loss sent backward twice: to keep its graph would double the gradient
@@ -86,7 +86,7 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
 
 
-def _one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """``send(first)`` goes, and ``send(second)`` becomes ``send(first + second)``: a function of the program."""
     calls = [tree.expression(span) for span in (fact.outer.passes if fact.outer and fact.outer.passes else ())]
     statements = [tree.statement_of(call) for call in calls]
@@ -118,8 +118,21 @@ def _sends_sums(fact: StaleGraph, tree: Tree) -> bool:
     sent = loss.left if isinstance(loss, cst.BinaryOperation) and weighed else loss
     if not isinstance(sent, cst.Name):
         return False
-    mentions = sum(name.value == sent.value for name in tree.names_in(function.body))
-    return mentions == 1 and any(name.value == sent.value for name in tree.names_in(function.params))
+    checks = [one for one in tree.statements_in(function.body) if _only_checks(one)]
+    mentions, checked = (
+        sum(name.value == sent.value for node in nodes for name in tree.names_in(node))
+        for nodes in ((function.body,), checks)
+    )
+    return mentions - checked == 1 and any(name.value == sent.value for name in tree.names_in(function.params))
+
+
+def _only_checks(statement: Statement) -> bool:
+    """``if not math.isfinite(loss.item()): raise ...``: what holds for each loss is asked of their sum."""
+    if isinstance(statement, cst.If):
+        body = statement.body.body
+        last = body[-1].body if body and isinstance(body[-1], (cst.SimpleStatementLine)) else ()
+        return statement.orelse is None and len(body) == 1 and any(isinstance(part, cst.Raise) for part in last)
+    return isinstance(only_part(statement), cst.Assert)
 
 
 def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:

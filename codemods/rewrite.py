@@ -89,6 +89,11 @@ class Tree:
         module, place = self._at(span)
         return module.by_place.get(place, [])
 
+    def line_of(self, node: cst.CSTNode) -> int:
+        """The line, of the whole program, on which a node begins."""
+        index, own = next((at, one) for at, one in self._modules.items() if one.node is self.module_of(node))
+        return self.program.starts[index] + own.places[node][0]
+
     def every(self, kind: type[N], module: cst.Module) -> list[N]:
         """All nodes of a kind in a file."""
         own = next(one for one in self._modules.values() if one.node is module)

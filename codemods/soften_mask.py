@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
+from codemods.reduce_loss import is_used_once
 from codemods.rewrite import Edit, Statement, Tree, only_part, parenthesised
 
 _CONVERSIONS = frozenset("float double half int long to type type_as".split())
@@ -58,7 +58,7 @@ class SoftenMask(Codemod):
         if isinstance(part, cst.Assign) and part.value is mask:
             yield from _where_read(part, statement, soft, tree)
         elif not isinstance(part, cst.Return) or part.value is not mask:
-            if _is_used_once(statement, tree):
+            if is_used_once(statement, tree):
                 yield Candidate(Edit(tree).change(mask, lambda _: parenthesised(soft)).program(), _remedy(soft, tree))
 
 
@@ -109,7 +109,7 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
     readers = [one for one in tree.statements_in(function) if _reads(one, name, tree) and one is not statement]
     if again:
         readers = [one for one in readers if _is_behind(one, statement, tree)]
-    if (len(readers) == 1 or _all_for_result(readers, function, tree)) and _is_used_once(statement, tree):
+    if (len(readers) == 1 or _all_for_result(readers, function, tree)) and is_used_once(statement, tree):
         edit = Edit(tree)
         if again:
             edit.remove(statement)
@@ -172,16 +172,3 @@ def _is_behind(statement: Statement, earlier: Statement, tree: Tree) -> bool:
     block = tree.block_of(earlier)
     later = block[block.index(earlier) + 1 :]
     return any(one in later for one in (statement, *tree.enclosing(statement)))
-
-
-def _is_used_once(statement: Statement, tree: Tree) -> bool:
-    """Whether the function around is called in one place of the program: nobody else takes its result for a metric."""
-    function = tree.function_of(statement)
-    if not isinstance(function, cst.FunctionDef):
-        return True
-    name = function.name.value
-    owner = tree.class_of(function)
-    if owner is not None and name in ("forward", "__call__"):
-        name = owner.name.value
-    mentions = sum(len(re.findall(rf"\b{name}\b", file.text)) for file in tree.program.files)
-    return mentions <= 2

@@ -392,6 +392,10 @@ def call_method(
         case Instance() if name in frameworks.STARTS and frameworks.step_of(receiver):
             frameworks.drive(machine, receiver, node)
             return None
+        case Instance() if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
+            target = ast.copy_location(ast.Attribute(node, args[0], ast.Store()), node)
+            attributes.set_attribute(machine, receiver, args[0], args[1], target, None)
+            return None
         case TorchModule() | Instance():
             return module_calls.call_module_method(machine, receiver, name, args, keywords, node)
         case Super():

@@ -227,18 +227,28 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     if slot is not None:
         return machine.read(slot, value)
     slot = _taken_in_turn(machine, value, index)
-    if slot is not None:
-        return machine.read(slot, value) if slot.value is not None else machine.fresh("item")
-    slot = alias(machine, value, key)
+    if slot is not None and slot.value is not None:
+        return machine.read(slot, value)
+    of_lists = isinstance(index, Unknown) and bool(value.items) and all(map(_is_list, value.items.values()))
+    if slot is not None and value.default is None and not of_lists:
+        return machine.fresh("item")
+    slot = alias(machine, value, key) if slot is None else None
     if slot is not None:
         return machine.read(slot, value)
     if value.default is not None:
         made = machine.call(value.default, [], {}, node)
         value.items[key] = Slot(made)
         return made
+    if of_lists:
+        value.items[key] = Slot(Sequence("list"))  # one of them, whichever
+        return value.items[key].value
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         machine.crash(f"KeyError: {key!r}")
     return machine.unknown(("item", machine.identity(value), key))
+
+
+def _is_list(slot: Slot) -> bool:
+    return isinstance(slot.value, Sequence) and slot.value.kind in ("list", "deque")
 
 
 def _taken_in_turn(machine: Machine, value: Sequence | Mapping, index: Value) -> Slot | None:
@@ -268,6 +278,17 @@ def _taken_in_turn(machine: Machine, value: Sequence | Mapping, index: Value) ->
         taken[index.key] = at
     found = taken[index.key]
     return slots[found] if found is not None and found in slots else Slot(None)
+
+
+def _turn_of(machine: Machine, receiver: Sequence | Mapping, index: Value) -> Any:
+    """Where the item is that was read under an index that a loop hands out; None where none was."""
+    if not isinstance(index, Unknown):
+        return None
+    for point in reversed(machine.loops):
+        at = machine.taken.get((machine.identity(receiver), point.instance), {}).get(index.key)
+        if at is not None:
+            return at
+    return None
 
 
 def _holds_unknown_keys(value: Mapping) -> bool:
@@ -323,6 +344,8 @@ def set_item(
             overwriting.write_into(machine, receiver, [value], target, expression=expression)
         case Mapping():
             key, slot = mapping_key(machine, index), machine.slot(value, name, expression, receiver)
+            taken = _turn_of(machine, receiver, index)
+            key = key if taken is None else taken
             kind = index.key[:1] if isinstance(index, Unknown) and isinstance(index.key, tuple) else ()
             if key not in receiver.items and (isinstance(index, int) or kind in _COUNTERS):
                 holding.added(machine, receiver, slot, name, expression, again=kind != ("count",))
@@ -335,13 +358,18 @@ def set_item(
                 receiver.items[index] = slot
             elif isinstance(index, slice):
                 holding.emptied(machine, receiver)
-                if isinstance(value, Sequence):
-                    try:
-                        receiver.items[index] = [Slot(machine.read(part, value), part.kept) for part in value.items]
-                    except ValueError:
-                        receiver.more = True
-                else:
+                given = value
+                if not isinstance(value, (Sequence, Unknown)):
+                    given = machine.call(Name("builtins.list"), [value], {}, target)
+                if not isinstance(given, Sequence):
                     receiver.more = True
+                    return
+                try:
+                    receiver.items[index] = [Slot(machine.read(part, given), part.kept) for part in given.items]
+                except ValueError:
+                    receiver.more = True
+            elif (at := _turn_of(machine, receiver, index)) is not None:
+                receiver.items[at] = slot
             else:
                 _set_somewhere(receiver, slot)
         case TorchModule():

@@ -432,7 +432,7 @@ class Tape:
                 self.reached.update(kept.statement.node for kept in operand.via)
                 pending.append((operand.node, node, operand.via, entry, forced and len(node.operands) == 1, certain))
         for one in found.values():
-            node, reader, via = _entry(one.node, one.reader, one.via, current, parents)
+            node, reader, via = _entry(one.node, one.reader, one.via, current, parents, one.freed)
             self.stale.append(one._replace(node=node, reader=reader, via=via, walked=one.node.consumer))
         current.old = self._past(walked, current)
         for node in walked:
@@ -468,7 +468,8 @@ class Tape:
                 while reader is not None and reader.clock < change.clock:
                     entered = reader
                     reader, via = parents[id(reader)]
-                _, reader, via = _entry(entered, reader, via, current, parents)
+                before = [one for one in self.passes if one.clock < change.clock and repeats(one, current)]
+                _, reader, via = _entry(entered, reader, via, current, parents, before[-1] if before else None)
                 self.clobbered.append(Clobbered(node, change, reader, via, current))
                 return
 
@@ -529,9 +530,15 @@ def _entry(
     via: tuple[Kept, ...],
     current: Pass,
     parents: dict[int, tuple[Node | None, tuple[Kept, ...]]],
+    freed: Pass | None = None,
 ) -> tuple[Node, Node | None, tuple[Kept, ...]]:
-    """The edge by which the way to *node* enters the current iteration: what earlier ones computed is the past."""
+    """The edge by which the way to *node* enters the current iteration: what earlier ones computed is the past.
+
+    Where iterations lie between the pass that *freed* the graph and this one, they are one window with this one's.
+    """
     while reader is not None and crossing(reader.loops, current.loops) is not None:
+        if freed is not None and reader.clock > freed.clock and crossing(freed.loops, reader.loops) is not None:
+            break
         node = reader
         reader, via = parents[id(reader)]
     return node, reader, via

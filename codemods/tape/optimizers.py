@@ -112,7 +112,8 @@ def call_method(
             result = machine.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
             machine.tape.step(optimizer.leaves, machine.site(node), machine.stack)
             nodes = (node for one in machine.tape.passes[passes:] for edge in one.edges for node in edge)
-            old = any(n.leaf is None and n.clock <= clock and n.loops == machine.loops for n in nodes)
+            around = len(machine.loops)  # comprehensions, and loops that are over, apart
+            old = any(n.leaf is None and n.clock <= clock and n.loops[:around] == machine.loops for n in nodes)
             if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
                 first = {leaf: [one.site.line for one in leaf.grads] for leaf in optimizer.leaves}
                 machine.call(closure, [], {}, node)

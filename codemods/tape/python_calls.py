@@ -86,6 +86,8 @@ def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _reversed(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if isinstance(args[0], range):
         return args[0][::-1]
+    if isinstance(args[0], Mapping):
+        return _reversed(machine, [copy_of(machine, args[0], "list", node)], node)
     if isinstance(args[0], Sequence):
         return Sequence("list", list(reversed(copy_of(machine, args[0], "list", node).items)), more=args[0].more)
     return args[0]
@@ -145,7 +147,7 @@ def _type_of(value: Value) -> Value:
         return Name(f"builtins.{value.kind}")
     if isinstance(value, (bool, int, float, str)):
         return Name(f"builtins.{type(value).__name__}")
-    return None
+    return value.cls if isinstance(value, Instance) else None
 
 
 def _isinstance(machine: Machine, args: list[Value], node: ast.expr) -> Value:
@@ -411,6 +413,10 @@ def call_container_method(
     machine: Machine, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``receiver.name(...)`` for a list, deque, set, dict or string."""
+    if name == "__setitem__" and len(args) == 2 and isinstance(receiver, (Sequence, Mapping)):
+        target = ast.copy_location(ast.Subscript(node, node, ast.Store()), node)
+        elements.set_item(machine, receiver, args[0], args[1], target, _written(node, 1))
+        return None
     if isinstance(receiver, Sequence):
         return _sequence_method(machine, receiver, name, args, keywords, node)
     if isinstance(receiver, Mapping):
@@ -551,11 +557,14 @@ def _mapping_method(
                     for key, value in zip(written.keys, written.values, strict=True)
                     if isinstance(key, ast.Constant)
                 }
-            if args and isinstance(args[0], Mapping):
-                for key, slot in list(args[0].items.items()):
-                    value = machine.read(slot, args[0])
+            given = args[0] if args else None
+            if args and not isinstance(given, (Mapping, Unknown)):  # pairs
+                given = _dict(machine, args, {}, node)
+            if isinstance(given, Mapping):
+                for key, slot in list(given.items.items()):
+                    value = machine.read(slot, given)
                     items[key] = machine.slot(value, _owner(machine, node), parts.get(key))
-                receiver.more = receiver.more or args[0].more
+                receiver.more = receiver.more or given.more
             elif args:
                 receiver.more = True
             named = {keyword.arg: keyword.value for keyword in node.keywords} if isinstance(node, ast.Call) else {}

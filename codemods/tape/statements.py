@@ -11,6 +11,7 @@ from codemods.tape import attributes, elements, expressions, holding, loops, man
 from codemods.tape.generators import Closed
 from codemods.tape.source import Site, last_name
 from codemods.tape.values import (
+    Bound,
     Class,
     Exits,
     Function,
@@ -338,6 +339,7 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
             known = machine.eval(decorator.value)
             if isinstance(known, Function) and known.flavour == "property":
                 known.setter = function if decorator.attr == "setter" else known.setter
+                known.deleter = function if decorator.attr == "deleter" else known.deleter
                 value = known
                 continue
         before = machine.grad, machine.guard
@@ -532,7 +534,10 @@ def _delete(machine: Machine, node: ast.Delete) -> str:
                 container.items.pop(elements.mapping_key(machine, index), None)
         elif isinstance(target, ast.Attribute):
             receiver = machine.eval(target.value)
-            if isinstance(receiver, Instance):
+            known = attributes.find(receiver, target.attr) if isinstance(receiver, Instance) else None
+            if isinstance(known, Function) and known.deleter is not None:
+                machine.call(Bound(known.deleter, receiver), [], {}, target)
+            elif isinstance(receiver, Instance):
                 receiver.names.pop(target.attr, None)
     return ""
 

@@ -227,7 +227,8 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
         tensors = [value for value in values if isinstance(value, Tensor)]
         scalar = True if all(value.cell.scalar for value in tensors) and name not in _VIEWS | _ADDS_DIMENSIONS else None
     view = first if name in _VIEWS and isinstance(first, Tensor) else None
-    inplace = keywords.get("inplace")
+    at = INPLACE_AT.get(name)
+    inplace = keywords.get("inplace", args[at] if at is not None and len(args) > at else None)
     if inplace is True and isinstance(first, Tensor):
         overwriting.in_place(machine, first, name, [], node)
         return first
@@ -239,6 +240,16 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     elif not any(isinstance(value, Tensor) for value in machine.tensors(*values)):
         return machine.fresh(name) if any(isinstance(value, Unknown) for value in values) else result
     return result
+
+
+INPLACE_AT = {
+    **dict.fromkeys("relu relu6 selu silu mish hardswish hardsigmoid".split(), 1),
+    **dict.fromkeys("leaky_relu elu celu".split(), 2),
+    **dict.fromkeys("threshold hardtanh".split(), 3),
+    **dict.fromkeys("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split(), 3),
+    "rrelu": 4,
+}
+"""Where ``inplace`` stands among the arguments of a function of ``torch.nn.functional``."""
 
 
 def reduces(options: Mapping[str, Value]) -> bool | None:

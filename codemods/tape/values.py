@@ -202,6 +202,8 @@ class Function:
     """That decorator."""
     setter: Function | None = None
     """Of a property: what an assignment to it calls."""
+    deleter: Function | None = None
+    """The same for ``del``."""
 
 
 @dataclass(eq=False, slots=True)
