@@ -1,0 +1,313 @@
+"""Many ways to write one thing: states that are cut, layers that write over their input, tensors with two names."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.mend import mend
+from codemods.program import Program
+from codemods.registry import all_codemods
+from codemods.tape.witness import observe
+
+SLOTS = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+slots = {{"a": torch.zeros(2, 3), "b": torch.zeros(2, 3)}}
+for step in range(10):
+    x = torch.randn(2, 3)
+    for k in ("a", "b"):
+        slots[k] = net(x + slots[k])
+    loss = sum(v.pow(2).mean() for v in slots.values())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+{cut}
+"""
+
+STATES = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+hs = [torch.zeros(2, 3), torch.zeros(2, 3)]
+for step in range(10):
+    x = torch.randn(2, 3)
+    for i in range(2):
+        hs[i] = net(x + hs[i])
+    loss = sum(v.pow(2).mean() for v in hs)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+{cut}
+"""
+
+MODULE = """\
+import contextlib
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(3, 4)
+        self.out = nn.Linear(4, 1)
+        self.h = self.c = None
+    def forward(self, x):
+        if self.h is None:
+            self.h, self.c = torch.zeros(2, 4), torch.zeros(2, 4)
+        self.h, self.c = self.cell(x, (self.h, self.c))
+        return self.out(self.h)
+    def cut(self):
+        self.h = self.c = None
+    @property
+    def state(self):
+        return self.h, self.c
+    @state.setter
+    def state(self, pair):
+        self.h, self.c = pair
+    @state.deleter
+    def state(self):
+        self.h = self.c = None
+net = Net()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(10):
+    loss = net(torch.randn(2, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+{cut}
+"""
+
+CUTS = {
+    SLOTS: [
+        "slots |= {k: v.detach() for k, v in slots.items()}",
+        "slots.update((k, v.detach()) for k, v in slots.items())",
+        "slots.update(zip(slots, [v.detach() for v in slots.values()]))",
+        "slots.update(map(lambda kv: (kv[0], kv[1].detach()), slots.items()))",
+        "slots.update(a=slots['a'].detach(), b=slots['b'].detach())",
+        "for k in list(slots): slots.__setitem__(k, slots[k].detach())",
+        "slots = dict(zip(slots.keys(), map(torch.Tensor.detach, slots.values())))",
+        "slots = dict.fromkeys(slots, torch.zeros(2, 3))",
+        "slots.clear()\nslots.update(a=torch.zeros(2, 3), b=torch.zeros(2, 3))",
+        "for k in reversed(slots): slots[k] = slots[k].detach()",
+    ],
+    STATES: [
+        "hs[:] = map(torch.Tensor.detach, hs)",
+        "hs[:] = (h.detach() for h in hs)",
+        "hs[0], hs[1] = (h.detach() for h in hs)",
+        "hs.__setitem__(0, hs[0].detach())\nhs.__setitem__(1, hs[1].detach())",
+        "for i in torch.arange(2).tolist(): hs[i] = hs[i].detach()",
+        "hs.append(hs.pop(0).detach())\nhs.append(hs.pop(0).detach())",
+        "a, *rest = hs\nhs = [a.detach(), *(t.detach() for t in rest)]",
+        "with torch.no_grad(): hs = [h.clone() for h in hs]",
+        "hs = [getattr(h, 'detach')() for h in hs]",
+        "del hs[:]\nhs += [torch.zeros(2, 3)] * 2",
+    ],
+    MODULE: [
+        "net.__setattr__('h', net.h.detach())\nnet.__setattr__('c', net.c.detach())",
+        "type(net).cut(net)",
+        "del net.state",
+        "net.state = tuple(t.detach() for t in net.state)",
+        "net.__dict__.update(h=net.h.detach(), c=net.c.detach())",
+        "getattr(net, 'cut')()",
+        "with contextlib.ExitStack() as stack: stack.callback(net.cut)",
+        "[m.cut() for m in net.modules() if isinstance(m, Net)]",
+    ],
+}
+WAYS = [(shape, cut) for shape, cuts in CUTS.items() for cut in cuts]
+
+
+def program(text: str) -> Program:
+    return Program.of(text, "script.py")
+
+
+@pytest.mark.parametrize(("shape", "cut"), WAYS, ids=[cut.partition("\n")[0] for _, cut in WAYS])
+def test_a_state_that_is_cut_in_whatever_way_is_no_mistake(shape: str, cut: str) -> None:
+    assert observe(program(shape.format(cut=textwrap.indent(cut, "    ")))).facts == ()
+
+
+@pytest.mark.parametrize("shape", CUTS, ids=["mapping", "list", "module"])
+def test_the_same_states_are_mistakes_where_nothing_cuts_them(shape: str) -> None:
+    assert observe(program(shape.format(cut="    pass"))).facts
+
+
+def patched(text: str) -> str:
+    return mend(program(text), all_codemods()).patched.files[0].text
+
+
+LAYER = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(5):
+    h = torch.sigmoid(net(torch.randn(8, 4)))
+    out = {call}
+    opt.zero_grad()
+    (out - 1).pow(2).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "better"),
+    [
+        ("F.dropout(h, 0.5, True, True)", "F.dropout(h, 0.5, True)"),
+        ("F.relu(h, True)", "F.relu(h)"),
+        ("F.leaky_relu(h, 0.1, True)", "F.leaky_relu(h, 0.1)"),
+        ("F.hardtanh(h, -1.0, 1.0, True)", "F.hardtanh(h, -1.0, 1.0)"),
+        ("F.rrelu(h, 0.1, 0.3, True, True)", "F.rrelu(h, 0.1, 0.3, True)"),
+    ],
+)
+def test_a_flag_by_position_is_taken_away(call: str, better: str) -> None:
+    assert patched(LAYER.format(call=call)) == LAYER.format(call=better)
+
+
+@pytest.mark.parametrize("call", ["F.dropout(h, 0.5, True, False)", "F.dropout(h, 0.5, True)", "F.elu(h, 1.0)"])
+def test_other_arguments_in_its_place_are_no_mistake(call: str) -> None:
+    assert observe(program(LAYER.format(call=call))).facts == ()
+
+
+SMOOTHED = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+alpha = nn.Parameter(torch.full((3,), 0.5))
+opt = torch.optim.SGD([*net.parameters(), alpha], 0.1)
+def decay(level):
+    level.mul_(0.9)
+for step in range(10):
+    x = torch.rand(2, 4, 3) + 0.1
+    banks = [x[:, 0].clone(), x[:, 1].clone()]
+    level = x[:, 0].clone()
+    other = level
+    outs = []
+    for t in range(4):
+        {inside}
+    loss = torch.stack(outs).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "line", "better"),
+    [
+        (
+            "now = banks[0]\n        outs.append(net(x[:, t]) * now.pow(alpha))",
+            "now.mul_(0.9)",
+            "banks[0] = now.mul(0.9)",
+        ),
+        ("now = banks[0]\n        outs.append(net(x[:, t]) * now.pow(alpha))", "now += 1", "banks[0] = now + 1"),
+        ("outs.append(net(x[:, t]) * level.pow(alpha))", "other.mul_(0.9)", "other = level = other.mul(0.9)"),
+        ("outs.append(net(x[:, t]) * level.pow(alpha))", "level.mul_(0.9)", "level = level.mul(0.9)"),
+        (
+            "now, then = banks[t % 2], banks[1 - t % 2]\n        outs.append(net(x[:, t]) * now.pow(alpha))",
+            "torch.lerp(now, x[:, t], 0.2, out=then)",
+            "banks[1 - t % 2] = torch.lerp(now, x[:, t], 0.2)",
+        ),
+    ],
+)
+def test_a_new_tensor_is_put_where_others_read_it(inside: str, line: str, better: str) -> None:
+    before, after = (SMOOTHED.format(inside=f"{inside}\n        {one}") for one in (line, better))
+    assert patched(before) == after
+
+
+@pytest.mark.parametrize("change", ["decay(level)", "for one in (level,):\n            one.mul_(0.9)"])
+def test_what_is_saved_is_a_clone_where_the_other_names_are_not_known(change: str) -> None:
+    before = SMOOTHED.format(inside=f"outs.append(net(x[:, t]) * level.pow(alpha))\n        {change}")
+    assert patched(before) == before.replace("level.pow", "level.clone().pow")
+
+
+@pytest.mark.parametrize(
+    ("shape", "line", "better"),
+    [
+        (
+            SLOTS,
+            "for k, v in slots.items():\n    v = v.detach()",
+            "for k, v in slots.items():\n    slots[k] = v.detach()",
+        ),
+        (
+            STATES,
+            "for i, h in enumerate(hs):\n    h = h.detach()",
+            "for i, h in enumerate(hs):\n    hs[i] = h.detach()",
+        ),
+        (STATES, "for h in hs:\n    h = h.detach()", "for h in hs:\n    h.detach_()"),
+        (MODULE, "h, c = net.h.detach(), net.c.detach()", "net.h, net.c = net.h.detach(), net.c.detach()"),
+        (MODULE, "net.h.detach()\nnet.c.detach()", "net.h = net.h.detach()\nnet.c = net.c.detach()"),
+    ],
+)
+def test_a_cut_that_misses_is_made_to_hit(shape: str, line: str, better: str) -> None:
+    before, after = (shape.format(cut=textwrap.indent(one, "    ")) for one in (line, better))
+    assert patched(before) == after
+
+
+def test_what_is_forgotten_is_cut_beside_what_is_not() -> None:
+    text = STATES.replace("hs = [torch.zeros(2, 3), torch.zeros(2, 3)]", "h, g = torch.zeros(2, 3), torch.zeros(2, 3)")
+    text = text.replace(
+        "    for i in range(2):\n        hs[i] = net(x + hs[i])\n", "    h, g = net(x + h), net(x - g)\n"
+    )
+    text = text.replace("sum(v.pow(2).mean() for v in hs)", "(h * g).mean()")
+    before, after = (
+        text.format(cut=f"    if step % 2:\n        h = h.detach(){more}") for more in ("", "\n        g = g.detach()")
+    )
+    before = before.replace("    opt.zero_grad", "    if step % 2:\n        opt.zero_grad").replace(
+        "    loss.backward()", "        loss.backward()"
+    )
+    after = after.replace("    opt.zero_grad", "    if step % 2:\n        opt.zero_grad").replace(
+        "    loss.backward()", "        loss.backward()"
+    )
+    before, after = (one.replace("    opt.step()", "        opt.step()") for one in (before, after))
+    assert patched(before) == after
+
+
+COLLECTED = """\
+import torch
+from torch import nn
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(3, 3)
+        self.terms = []
+    def forward(self, x):
+        p = self.gate(x).softmax(-1)
+        self.terms.append(p.pow(2).sum())
+        return p * x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = {part}
+    def forward(self, x):
+        {forward}
+net = Net()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(10):
+    {reset}
+    out = net(torch.randn(4, 3))
+    loss = out.pow(2).mean() + sum(sum(m.terms) for m in net.modules() if isinstance(m, Part))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "forward", "reset", "better"),
+    [
+        ("Part()", "return self.part(x)", "net.terms = []", "net.part.terms = []"),
+        (
+            "nn.ModuleList([Part(), Part()])",
+            "return self.part[1](self.part[0](x))",
+            "net.terms = []",
+            "for layer in net.part:\n        layer.terms = []",
+        ),
+    ],
+)
+def test_the_attribute_of_the_object_that_has_it_is_emptied(part: str, forward: str, reset: str, better: str) -> None:
+    before, after = (COLLECTED.format(part=part, forward=forward, reset=one) for one in (reset, better))
+    assert patched(before) == after
