@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -185,13 +186,14 @@ class GuardFeatures(Codemod):
         body = tree.body_of(loop)
         if not body or tree.function_of(loop) is not tree.function_of(run[0]):
             return
-        for count in range(1, len(run) + 1):
-            moved = run[-count:]
+        built = _built_on(run, loop, tree)
+        for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
             if _feeds_itself(moved, tree) or _goes_on(moved, loop, tree):
                 continue
             edit = Edit(tree)
             for statement in moved:
                 edit.remove(statement)
+            _keep_headings(moved, edit, tree)
             codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
             edit.insert_before(body[0], *(_dedented(code) for code in codes))
             yield Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
@@ -418,7 +420,46 @@ def _adds_to(statement: Statement, names: set[str], tree: Tree) -> bool:
 
 
 def _comments(statement: Statement) -> list[cst.EmptyLine]:
-    return [line for line in statement.leading_lines if line.comment is not None]
+    return [line for line in statement.leading_lines if line.comment is not None and not _heads(line)]
+
+
+def _heads(line: cst.EmptyLine) -> bool:
+    """Whether a comment is the heading of a part of the script: ``# %% training``, ``# In[3]:``, ``# --- data ---``."""
+    return line.comment is not None and re.match(r"#+ *(%%|In ?\[|[-=#*]{2,})", line.comment.value) is not None
+
+
+def _keep_headings(moved: list[Statement], edit: Edit, tree: Tree) -> None:
+    """Headings above what is moved stay above what comes next."""
+    for statement in moved:
+        block = tree.block_of(statement)
+        rest = [one for one in block[block.index(statement) + 1 :] if one not in moved] if statement in block else []
+        lines = list(statement.leading_lines)
+        headings = lines[: 1 + max((at for at, line in enumerate(lines) if _heads(line)), default=-1)]
+        if headings and rest:
+            edit.change(
+                rest[0],
+                lambda node, lines=headings: node.with_changes(leading_lines=[*lines, *node.leading_lines]),  # type: ignore[misc]
+            )
+
+
+def _built_on(run: list[Statement], loop: Statement, tree: Tree) -> list[Statement]:
+    """The functions between *run* and the loop that are bound to what it computes: ``step = partial(unroll, A=A)``."""
+    block = tree.block_of(run[-1])
+    around = {loop, *tree.enclosing(loop)}
+    names = set[str]().union(*(_targets(one, tree) for one in run))
+    found: list[Statement] = []
+    for statement in block[block.index(run[-1]) + 1 :]:
+        if statement in around:
+            return found
+        part = only_part(statement)
+        if tree.paths_in(statement) & names:
+            value = part.value if isinstance(part, cst.Assign) and _targets(statement, tree) else None
+            binds = isinstance(value, cst.Call) and tree.code(value.func).rpartition(".")[2] == "partial"
+            if not binds and not isinstance(value, cst.Lambda):
+                return []
+            names |= _targets(statement, tree)
+            found.append(statement)
+    return []
 
 
 def _dedented(code: str) -> str:
