@@ -48,7 +48,7 @@ def forgotten(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
         home = loop if name.isidentifier() else tree.class_of(kept)
         for cut in tree.statements_in(home) if home is not None else ():
             cuts = _cut_by(cut, tree)
-            if not cuts or name in cuts or cut is kept or not tree.block_of(cut):
+            if not cuts or name in cuts or cut is kept or not tree.block_of(cut) or _of_items(cut, cuts, tree):
                 continue
             if name.isidentifier() and tree.function_of(cut) is not tree.function_of(kept):
                 continue
@@ -75,6 +75,12 @@ def _cut_by(statement: Statement, tree: Tree) -> list[str]:
         _detaching(call, tree) is not None for call in calls_in(part.value)
     )
     return codes if detaches else []
+
+
+def _of_items(statement: Statement, names: list[str], tree: Tree) -> bool:
+    """Whether the names are those of a loop's items: what it gives them is lost with the next item."""
+    around = next((one for one in tree.enclosing(statement) if isinstance(one, cst.For)), None)
+    return around is not None and bool({one.value for one in tree.names_in(around.target)} & set(names))
 
 
 def _detaching(call: cst.Call, tree: Tree) -> cst.FunctionDef | None:
@@ -149,15 +155,8 @@ def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     if not names or not set(names) <= {name.value for name in tree.names_in(loop.target)} or loop.orelse is not None:
         return
     if isinstance(loop.target, cst.Tuple) and isinstance(loop.iter, (cst.Name, cst.Attribute)):
-        items, states = tree.code(loop.target).strip(), tree.code(loop.iter)
         parts = [tree.code(one.value) for one in loop.target.elements]
-        item = ", ".join(f"{part}.detach()" if part in names else part for part in parts)
-        place = states if isinstance(loop.iter, cst.Attribute) else f"{states}[:]"  # a list that was handed in
-        line = cst.parse_statement(f"{place} = [({item}) for {items} in {states}]")
-        headed = line.with_changes(leading_lines=loop.leading_lines)
-        program = Edit(tree).change(loop, lambda _: headed).program()
-        blames = tree.line_of(tree.body_of(loop)[0])
-        yield Candidate(program, f"detach what `{states}` holds, not names alone", blames=blames)
+        yield _all_anew(loop, ", ".join(f"{part}.detach()" if part in names else part for part in parts), tree)
         return
     place = _place_of(loop, names, tree)
     part = only_part(tree.body_of(loop)[0])
@@ -167,6 +166,20 @@ def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     elif all(len(pairs) == 1 for pairs in _assigned_in(loop, tree)):
         itself = ", ".join(f"`{name}`" for name in names)
         yield Candidate(edit.program(), f"detach each {itself} itself, not the name alone")
+        if isinstance(loop.target, cst.Name) and isinstance(loop.iter, (cst.Name, cst.Attribute)):
+            yield _all_anew(loop, f"{loop.target.value}.detach()", tree)  # views cannot be detached in place
+
+
+def _all_anew(loop: cst.For, item: str, tree: Tree) -> Candidate:
+    """The list that a loop goes through, made anew of such items."""
+    names, states = tree.code(loop.target).strip(), tree.code(loop.iter)
+    place = states if isinstance(loop.iter, cst.Attribute) else f"{states}[:]"  # a list that was handed in
+    whole = f"({item})" if isinstance(loop.target, cst.Tuple) else item
+    line = cst.parse_statement(f"{place} = [{whole} for {names} in {states}]")
+    headed = line.with_changes(leading_lines=loop.leading_lines)
+    program = Edit(tree).change(loop, lambda _: headed).program()
+    blames = tree.line_of(tree.body_of(loop)[0])
+    return Candidate(program, f"detach what `{states}` holds, not names alone", blames=blames)
 
 
 def _place_of(loop: cst.For, names: list[str], tree: Tree) -> str:
