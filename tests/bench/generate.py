@@ -283,8 +283,9 @@ def {name}_gan(generator: nn.Module, critic: nn.Module, data: torch.Tensor, step
 
 MISTAKE = '''
 
-def {name}_train_with_memory(net: nn.Module, batches: list[torch.Tensor]) -> list[float]:
+def {name}_train_with_memory(batches: list[torch.Tensor]) -> list[float]:
     """Averages over the features of earlier batches, and keeps their graphs with them."""
+    net = nn.Linear({c}, {c})
     optimizer = optim.SGD(net.parameters(), lr={rate})
     memory = []
     losses = []
