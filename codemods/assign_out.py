@@ -66,8 +66,8 @@ def result_assigned(span: Span, tree: Tree) -> Iterator[Candidate]:
         targets = [*part.targets, *([] if same else [cst.AssignTarget(one) for one in given])]
         edit.change(part, lambda _: part.with_changes(targets=targets, value=plain))
     elif isinstance(part, cst.Return) and part.value is call and tree.block_of(statement):
-        edit.insert_before(statement, f"{name} = {tree.code(plain)}")
-        edit.change(call, lambda _: out)
+        edit.insert_before(statement, " = ".join(map(tree.code, (*given, plain))))
+        edit.change(call, lambda _: given[0])
     else:
         return
     yield Candidate(edit.program(), f"`{name}` takes the result, which is a new tensor")

@@ -311,3 +311,15 @@ for step in range(10):
 def test_the_attribute_of_the_object_that_has_it_is_emptied(part: str, forward: str, reset: str, better: str) -> None:
     before, after = (COLLECTED.format(part=part, forward=forward, reset=one) for one in (reset, better))
     assert patched(before) == after
+
+
+def test_what_is_returned_is_the_new_tensor_and_not_the_old_buffer() -> None:
+    text = SMOOTHED.format(
+        inside="outs.append(net(x[:, t]) * banks[t % 2].pow(alpha))\n        push(banks, t, x[:, t])"
+    )
+    call = "torch.lerp(banks[t % 2], new, 0.2, out=then)"
+    text = text.replace(
+        "for step", f"def push(banks, t, new):\n    then = banks[1 - t % 2]\n    return {call}\nfor step", 1
+    )
+    place, plain = "banks[1 - t % 2]", "torch.lerp(banks[t % 2], new, 0.2)"
+    assert patched(text) == text.replace(f"return {call}", f"{place} = {plain}\n    return {place}")
