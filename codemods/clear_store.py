@@ -95,14 +95,7 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
     """``net.terms.clear()``, where ``terms`` is a property that collects what several objects have, empties a copy."""
     for module in tree.modules():
         for line in tree.every(cst.SimpleStatementLine, module):
-            part = only_part(line)
-            asked: cst.BaseExpression | None = None
-            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
-                function = part.value.func
-                if isinstance(function, cst.Attribute) and function.attr.value == "clear":
-                    asked = function.value
-            elif isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and _deleted(line, tree):
-                asked = part.target.value
+            asked = emptied_by(line, tree)
             if isinstance(asked, cst.Name):  # `terms = net.terms()`, and later `terms.clear()`
                 asked = only_value(asked.value, tree.function_of(asked), tree)
             if isinstance(asked, cst.Call) and not asked.args:
@@ -113,6 +106,17 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
                     new = cst.parse_statement(code).with_changes(leading_lines=line.leading_lines)
                     program = Edit(tree).change(line, lambda _, new=new: new).program()  # type: ignore[misc]
                     yield Candidate(program, f"what has `{name}` is emptied, not a copy of it")
+
+
+def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
+    """What ``x.clear()`` and ``del x[:]`` empty."""
+    part = only_part(line)
+    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
+        function = part.value.func
+        return function.value if isinstance(function, cst.Attribute) and function.attr.value == "clear" else None
+    if isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and _deleted(line, tree):
+        return part.target.value
+    return None
 
 
 def only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:

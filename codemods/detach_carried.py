@@ -270,19 +270,13 @@ class DetachCarried(Codemod):
 
 def _taken_by(call: cst.Call, argument: cst.Arg, tree: Tree) -> cst.BaseExpression | None:
     """Where the function that is called reads *argument*, where one function has that name and reads it once."""
-    called = tree.code(call.func).rpartition(".")[2]
-    found = [
-        function
-        for module in tree.modules()
-        for function in tree.every(cst.FunctionDef, module)
-        if function.name.value == called
-    ]
-    if len(found) != 1:
+    function = tree.function_called(call)
+    if function is None:
         return None
-    parameters = [one.name.value for one in found[0].params.params]
+    parameters = [one.name.value for one in function.params.params]
     at = call.args.index(argument) + (parameters[:1] == ["self"])
     name = argument.keyword.value if argument.keyword is not None else parameters[at] if at < len(parameters) else ""
-    reads = [one for one in tree.names_in(found[0].body) if one.value == name]
+    reads = [one for one in tree.names_in(function.body) if one.value == name]
     return reads[0] if len(reads) == 1 else None
 
 

@@ -72,12 +72,11 @@ def _lasts(place: cst.BaseExpression, around: cst.For | cst.While | None, tree: 
     root = place
     while isinstance(root, (cst.Attribute, cst.Subscript)):
         root = root.value
-    if not isinstance(root, cst.Name) or root.value == "self" or around is None:
-        return isinstance(root, cst.Name) and root.value == "self"
-    loops: list[cst.For | cst.While] = [around]
-    return not any(isinstance(loop, cst.For) and _has(loop.target, root, tree) for loop in loops) and not any(
-        _gives(one, root, tree) for one in tree.statements_in(around)
-    )
+    if not isinstance(root, cst.Name) or root.value == "self":
+        return isinstance(root, cst.Name)
+    if around is None or (isinstance(around, cst.For) and _has(around.target, root, tree)):
+        return False
+    return not any(_gives(one, root, tree) for one in tree.statements_in(around))
 
 
 def _has(node: cst.CSTNode, name: cst.Name, tree: Tree) -> bool:

@@ -71,9 +71,7 @@ def _cut_by(statement: Statement, tree: Tree) -> list[str]:
     codes = [tree.code(one) for one in names]
     if not set(codes) <= tree.paths_in(part.value):
         return []
-    detaches = ".detach(" in tree.code(part.value) or any(
-        _detaching(call, tree) is not None for call in calls_in(part.value)
-    )
+    detaches = ".detach(" in tree.code(part.value) or any(_detaches(call, tree) for call in calls_in(part.value))
     return codes if detaches else []
 
 
@@ -83,22 +81,15 @@ def _of_items(statement: Statement, names: list[str], tree: Tree) -> bool:
     return around is not None and bool({one.value for one in tree.names_in(around.target)} & set(names))
 
 
-def _detaching(call: cst.Call, tree: Tree) -> cst.FunctionDef | None:
-    """The function of the program that a call calls, if one has that name, detaches something and returns it."""
-    name = tree.code(call.func).rpartition(".")[2]
-    found = [
-        function
-        for module in tree.modules()
-        for function in tree.every(cst.FunctionDef, module)
-        if function.name.value == name
-    ]
-    if len(found) != 1 or ".detach(" not in tree.code(found[0].body):
-        return None
-    returned = any(
-        isinstance(one, cst.SimpleStatementLine) and isinstance(one.body[-1], cst.Return) and one.body[-1].value
-        for one in tree.statements_in(found[0])
+def _detaches(call: cst.Call, tree: Tree) -> bool:
+    """Whether a function of the program is called that detaches something and returns a value."""
+    function = tree.function_called(call)
+    if function is None or ".detach(" not in tree.code(function.body):
+        return False
+    return any(
+        isinstance(one, cst.SimpleStatementLine) and isinstance(one.body[-1], cst.Return) and bool(one.body[-1].value)
+        for one in tree.statements_in(function)
     )
-    return found[0] if returned else None
 
 
 def _result_dropped(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candidate]:
@@ -108,7 +99,7 @@ def _result_dropped(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candi
     if not isinstance(call, cst.Call) or len(call.args) != 1 or call.args[0].star:
         return
     given = call.args[0].value
-    if isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and _detaching(call, tree) is not None:
+    if isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and _detaches(call, tree):
         code = f"{tree.code(given)} = {tree.code(call)}"
         new = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
         program = Edit(tree).change(part, lambda _: new).program()  # type: ignore[arg-type]
@@ -123,7 +114,7 @@ def _under_other_names(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Ca
     pairs = list(pairs_of(part.targets[0].target, part.value))
     edit, names = Edit(tree), []
     for target, value in pairs:
-        cut = _detached_in(cst.Expr(value))
+        cut = _detached_by(value)
         if cut is None or not isinstance(target, (cst.Name, cst.Attribute)) or tree.code(target) == tree.code(cut):
             return
         home: cst.CSTNode = tree.function_of(line) if isinstance(target, cst.Name) else tree.module_of(line)
@@ -138,18 +129,19 @@ def _under_other_names(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Ca
 def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     """``for h in states: h = h.detach()`` gives the name another tensor, and leaves the states as they are."""
     names: list[str] = []
-    edit = Edit(tree)
+    edit, one_by_one = Edit(tree), True
     for statement in tree.body_of(loop):
         part = only_part(statement)
         if not isinstance(part, cst.Assign) or len(part.targets) != 1:
             return
         calls = []
         for target, value in pairs_of(part.targets[0].target, part.value):
-            cut = _detached_in(cst.Expr(value))
+            cut = _detached_by(value)
             if not isinstance(target, cst.Name) or cut is None or tree.code(cut) != target.value:
                 return
             calls.append(cst.Expr(cst.parse_expression(f"{target.value}.detach_()")))
             names.append(target.value)
+        one_by_one = one_by_one and len(calls) == 1
         if len(calls) == 1:
             edit.change(part, lambda _, call=calls[0]: call)  # type: ignore[misc]
     if not names or not set(names) <= {name.value for name in tree.names_in(loop.target)} or loop.orelse is not None:
@@ -163,7 +155,7 @@ def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     if place and isinstance(part, cst.Assign):
         put = Edit(tree).change(part.targets[0].target, lambda _: cst.parse_expression(place))
         yield Candidate(put.program(), f"what is detached is put into `{place}`")
-    elif all(len(pairs) == 1 for pairs in _assigned_in(loop, tree)):
+    elif one_by_one:
         itself = ", ".join(f"`{name}`" for name in names)
         yield Candidate(edit.program(), f"detach each {itself} itself, not the name alone")
         if isinstance(loop.target, cst.Name) and isinstance(loop.iter, (cst.Name, cst.Attribute)):
@@ -198,13 +190,6 @@ def _place_of(loop: cst.For, names: list[str], tree: Tree) -> str:
     return f"{tree.code(store)}[{key}]" if plain else ""
 
 
-def _assigned_in(loop: cst.For, tree: Tree) -> Iterator[list[tuple[cst.BaseExpression, cst.BaseExpression]]]:
-    for statement in tree.body_of(loop):
-        part = only_part(statement)
-        if isinstance(part, cst.Assign):
-            yield list(pairs_of(part.targets[0].target, part.value))
-
-
 def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Candidate]:
     """``h.detach()`` as a statement leaves ``h`` as it is: it becomes ``h = h.detach()``, and so do those beside it."""
     path = tree.program.files[tree.program.index_at(number)].path
@@ -231,7 +216,11 @@ def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Ca
 
 def _detached_in(part: cst.CSTNode) -> cst.BaseExpression | None:
     """What a statement detaches for nothing: ``h`` in ``h.detach()``."""
-    call = part.value if isinstance(part, cst.Expr) else None
+    return _detached_by(part.value) if isinstance(part, cst.Expr) else None
+
+
+def _detached_by(call: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``h`` of ``h.detach()``."""
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "detach":
         return call.func.value if isinstance(call.func.value, (cst.Name, cst.Attribute, cst.Subscript)) else None
     return None

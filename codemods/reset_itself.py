@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.clear_store import EMPTY, only_value, store_of
+from codemods.clear_store import EMPTY, emptied_by, only_value, store_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part
@@ -99,13 +99,7 @@ def _emptied(statement: Statement, tree: Tree) -> cst.BaseExpression | None:
         own = _emptied(inner[0], tree) if len(inner) == 1 and statement.orelse is None else None
         targets = {one.value for one in tree.names_in(statement.target)}
         return statement.iter if isinstance(own, cst.Name) and own.value in targets else None
-    part = only_part(statement)
-    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
-        function = part.value.func
-        return function.value if isinstance(function, cst.Attribute) and function.attr.value == "clear" else None
-    if isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and tree.code(part.target).endswith("[:]"):
-        return part.target.value
-    return None
+    return emptied_by(statement, tree)
 
 
 def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -136,7 +130,7 @@ def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Ite
 def _reset_attribute(statement: Statement, name: str, tree: Tree) -> cst.Attribute | None:
     """The attribute called *name* that a statement empties or makes anew."""
     part = only_part(statement)
-    found = _emptied(statement, tree) if not isinstance(statement, cst.For) else None
+    found = emptied_by(statement, tree)
     if isinstance(part, cst.Assign) and len(part.targets) == 1 and tree.code(part.value) in EMPTY:
         found = part.targets[0].target
     return found if isinstance(found, cst.Attribute) and found.attr.value == name else None

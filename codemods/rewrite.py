@@ -99,6 +99,17 @@ class Tree:
         own = next(one for one in self._modules.values() if one.node is module)
         return own.by_kind.get(kind, [])  # type: ignore[return-value]
 
+    def function_called(self, call: cst.Call) -> cst.FunctionDef | None:
+        """The function of the program that a call calls, by its name, if just one function has it."""
+        name = self.code(call.func).rpartition(".")[2]
+        found = [
+            function
+            for module in self.modules()
+            for function in self.every(cst.FunctionDef, module)
+            if function.name.value == name
+        ]
+        return found[0] if len(found) == 1 else None
+
     def with_modules(self, how: Callable[[cst.Module], cst.Module]) -> Program:
         """The program with the files that were read changed by *how*."""
         changed = {index: how(module.node) for index, module in self._modules.items()}

@@ -468,8 +468,8 @@ class Tape:
                 while reader is not None and reader.clock < change.clock:
                     entered = reader
                     reader, via = parents[id(reader)]
-                before = [one for one in self.passes if one.clock < change.clock and repeats(one, current)]
-                _, reader, via = _entry(entered, reader, via, current, parents, before[-1] if before else None)
+                earlier = (one for one in reversed(self.passes) if one.clock < change.clock and repeats(one, current))
+                _, reader, via = _entry(entered, reader, via, current, parents, next(earlier, None))
                 self.clobbered.append(Clobbered(node, change, reader, via, current))
                 return
 
