@@ -153,10 +153,12 @@ def analyse(
     findings = tuple(_findings(program, mended, select))
     doubtful = {finding.cause for finding in findings if finding.fixed and not finding.safe}
     if doubtful and not unsafe:
+        left = {key_of(fact, LineMap(program, mended.patched)) for fact in mended.left}
+        repairable = {key_of(fact) for fact in mended.observation.facts} - left
         mended = mend(program, _selected(select), rejected, seen, certain=True)
         findings = tuple(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
-            for finding in _findings(program, mended, select)
+            for finding in _findings(program, mended, select, repairable)
         )
     return Analysis(program, mended.patched, findings, mended.steps)
 
@@ -216,8 +218,13 @@ def _wanted(code: str, select: Collection[str] | None) -> bool:
     return select is None or any(code.startswith(prefix) for prefix in select)
 
 
-def _findings(program: Program, mended: Mended, select: Collection[str] | None) -> Iterator[Finding]:
-    """One finding for each mistake: facts that share a cause are one story told several times."""
+def _findings(
+    program: Program, mended: Mended, select: Collection[str] | None, repairable: Collection[object] = ()
+) -> Iterator[Finding]:
+    """One finding for each mistake: facts that share a cause are one story told several times.
+
+    A guess is told where it is repaired, or *repairable*: named by its key.
+    """
     lines = LineMap(program, mended.patched)
     touched = touched_by(program, mended.patched)
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
@@ -230,7 +237,7 @@ def _findings(program: Program, mended: Mended, select: Collection[str] | None) 
             code, name, remedy = repair.codemod.code, repair.codemod.name, repair.remedy
         else:
             code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
-        if not _wanted(code, select) or (not fixed and _is_guess(fact)):
+        if not _wanted(code, select) or (not fixed and _is_guess(fact) and key_of(fact) not in repairable):
             continue
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
         blames = repair.blames if repair is not None else 0

@@ -26,7 +26,7 @@ class ComputeInTurn(Codemod):
 
     Fix:
         Each output is computed in the loop, when its turn comes: ``for x, goal in zip(xs, goals)``, and then
-        ``value = net(x)``.
+        ``value = net(x)``.  A dictionary of losses becomes one of functions: ``losses[name](batch)``.
 
     When it is not what you want:
         Where all outputs are meant to come from the same parameters, add up their losses, call ``backward()`` once and
@@ -39,7 +39,7 @@ class ComputeInTurn(Codemod):
     code = "AF111"
     name = "computed-ahead"
     answers = (StaleGraph, Overwritten)
-    rank = 7
+    rank = 1
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
@@ -49,6 +49,7 @@ class ComputeInTurn(Codemod):
                 return
             if isinstance(loop, cst.For) and tree.block_of(loop) and tree.body_of(loop):
                 yield from _in_turn(loop, tree)
+                yield from _called_in_turn(fact, loop, tree)
 
 
 def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
@@ -73,6 +74,76 @@ def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
             edit.remove(statement)
         yield Candidate(edit.program(), f"`{target.value}` is computed when its turn comes", Keeps.PARAMETERS)
         return
+
+
+def _called_in_turn(fact: StaleGraph | Overwritten, loop: cst.For, tree: Tree) -> Iterator[Candidate]:
+    """``losses = {"d": f(x), "g": g(x)}`` keeps the functions, and the loop calls each: ``losses[name](x)``."""
+    block = tree.block_of(loop)
+    for statement in reversed(block[: block.index(loop)]):
+        part = only_part(statement)
+        if (
+            not isinstance(part, cst.Assign)
+            or len(part.targets) != 1
+            or not isinstance(part.targets[0].target, cst.Name)
+        ):
+            continue
+        name, display = part.targets[0].target.value, part.value
+        if not isinstance(display, (cst.Dict, cst.List, cst.Tuple)) or len(display.elements) < 2:
+            continue
+        values = [getattr(element, "value", None) for element in display.elements]
+        plain = all(isinstance(element, (cst.DictElement, cst.Element)) for element in display.elements)
+        if not plain or not all(isinstance(value, cst.Call) for value in values):
+            continue
+        if tree.count_paths(tree.function_of(loop), {name}) != 2:  # where it is made, and where the loop reads it
+            continue
+        calls = [cst.ensure_type(value, cst.Call) for value in values]
+        given = {", ".join(tree.code(arg).strip().rstrip(",") for arg in call.args) for call in calls}
+        same = len(given) == 1 and all(isinstance(call.func, (cst.Name, cst.Attribute)) for call in calls)
+        arguments = given.pop() if same else ""
+        edit = Edit(tree)
+        for call in calls:
+            late = (
+                call.func
+                if same
+                else cst.ensure_type(cst.parse_expression("lambda: x"), cst.Lambda).with_changes(body=call)
+            )
+            edit.change(call, lambda _, late=late: late)  # type: ignore[misc]
+        if not _call_where_read(name, arguments, loop, edit, tree):
+            continue
+        made = tree.expression(fact.outer.made) if fact.outer is not None else None
+        spoiled = [call for call in calls if made is call or (made is not None and call in tree.enclosing(made))]
+        yield Candidate(
+            edit.program(),
+            f"each of `{name}` is computed when its turn comes",
+            Keeps.LATER,
+            blames=tree.line_of(spoiled[-1] if spoiled else calls[-1]),
+        )
+        return
+
+
+def _call_where_read(name: str, arguments: str, loop: cst.For, edit: Edit, tree: Tree) -> bool:
+    """Call what a loop takes out of the display *name*; False where it does not take one item in each iteration."""
+    for statement in tree.body_of(loop):
+        part = only_part(statement)
+        value = part.value if isinstance(part, cst.Assign) else None
+        if isinstance(value, cst.Subscript) and tree.code(value.value) == name:
+            edit.change(value, lambda node: cst.parse_expression(f"{tree.code(node)}({arguments})"))
+            return True
+    source, target = loop.iter, loop.target
+    taken: cst.BaseExpression | None = None
+    if isinstance(source, cst.Call) and tree.code(source) == f"{name}.items()" and isinstance(target, cst.Tuple):
+        taken = target.elements[-1].value if len(target.elements) == 2 else None
+    elif tree.code(source) == f"{name}.values()":
+        taken = target
+    else:
+        place = _place_of(name, source, target)
+        taken = place[1] if place is not None else None
+    if not isinstance(taken, cst.Name):
+        return False
+    late = tree.fresh_name("compute", "make")
+    edit.change(taken, lambda _: cst.Name(late))
+    edit.insert_before(tree.body_of(loop)[0], f"{taken.value} = {late}({arguments})")
+    return True
 
 
 def _comprehension(statement: Statement) -> tuple[str, cst.ListComp | None]:

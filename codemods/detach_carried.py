@@ -63,6 +63,7 @@ class DetachCarried(Codemod):
         if fact.kept is None or (fact.loop is not None and not fact.inside):
             return
         yield from own_cuts.without_effect(tree)
+        yield from own_cuts.misplaced(fact, tree)
         yield from own_cuts.forgotten(fact, tree)
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]

@@ -132,8 +132,10 @@ class GuardFeatures(Codemod):
                 remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
                 yield Candidate(Edit(tree).change(made, detach).program(), remedy, Keeps.RATIO)
         kept = tree.statement(fact.kept)
-        if kept is not None and kept in tree.block_of(kept) and len(_targets(kept, tree)) > 1 and _guardable([kept]):
-            remedy = f"`{', '.join(sorted(_targets(kept, tree)))}` are values of the rollout, computed under no_grad"
+        if kept is not None and kept in tree.block_of(kept) and _guardable([kept]):
+            targets = sorted(_targets(kept, tree))
+            verb = "are values" if len(targets) > 1 else "holds values"
+            remedy = f"`{', '.join(targets)}` {verb} of the rollout, computed under no_grad"
             yield Candidate(guarded(tree, [kept]), remedy, Keeps.RATIO)
 
     def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -364,7 +366,12 @@ def has_ratio(tree: Tree) -> bool:
 
 
 def _relates_to_old(loop: Statement, tree: Tree) -> bool:
-    """Whether a loop computes ``exp(new - old)``, where the loop makes what is new and got what is old."""
+    """Whether a loop, or a function that it calls, computes ``exp(new - old)``, and makes what is new itself."""
+    called = (tree.function_called(call) for call in calls_in(loop))
+    return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)
+
+
+def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
     own: dict[str, cst.BaseExpression | None] = {}
     for statement in tree.statements_in(loop):
         part = only_part(statement)

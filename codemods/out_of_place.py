@@ -101,8 +101,11 @@ class OutOfPlace(Codemod):
         yield from _cloned_when_handed(call or node, tree)
         operation = tree.expression(fact.operation or fact.saved)
         for operand in (_root_of(operation), *operands_of(operation)):
-            if isinstance(operand, cst.Name):  # changed by another name: in a function, in a loop over several
+            if isinstance(operand, cst.Name) and not tree.is_imported(
+                operand
+            ):  # changed by another name: in a function, in a loop over several
                 yield _with_clones([operand], operand.value, tree)
+        yield from _cloned_when_made(fact, tree)
 
 
 def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
@@ -168,16 +171,28 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         # `make()`, where `make` is a partial that has the flag
         program = Edit(tree).change(node, lambda call: with_keyword(call, "inplace", "False")).program()
         yield Candidate(program, f"`{name}` makes a new tensor")
+    plain: cst.CSTNode = node
     if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
-        program = Edit(tree).change(node, lambda call: without_keyword(call, "inplace")).program()
-        yield Candidate(program, f"`{name}` makes a new tensor")
+        plain = without_keyword(node, "inplace")
     elif node.args and tree.code(node.args[-1].value) == "True" and _has_the_flag_last(node, tree):
         rest = list(node.args[:-1])
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        yield Candidate(
-            Edit(tree).change(node, lambda call: call.with_changes(args=rest)).program(), f"`{name}` makes a new tensor"
-        )
+        plain = node.with_changes(args=rest)
+    if not isinstance(plain, cst.Call) or plain is node:
+        return
+    statement = tree.parent_of(node)
+    changed = node.args[0].value
+    if isinstance(statement, cst.Expr) and isinstance(changed, Place):  # `F.relu(x, inplace=True)`
+        given = targets_for(changed, tree)
+        if given is not None:
+            assigned = cst.Assign([cst.AssignTarget(one) for one in given], plain, semicolon=statement.semicolon)
+            yield Candidate(
+                Edit(tree).change(statement, lambda _: assigned).program(),
+                f"`{tree.code(changed)}` becomes a new tensor",
+            )
+        return
+    yield Candidate(Edit(tree).change(node, lambda _: plain).program(), f"`{name}` makes a new tensor")
 
 
 def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
@@ -248,14 +263,18 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         whole = outer
     chain: list[cst.Call] = []
     root: cst.BaseExpression = whole
+    of_a_view = False
     while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
         if root.func.attr.value.endswith("_"):
             chain.append(root)
+        else:
+            of_a_view = bool(chain)
         root = root.func.value
     if not chain or not isinstance(root, (cst.Name, cst.Attribute)):
         return
     if any(isinstance(one.func, cst.Attribute) and one.func.attr.value in _ONLY_IN_PLACE for one in chain):
         return
+    of_a_view = of_a_view or (isinstance(root, cst.Attribute) and root.attr.value in _VIEWS)
     name = tree.code(root)
     edit = Edit(tree)
     for part in chain:
@@ -263,8 +282,8 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
     statement = tree.parent_of(whole)
     if isinstance(statement, cst.Expr):
         given = targets_for(root, tree)
-        if given is None:
-            return
+        if given is None or of_a_view:
+            return  # `x.t().mul_(2)` changes `x`, which is no transposed one
 
         def assigned(node: cst.CSTNode) -> cst.CSTNode:
             assert isinstance(node, cst.Expr)
@@ -277,6 +296,8 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
     yield Candidate(edit.program(), f"`{name}` becomes a new tensor")
 
 
+_VIEWS = frozenset(("T", "mT", "H", "mH", "real", "imag"))
+"""Attributes that are another view of a tensor."""
 _ONLY_IN_PLACE = frozenset(
     """copy_ zero_ fill_ normal_ uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ set_ resize_ resize_as_
     requires_grad_ share_memory_ apply_ map_ fill_diagonal_ detach_ swapaxes_ rename_""".split()
@@ -331,6 +352,9 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         statement = tree.statement_of(saved)
         if whole and statement is not None and any(tree.code(_base_of(operand)) == whole for operand in operands):
             name, read = whole, [one for one in _mentions(statement, whole, tree) if isinstance(one, cst.Subscript)]
+        elif whole:  # `keep, move = z[:, :half], z[:, half:]`, of which `move` is changed and `keep` was saved
+            read = [one for one in operands if isinstance(one, cst.Name) and _is_part_of(one, whole, tree)]
+            name = tree.code(read[0]) if read else name
     # What is read inside an operand: `x @ self.weight.t()`.
     read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
     if not read:
@@ -342,6 +366,11 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     for operand in operands:  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
         if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
             yield _with_clones([operand], tree.code(operand), tree)
+
+
+def _is_part_of(name: cst.Name, whole: str, tree: Tree) -> bool:
+    given = _only_given(name, tree)
+    return isinstance(given, cst.Subscript) and tree.code(_base_of(given)) == whole
 
 
 def _only_given(name: cst.Name, tree: Tree) -> cst.BaseExpression | None:

@@ -15,6 +15,7 @@ import libcst as cst
 from codemods import retain
 from codemods.base import Candidate
 from codemods.facts import Form, Overwritten, Span, StaleGraph
+from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, calls_in, detached_code, only_part, pairs_of
 
 _UNUSED = re.compile(r"(?:.*[:;])?\s*(([\w.\[\]]+)\.detach\(\))\s*(?:[;#].*)?")
@@ -59,6 +60,28 @@ def forgotten(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
             for program, more in retain.variants(fact, tree, build):
                 remedy = f"detach `{name}` where `{cuts[0]}` is{more}"
                 yield Candidate(program, remedy, blames=tree.line_of(cut))
+
+
+def misplaced(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``if t % k == 0: h = h.detach()`` beside the window's own ``if (t + 1) % k == 0:`` moves behind its step."""
+    passes = tree.statement(fact.failed)
+    body = tree.parent_of(passes) if passes is not None else None
+    window = tree.parent_of(body) if body is not None else None
+    if passes is None or not isinstance(window, cst.If) or fact.loop is None:
+        return
+    names = {carrier.name.partition("[")[0] for carrier in fact.carriers}
+    block = tree.block_of(passes)
+    behind = [one for one in block[block.index(passes) :] if ".step(" in tree.own_code(one)] or [passes]
+    for other in tree.block_of(window):
+        if not isinstance(other, cst.If) or other is window or other.orelse is not None:
+            continue
+        cuts = tree.body_of(other)
+        cut = {name for one in cuts for name in _cut_by(one, tree)}
+        if cut & names and all(_cut_by(one, tree) for one in cuts):
+            codes = [tree.own_code(one).strip() for one in cuts]
+            program = Edit(tree).insert_after(behind[-1], *codes).remove(other).program()
+            remedy = f"detach {', '.join(f'`{name}`' for name in sorted(cut))} where its window ends"
+            yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(cuts[0]))
 
 
 def _cut_by(statement: Statement, tree: Tree) -> list[str]:

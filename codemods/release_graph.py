@@ -87,6 +87,6 @@ def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:
     if isinstance(assign, cst.Assign) and isinstance(assign.value, cst.BinaryOperation):
         if isinstance(assign.value.operator, cst.Add):
             sides = [side for side in (assign.value.left, assign.value.right) if fact.name not in tree.paths_in(side)]
-            return sides[0] if len(sides) == 1 else None
+            return sides[0] if len(sides) == 1 and not isinstance(sides[0], (cst.List, cst.Tuple)) else None
         return None
     return expression

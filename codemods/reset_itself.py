@@ -22,11 +22,13 @@ class ResetItself(Codemod):
     Cause:
         ``for outs in store.values(): outs = []`` makes a new list and forgets it; ``columns.clear()`` empties the lists
         that were copied from the store; ``block.terms = []`` gives the block an attribute of that name, while the terms
-        are those of ``block.ffn``. The lists in the store keep the graphs of all iterations so far, and the next loss
-        is computed from them, too.
+        are those of ``block.ffn``; ``cell.hidden = None`` gives the cell an attribute that nobody reads, beside its
+        ``state``; ``self.pending = []`` drops another name of the list. The list in the store keeps the graphs of all
+        iterations so far, and the next loss is computed from them, too.
 
     Fix:
-        The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``.
+        The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``; the cell's state
+        is forgotten: ``cell.state = None``.
 
     When it is not what you want:
         Where somebody else holds the lists and is to keep what is in them, put new ones into the store:
@@ -43,9 +45,13 @@ class ResetItself(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
-        if fact.kept is None or not fact.inside:
+        if fact.kept is None:
+            return
+        yield from _of_another_name(tree.statement(fact.kept), tree)
+        if not fact.inside:
             return
         yield from _names_alone(tree)
+        yield from _aliases(tree)
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in fact.carriers))):
             kept = tree.statement(span)
             store = store_of(kept, tree)
@@ -70,6 +76,32 @@ def _names_alone(tree: Tree) -> Iterator[Candidate]:
                 cleared = cst.Expr(cst.parse_expression(f"{name}.clear()"))
                 program = Edit(tree).change(part, lambda _, new=cleared: new).program()  # type: ignore[misc]
                 yield Candidate(program, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+
+
+def _aliases(tree: Tree) -> Iterator[Candidate]:
+    """``self.pending = []`` becomes ``self.pending.clear()``, where ``self.pending`` was given ``model.ledger``."""
+    for module in tree.modules():
+        given: dict[tuple[cst.CSTNode, str], list[tuple[Statement, cst.BaseExpression]]] = {}
+        for statement in tree.statements_in(module):
+            part = only_part(statement)
+            target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
+            if isinstance(part, cst.Assign) and isinstance(target, (cst.Name, cst.Attribute)):
+                path = tree.code(target)
+                scope = tree.class_of(statement) if path.startswith("self.") else tree.function_of(statement)
+                given.setdefault((scope or module, path), []).append((statement, part.value))
+        for (_, path), values in given.items():
+            if not any(isinstance(value, (cst.Name, cst.Attribute)) for _, value in values):
+                continue
+            for statement, value in values:
+                if tree.code(value) in EMPTY and not _is_constructing(statement, tree):
+                    cleared = cst.Expr(cst.parse_expression(f"{path}.clear()"))
+                    program = Edit(tree).change(only_part(statement), lambda _, new=cleared: new).program()  # type: ignore[misc,arg-type]
+                    yield Candidate(program, f"`{path}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+
+
+def _is_constructing(statement: Statement, tree: Tree) -> bool:
+    function = tree.function_of(statement)
+    return isinstance(function, cst.FunctionDef) and function.name.value == "__init__"
 
 
 def _copies(store: cst.Name | cst.Attribute, tree: Tree) -> Iterator[Candidate]:
@@ -110,7 +142,9 @@ def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Ite
     within = set(tree.statements_in(home))
     for module in tree.modules():
         for statement in tree.statements_in(module):
-            target = _reset_attribute(statement, name, tree) if statement not in within else None
+            if statement in within or _is_constructing(statement, tree):
+                continue
+            target = _reset_attribute(statement, name, tree)
             for attribute, several in _attributes_with(home.name.value, tree) if target is not None else ():
                 assert target is not None
                 owner = tree.code(target.value)
@@ -125,6 +159,42 @@ def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Ite
                     edit = Edit(tree).change(target.value, lambda _, inside=inside: inside)  # type: ignore[misc]
                 remedy = f"`{name}` of `{owner}.{attribute}` is emptied, not one of `{owner}`"
                 yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+def _of_another_name(kept: Statement | None, tree: Tree) -> Iterator[Candidate]:
+    """``cell.hidden = None``, which nobody reads, becomes ``cell.state = None``: the cells keep ``self.state``."""
+    part = only_part(kept)
+    target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
+    if not isinstance(target, cst.Attribute) or tree.code(target.value) != "self" or kept is None:
+        return
+    name = target.attr.value
+    if not any(
+        isinstance(found := only_part(statement), cst.Assign)
+        and tree.code(found.value) == "None"
+        and any(tree.code(one.target) == f"self.{name}" for one in found.targets)
+        for statement in tree.statements_in(tree.class_of(kept) or tree.module_of(kept))
+    ):
+        return  # nobody expects it to be empty
+    for module in tree.modules():
+        for statement in tree.statements_in(module):
+            found = only_part(statement)
+            reset = found.targets[0].target if isinstance(found, cst.Assign) and len(found.targets) == 1 else None
+            if not isinstance(found, cst.Assign) or not isinstance(reset, cst.Attribute) or reset.attr.value == name:
+                continue
+            if tree.code(found.value) != "None" or not _is_read_nowhere(reset.attr.value, tree):
+                continue
+            program = Edit(tree).change(reset.attr, lambda _: cst.Name(name)).program()
+            yield Candidate(program, f"`{name}` is emptied, not `{reset.attr.value}`, which nobody reads", Keeps.ANEW)
+
+
+def _is_read_nowhere(attribute: str, tree: Tree) -> bool:
+    """Whether an attribute of this name is only ever assigned to."""
+    return all(
+        isinstance(tree.parent_of(node), cst.AssignTarget)
+        for module in tree.modules()
+        for node in tree.every(cst.Attribute, module)
+        if node.attr.value == attribute
+    )
 
 
 def _reset_attribute(statement: Statement, name: str, tree: Tree) -> cst.Attribute | None:

@@ -232,6 +232,20 @@ class Tree:
             for part in statement.body
         )
 
+    def is_imported(self, name: cst.Name) -> bool:
+        """Whether its module imports something under this name."""
+        module = self.module_of(name)
+        parts: list[cst.Import | cst.ImportFrom] = [
+            *self.every(cst.Import, module),
+            *self.every(cst.ImportFrom, module),
+        ]
+        return any(
+            name.value == (alias.evaluated_alias or self.code(alias.name).partition(".")[0])
+            for part in parts
+            if not isinstance(part.names, cst.ImportStar)
+            for alias in part.names
+        )
+
     def names_in(self, node: cst.CSTNode) -> list[cst.Name]:
         """Every plain name in *node*, attributes' and keywords' own names left out."""
         found: list[cst.Name] = []

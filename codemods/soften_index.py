@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
-from codemods.rewrite import Edit, Tree, only_part
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 _ELEMENTWISE = frozenset("float double half long int to type div floor_divide remainder fmod mul add sub".split())
 """Methods, and functions of torch's, that compute a number for each index by itself."""
@@ -28,8 +28,9 @@ class SoftenIndex(Codemod):
 
     Fix:
         The coordinates' expectation under a softmax over all cells (soft-argmax) takes their place: every cell is
-        weighed with its probability, ``(weight * (cell % width)).sum(dim=-1)``. Indices from which no row and column
-        are computed, those of classes above all, are left alone: their loss is a cross entropy.
+        weighed with its probability, ``(weight * (cell % width)).sum(dim=-1)``. So do all numbers of a scale,
+        ``(weight * degrees).sum(dim=-1)``, of which the index picks one. Indices of anything else, of classes above
+        all, are left alone: their loss is a cross entropy.
 
     When it is not what you want:
         Where the forward pass must stay at one cell, compare the heat maps themselves with maps of the targets, and
@@ -53,6 +54,8 @@ class SoftenIndex(Codemod):
         call = tree.expression(min(drop.span for drop in fact.drops))
         values = _values(call, tree)
         statement = tree.statement_of(call)
+        if values is not None and statement is not None and tree.block_of(statement):
+            yield from _read_off_a_grid(cst.ensure_type(call, cst.Call), values, statement, tree)
         index = _index(call, tree)
         if values is None or statement is None or index is None or not tree.block_of(statement):
             return
@@ -74,6 +77,95 @@ class SoftenIndex(Codemod):
         for one in dict.fromkeys(around):
             edit.change(one, lambda node: _expected(weight, node))
         yield Candidate(edit.program(), f"`{cell}` stands for all cells, each weighed with its probability")
+
+
+def _read_off_a_grid(
+    call: cst.Call, values: cst.BaseExpression, statement: Statement, tree: Tree
+) -> Iterator[Candidate]:
+    """``cents[p.argmax(-1)]``, where ``cents`` are numbers in equal steps, becomes ``(p * cents).sum(-1)``."""
+    part = only_part(statement)
+    inner: cst.CSTNode | None = tree.parent_of(call)
+    target: cst.BaseExpression | None = None
+    if isinstance(part, cst.Assign) and len(part.targets) == 1:
+        target = part.targets[0].target
+    largest: cst.BaseExpression | None = None
+    named = isinstance(part, cst.Assign) and part.value is call
+    if named and isinstance(target, cst.Tuple) and len(target.elements) == 2:
+        largest, target = (one.value for one in target.elements)
+    if named and isinstance(target, cst.Name):
+        function = tree.function_of(statement)
+        reads = [one for one in tree.names_in(function) if one.value == target.value and one is not target]
+    elif isinstance(inner, cst.Index) and part is not None:
+        reads = [call]  # type: ignore[list-item]
+    else:
+        return
+    looked_up = [_lookup(one, tree) for one in reads]
+    if part is None or not looked_up or any(one is None or not _is_grid(one.value, tree) for one in looked_up):
+        return
+    edit, weight = Edit(tree), tree.code(values)
+    weighs: list[str] = []
+    if not _is_softmax(_written(values, tree)):
+        weight = tree.fresh_name("weight", "probability")
+        weighs = [f"{weight} = {tree.code(values)}.softmax(dim=-1)"]
+    elif not isinstance(values, cst.Name):
+        return
+    for one in looked_up:
+        assert one is not None
+        table = tree.code(one.value)
+        edit.change(one, lambda _, table=table: cst.parse_expression(f"({weight} * {table}).sum(dim=-1)"))  # type: ignore[misc]
+    if not named:
+        edit.insert_before(statement, *weighs)
+    elif largest is not None and tree.count_paths(tree.function_of(statement), {tree.code(largest)}) > 1:
+        edit.insert_before(statement, *weighs).change(
+            part, _as_statement(f"{tree.code(largest).strip()} = {tree.code(call)}.values")
+        )
+    elif weighs:
+        edit.change(part, _as_statement(weighs[0]))
+    else:
+        edit.remove(statement)
+    yield Candidate(edit.program(), f"all of `{table}` count, each weighed with its probability")
+
+
+def _as_statement(code: str) -> Callable[[cst.CSTNode], cst.CSTNode]:
+    part = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
+    return lambda _: part
+
+
+def _lookup(index: cst.BaseExpression, tree: Tree) -> cst.Subscript | None:
+    """``table[index]``."""
+    inner = tree.parent_of(index)
+    element = tree.parent_of(inner) if isinstance(inner, cst.Index) else None
+    around = tree.parent_of(element) if isinstance(element, cst.SubscriptElement) else None
+    return around if isinstance(around, cst.Subscript) and len(around.slice) == 1 else None
+
+
+_GRIDS = ("linspace", "arange", "logspace")
+
+
+def _is_grid(table: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a table holds numbers in order: what lies between two of them means something, unlike between classes."""
+    name = tree.code(table).rpartition(".")[2]
+    for module in tree.modules():
+        for call in tree.every(cst.Call, module):
+            head, _, last = tree.code(call.func).rpartition(".")
+            if last not in _GRIDS or head != tree.torch_name(call):
+                continue
+            whole: cst.CSTNode = call
+            while isinstance(tree.parent_of(whole), cst.Attribute):  # `torch.arange(36).float()`
+                whole = tree.parent_of(tree.parent_of(whole) or whole) or whole
+            around = tree.parent_of(whole)
+            names = [one.target for one in around.targets] if isinstance(around, cst.Assign) else []
+            if any(tree.code(one).rpartition(".")[2] == name for one in names):
+                return True
+            registers = tree.parent_of(around) if isinstance(around, cst.Arg) else None
+            if isinstance(registers, cst.Call) and tree.code(registers.func).endswith("register_buffer"):
+                if tree.code(registers.args[0].value).strip("'\"") == name:
+                    return True
+    return False
+
+
+def _is_softmax(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "softmax"
 
 
 def _values(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:

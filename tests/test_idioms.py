@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from codemods.facts import NotScalar
 from codemods.mend import mend
 from codemods.program import Program
 from codemods.registry import all_codemods
@@ -105,6 +106,19 @@ CUTS = {
         "with torch.no_grad(): hs = [h.clone() for h in hs]",
         "hs = [getattr(h, 'detach')() for h in hs]",
         "del hs[:]\nhs += [torch.zeros(2, 3)] * 2",
+        "hs = [h if h.is_leaf else h.detach() for h in hs]",
+        "match hs:\n    case [a, b]:\n        hs = [a.detach(), b.detach()]",
+        "match hs:\n    case []:\n        pass\n    case [a, *rest]:\n"
+        "        hs = [a.detach(), *(r.detach() for r in rest)]",
+        "match ('cut', hs):\n    case ('keep' | 'hold', _):\n        pass\n"
+        "    case (str(how), list(part)) if how == 'cut':\n        hs = [p.detach() for p in part]",
+        "match {'how': 'cut', 'hs': hs}:\n    case {'how': 'keep'}:\n        pass\n    case {'hs': [a, b], **rest}:\n"
+        "        hs = [a.detach(), b.detach()]",
+        "match hs[0]:\n    case None | torch.Tensor(requires_grad=False):\n        pass\n"
+        "    case torch.Tensor() as a:\n        hs = [h.detach() for h in hs]",
+        "i = 0\nwhile i < len(hs):\n    hs[i] = hs[i].detach()\n    i += 1",
+        "i = len(hs)\nwhile i:\n    i -= 1\n    hs[i] = hs[i].detach()",
+        "i = len(hs) - 1\nwhile 0 <= i:\n    hs[i] = hs[i].detach()\n    i = i - 1",
     ],
     MODULE: [
         "net.__setattr__('h', net.h.detach())\nnet.__setattr__('c', net.c.detach())",
@@ -132,6 +146,47 @@ def test_a_state_that_is_cut_in_whatever_way_is_no_mistake(shape: str, cut: str)
 @pytest.mark.parametrize("shape", CUTS, ids=["mapping", "list", "module"])
 def test_the_same_states_are_mistakes_where_nothing_cuts_them(shape: str) -> None:
     assert observe(program(shape.format(cut="    pass"))).facts
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_a_while_that_counts_down_reaches_every_state(count: int) -> None:
+    cut = "i = len(hs)\nwhile i > 0:\n    i -= 1\n    hs[i] = hs[i].detach()"
+    text = STATES.format(cut=textwrap.indent(cut, "    "))
+    text = text.replace("[torch.zeros(2, 3), torch.zeros(2, 3)]", f"[torch.zeros(2, 3) for _ in range({count})]")
+    text = text.replace("for i in range(2):\n        hs[i] = net(x + hs[i])", "hs = [net(x + h) for h in hs]")
+    assert observe(program(text)).facts == ()
+    assert observe(program(text.replace("hs[i].detach()", "hs[i]"))).facts
+
+
+def test_a_failure_that_a_script_provokes_and_catches_is_no_mistake() -> None:
+    text = """\
+import torch
+loss = torch.nn.Linear(3, 1)(torch.randn(2, 3)).sigmoid().mean()
+loss.backward()
+try:
+    loss.backward()
+except RuntimeError as error:
+    print(error)
+"""
+    assert observe(program(text)).facts == ()
+    for other in ("except ValueError as error:", "except RuntimeError as error:\n    raise", "finally:"):
+        assert observe(program(text.replace("except RuntimeError as error:", other))).facts
+    in_a_loop = text.replace("try:\n    loss.backward()", "for _ in range(3):\n  try:\n    loss.backward()")
+    assert observe(program(in_a_loop.replace("except", "  except"))).facts
+
+
+def test_a_gradient_by_the_chain_rule_says_that_an_unread_call_has_cut() -> None:
+    text = """\
+import torch
+from estimators import relax
+net = torch.nn.Linear(3, 3)
+logits = net(torch.randn(2, 3))
+g = relax(logits, logits.sigmoid())
+(g ** 2).sum().backward()
+logits.backward({given})
+"""
+    assert observe(program(text.format(given="g"))).facts == ()
+    assert observe(program(text.format(given="torch.ones(2, 3)"))).facts
 
 
 def patched(text: str) -> str:
@@ -247,6 +302,27 @@ def test_a_cut_that_misses_is_made_to_hit(shape: str, line: str, better: str) ->
     assert patched(before) == after
 
 
+def test_a_cut_beside_its_window_moves_to_where_the_window_ends() -> None:
+    text = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+h, total = torch.zeros(2, 3), 0.0
+for t in range(40):
+    h = net(torch.randn(2, 3) + h).tanh()
+    total = total + h.pow(2).mean(){beside}
+    if (t + 1) % 4 == 0:
+        opt.zero_grad()
+        total.backward()
+        opt.step(){behind}
+        total = 0.0
+"""
+    cut = "h = h.detach()"
+    before = text.format(beside=f"\n    if t > 0 and t % 4 == 0:\n        {cut}", behind="")
+    assert patched(before) == text.format(beside="", behind=f"\n        {cut}")
+
+
 def test_what_is_forgotten_is_cut_beside_what_is_not() -> None:
     text = STATES.replace("hs = [torch.zeros(2, 3), torch.zeros(2, 3)]", "h, g = torch.zeros(2, 3), torch.zeros(2, 3)")
     text = text.replace(
@@ -323,3 +399,208 @@ def test_what_is_returned_is_the_new_tensor_and_not_the_old_buffer() -> None:
     )
     place, plain = "banks[1 - t % 2]", "torch.lerp(banks[t % 2], new, 0.2)"
     assert patched(text) == text.replace(f"return {call}", f"{place} = {plain}\n    return {place}")
+
+
+WRITTEN = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(5):
+    x = torch.randn(4, 4)
+    h = net(x)
+    y = {made}
+    {change}
+    opt.zero_grad()
+    (h + y).pow(2).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "better"),
+    [
+        ("h * 2", "y *= y", {"    y *= y": "    y = y * y"}),
+        ("h.exp()", "y.view(-1)[0] = 1.0", {"y = h.exp()": "y = h.exp().clone()"}),
+        ("torch.sigmoid(h)", "y.view(-1)[0] = 1.0", {"torch.sigmoid(h)": "torch.sigmoid(h).clone()"}),
+        ("h.tanh()", "F.relu(y, inplace=True)", {"    F.relu(y, inplace=True)": "    y = F.relu(y)"}),
+        ("h.tanh()", "F.relu(y, True)", {"    F.relu(y, True)": "    y = F.relu(y)"}),
+        ("h + 0", "x.t().mul_(2)", {"net(x)": "net(x.clone())"}),
+        ("h.exp()", "y.T.mul_(2)", {"y = h.exp()": "y = h.exp().clone()"}),
+    ],
+)
+def test_what_is_saved_stays_what_it_was(made: str, change: str, better: dict[str, str]) -> None:
+    before = after = WRITTEN.format(made=made, change=change)
+    for old, new in better.items():
+        after = after.replace(old, new)
+    assert patched(before) == after != before
+
+
+SEVERAL = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+net, head = nn.Linear(4, 8), nn.Linear(4, 4)
+x = torch.randn(32, 4)
+places = torch.randint(0, 8, (32,))
+{made}
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "mean, _ = net(x).chunk(2, -1)\nloss = head(mean)",
+        "mean, width = net(x).split(4, dim=1)\nloss = mean + torch.randn_like(mean) * width.exp()",
+        "loss = net(torch.poisson(x.exp()))",
+        "loss = net(x @ torch.randn(4, 4))",
+        "loss = net(torch.cat([x[:, :2], x[:, 2:]], -1))",
+        "loss = F.cosine_similarity(net(x), net(x) + 1)",
+        "loss = F.pairwise_distance(net(x), net(x) + 1)",
+        "loss = torch.cdist(net(x), net(x))",
+        'loss = torch.einsum("bi,bi->b", net(x), net(x))',
+        "loss = torch.bmm(net(x)[:, None], net(x)[:, :, None]).squeeze()",
+        "loss = net(x)[torch.arange(32), places]",
+        "loss = net(x).log_softmax(-1)[range(32), places]",
+        'loss = F.kl_div(net(x).log_softmax(-1), torch.ones(32, 8), reduction="none").sum(-1)',
+        "loss = net(x).diff(dim=1).abs().mean(1)",
+        "loss = torch.addcmul(net(x), net(x), net(x))",
+    ],
+)
+def test_a_loss_of_several_elements_is_one_for_each_row(made: str) -> None:
+    (fact,) = observe(program(SEVERAL.format(made=made))).facts
+    assert isinstance(fact, NotScalar)
+    assert observe(program(SEVERAL.format(made=made + "\nloss = loss.mean()"))).facts == ()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "loss = torch.cat([net(x)[:1].mean(1), net(x).mean()[None]]).sum()",
+        "loss, _ = net(x).sum(0).mean()[None].split(1)[0], 1",
+        'loss = torch.einsum("bi,bi->", net(x), net(x))',
+        "loss = net(x)[0, places[0]]",
+        "loss = net(x).chunk(32)[0].mean(1)",
+        "loss = F.cosine_similarity(net(x).mean(0), net(x).sum(0), dim=0)",
+        'loss = F.kl_div(net(x).log_softmax(-1), torch.ones(32, 8), reduction="batchmean")',
+    ],
+)
+def test_a_loss_of_one_element_is_none_of_several(made: str) -> None:
+    assert observe(program(SEVERAL.format(made=made))).facts == ()
+
+
+OBJECTIVES = """\
+import torch
+from torch import nn
+actor, critic = nn.Linear(3, 1), nn.Linear(4, 1)
+opts = {{"critic": torch.optim.Adam(critic.parameters()), "actor": torch.optim.Adam(actor.parameters())}}
+def q(s, a):
+    return critic(torch.cat([s, a], -1)).tanh()
+def critic_loss(s, a):
+    return q(s, a).pow(2).mean()
+def actor_loss(s, _):
+    return -q(s, actor(s)).mean()
+for step in range(20):
+    s, a = torch.randn(8, 3), torch.randn(8, 1)
+    losses = {losses}
+    for {head}:
+        {taken}opts[name].zero_grad()
+        loss.backward()
+        opts[name].step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("losses", "head", "taken", "late"),
+    [
+        (
+            '{"critic": critic_loss(s, a), "actor": actor_loss(s, a)}',
+            "name in opts",
+            "loss = losses[name]",
+            ('{"critic": critic_loss, "actor": actor_loss}', "name in opts", "loss = losses[name](s, a)"),
+        ),
+        (
+            '{"critic": critic_loss(s, a), "actor": actor_loss(s, None)}',
+            "name, loss in losses.items()",
+            "",
+            (
+                '{"critic": lambda: critic_loss(s, a), "actor": lambda: actor_loss(s, None)}',
+                "name, compute in losses.items()",
+                "loss = compute()",
+            ),
+        ),
+        (
+            "[critic_loss(s, a), actor_loss(s, a)]",
+            "name, loss in zip(opts, losses)",
+            "",
+            ("[critic_loss, actor_loss]", "name, compute in zip(opts, losses)", "loss = compute(s, a)"),
+        ),
+    ],
+)
+def test_objectives_computed_ahead_are_computed_in_turn(
+    losses: str, head: str, taken: str, late: tuple[str, str, str]
+) -> None:
+    before, after = (
+        OBJECTIVES.format(losses=one[0], head=one[1], taken=f"{one[2]}\n        " if one[2] else "")
+        for one in ((losses, head, taken), late)
+    )
+    assert patched(before) == after
+
+
+HELD = """\
+import torch
+from collections import defaultdict
+from torch import nn
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), 0.01)
+{log}
+for epoch in range(12):
+    for it in range(9):
+        out = net(torch.randn(2, 3))
+        loss = out.pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        {keep}
+print(float({read}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "keep", "read"),
+    [
+        ("log = defaultdict(dict)", 'log[epoch]["loss"] = @', 'log[0]["loss"]'),
+        ("log = defaultdict(dict)", "log[epoch][it] = @", "log[0][0]"),
+        ("log = {}", "log[epoch, it] = @", "log[0, 0]"),
+        ("log = {}", 'log[f"{epoch}/{it}"] = @', 'log["0/0"]'),
+        ("log = [None] * 12", "log[epoch] = @", "log[0]"),
+        ("log = [[None] * 9 for _ in range(12)]", "log[epoch][it] = @", "log[0][0]"),
+        ("log = []", "log = log + [@]", "log[0]"),
+        ("log = ()", "log = (*log, @)", "log[0]"),
+        ("log = []", "log.append(dict(loss=@, it=it))", 'log[0]["loss"]'),
+        ("log = torch.zeros(12)", "log[epoch] += @", "log[0]"),
+        ("log = torch.zeros(12, 9)", "log[epoch, it] = @", "log[0, 0]"),
+    ],
+)
+def test_what_is_kept_for_each_epoch_is_kept_without_its_graph(log: str, keep: str, read: str) -> None:
+    before, after = (
+        HELD.format(log=log, keep=keep.replace("@", value), read=read) for value in ("loss", "loss.detach()")
+    )
+    assert patched(before) == after
+    assert observe(program(after)).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("log", "keep", "read"),
+    [
+        ("log = [None] * 9", "log[it] = loss", "log[0]"),  # as many as there are, in every epoch the same places
+        ("log = {}", "log[it] = loss", "log[0]"),
+        ("log = {}", 'log["last"] = loss', 'log["last"]'),
+        ("log = [{}, {}]", 'log[it % 2]["loss"] = loss', 'log[0]["loss"]'),
+        ("log = torch.zeros(9)", "log = torch.zeros(9)", "log[0]"),
+    ],
+)
+def test_what_is_written_over_in_every_epoch_does_not_grow(log: str, keep: str, read: str) -> None:
+    assert observe(program(HELD.format(log=log, keep=keep, read=read))).facts == ()

@@ -200,9 +200,10 @@ class Calls(Expressions):
             keyword = argument.keyword.value if argument.keyword is not None else ""
             if keyword == "dtype":
                 converts = numpy_calls.dtype_of(self, argument.value)
-                if not converts:
+                of_another = isinstance(argument.value, cst.Attribute) and argument.value.attr.value == "dtype"
+                if not converts and not of_another:
                     return self.refuse("a type without a gradient")
-                moves.append(f"{converts}()")
+                moves.append(f"{converts}()" if converts else f"to({self.tree.code(argument.value)})")
             elif keyword == "device":
                 moves.append(f"to({self.tree.code(argument.value)})")
             elif keyword != "requires_grad":

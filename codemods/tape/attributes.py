@@ -64,6 +64,17 @@ def lineage(cls: Class) -> list[Value]:
     return found
 
 
+def fields_of(cls: Class) -> list[tuple[str, ast.expr | None]]:
+    """The names that a class's body annotates, and their defaults."""
+    return [
+        (part.target.id, part.value)
+        for ancestor in reversed(lineage(cls))
+        if isinstance(ancestor, Class)
+        for part in ancestor.node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+
+
 def is_module(instance: Instance) -> bool:
     """Whether it is a torch module (or a trainer's, which is one too)."""
     return any(
@@ -141,6 +152,10 @@ def bind(machine: Machine, function: Value, receiver: Value) -> Value:
 # Attributes
 
 
+_PARTS = frozenset(("real", "imag", "T", "flat"))
+"""Attributes that are an array's numbers again."""
+
+
 def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
     """The attribute *name* of *value*."""
     match value:
@@ -175,6 +190,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             if name in _ONLY_TENSORS and _is_number(value.key):
                 machine.crash(f"a number has no attribute {name!r}")
             slot = machine.loose.get((value.key, name))
+            if slot is None and name in _PARTS and value.lost is not None:
+                return cuts.carry(machine, machine.unknown(("attr", value.key, name)), [value], node)
             return machine.read(slot) if slot is not None else Method(value, name, node)
         case Function(cache=dict()) | Bound(function=Function(cache=dict())) if name == "cache_clear":
             return Method(value, name, node)
@@ -297,6 +314,9 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
         value.cell.extent = NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
     if name in ("requires_grad", "grad_fn"):
         return _recorded(machine, value, name)
+    if name == "is_leaf":
+        made = _recorded(machine, value, "grad_fn")
+        return made if isinstance(made, Unknown) else made is None
     if name == "_version":
         return value.cell.storage.version
     if name in _NOT_TENSORS:

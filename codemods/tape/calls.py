@@ -245,7 +245,7 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
         call_function(machine, init, [instance, *args], keywords, node)
         return instance
     module_calls.become_base(machine, instance, args, keywords, node)
-    fields = _fields(cls)
+    fields = attributes.fields_of(cls)
     written = _written(node)
     for at, ((name, _), value) in enumerate(zip(fields, args, strict=False)):
         instance.names[name] = machine.slot(value, name, written[at] if at < len(written) else None)
@@ -259,17 +259,6 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     return instance
 
 
-def _fields(cls: Class) -> list[tuple[str, ast.expr | None]]:
-    """The names that a class's body annotates, and their defaults."""
-    return [
-        (part.target.id, part.value)
-        for ancestor in reversed(attributes.lineage(cls))
-        if isinstance(ancestor, Class)
-        for part in ancestor.node.body
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-    ]
-
-
 def _is_record(cls: Class) -> bool:
     """Whether a class is a named tuple and nothing more."""
     bases = [base.path for base in cls.bases if isinstance(base, Name)]
@@ -279,7 +268,7 @@ def _is_record(cls: Class) -> bool:
 
 def _record(machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A named tuple of a class of the program."""
-    fields, written = _fields(cls), _written(node)
+    fields, written = attributes.fields_of(cls), _written(node)
     slots = [
         machine.slot(value, "", written[at] if at < len(written) else None)
         for at, value in enumerate(args[: len(fields)])

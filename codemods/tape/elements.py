@@ -346,15 +346,21 @@ def set_item(
             key, slot = mapping_key(machine, index), machine.slot(value, name, expression, receiver)
             taken = _turn_of(machine, receiver, index)
             key = key if taken is None else taken
-            kind = index.key[:1] if isinstance(index, Unknown) and isinstance(index.key, tuple) else ()
-            if key not in receiver.items and (isinstance(index, int) or kind in _COUNTERS):
-                holding.added(machine, receiver, slot, name, expression, again=kind != ("count",))
+            counter = _counter_in(index)
+            if key not in receiver.items and (isinstance(index, int) or counter):
+                holding.added(machine, receiver, slot, name, expression, again=counter != "count")
                 # Beside what an earlier iteration added, it stands for all that are to come.
                 receiver.more = receiver.more or (isinstance(index, Unknown) and bool(receiver.items))
+            _added_inside(machine, receiver, receiver.items.get(key), slot, target)
             receiver.items[key] = slot
         case Sequence():
             slot = machine.slot(value, name, expression, receiver)
-            if isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items):
+            known = isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items)
+            _added_inside(machine, receiver, receiver.items[index] if known else None, slot, target)
+            counter = _counter_in(index)
+            if counter:
+                holding.added(machine, receiver, slot, name, expression, again=counter != "count")
+            if known:
                 receiver.items[index] = slot
             elif isinstance(index, slice):
                 holding.emptied(machine, receiver)
@@ -383,8 +389,32 @@ def set_item(
             machine.loose[receiver.key, f"[{machine.key(index)!r}]"] = machine.slot(value, name, expression)
 
 
-_COUNTERS = (("index",), ("count",))
+_COUNTERS = ("index", "count")
 """Kinds of unknown values: the number of a loop's iteration, and what is counted up in one."""
+
+
+def _counter_in(index: Value) -> str:
+    """What kind of counter an index is, or has in it: ``epoch``, ``(epoch, step)``, ``f"{epoch}/{step}"``."""
+    if isinstance(index, Sequence) and index.kind == "tuple":
+        return max((_counter_in(slot.value) for slot in index.items), default="")
+    if not isinstance(index, Unknown) or not isinstance(index.key, tuple):
+        return ""
+    kinds = [part[0] for part in index.key[1:] if isinstance(part, tuple) and part] if index.key[0] == "text" else []
+    return next((kind for kind in (index.key[0], *kinds) if kind in _COUNTERS), "")
+
+
+def _added_inside(
+    machine: Machine, receiver: Sequence | Mapping, former: Slot | None, slot: Slot, target: ast.Subscript
+) -> None:
+    """``log[epoch]["loss"] = loss``: something was put into one of a container's containers, which a loop counts."""
+    outer = target.value
+    if isinstance(outer, ast.Subscript) and isinstance(outer.value, (ast.Name, ast.Attribute)):
+        index = machine.eval(outer.slice) if isinstance(outer.slice, ast.Name) else None
+        around = machine.eval(outer.value) if _counter_in(index) else None
+        if isinstance(around, (Sequence, Mapping)) and isinstance(index, Unknown):
+            slots = around.items if isinstance(around, Sequence) else around.items.values()
+            others = [one.value for one in slots if one.value is not receiver]
+            holding.added_inside(machine, others, former, slot, machine.handed_out.get(index.key))
 
 
 def _set_somewhere(receiver: Sequence, slot: Slot) -> None:

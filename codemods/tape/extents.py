@@ -22,14 +22,17 @@ _ELEMENTWISE = frozenset(
     """neg exp log log1p sqrt rsqrt abs pow square sigmoid tanh relu leaky_relu elu gelu silu softplus logsigmoid
     softmax log_softmax clamp clamp_min clamp_max sin cos erf reciprocal native_dropout dropout native_layer_norm
     native_batch_norm layer_norm batch_norm add sum_of sub mul div minimum maximum where lerp clone normalize hardtanh
-    log_sigmoid masked_fill""".split()
+    log_sigmoid masked_fill poisson bernoulli addcmul addcdiv logaddexp atan2 hypot tan asin acos atan sinh cosh expm1
+    log2 log10 celu selu mish hardswish hardsigmoid relu6 softmin softsign nan_to_num cumsum cumprod logcumsumexp
+    """.split()
 )
 _FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())
 _REDUCING = frozenset("sum mean norm logsumexp amax amin std var prod max min median".split())
 _PER_ROW = frozenset(
     """cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity
-    PairwiseDistance""".split()
+    PairwiseDistance cosine_similarity pairwise_distance""".split()
 )
+_OF_ROWS = ("CosineSimilarity", "PairwiseDistance", "cosine_similarity", "pairwise_distance")
 _JOINING = frozenset("stack cat concat concatenate hstack vstack".split())
 _ROW_BY_ROW = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "Bilinear"))
 
@@ -83,10 +86,10 @@ def is_mask(dtype: Value) -> bool:
 
 
 def _of_sizes(sizes: list[Value]) -> Extent:
-    if not sizes or not all(isinstance(size, int) for size in sizes) or 0 in sizes:
+    if not sizes or not all(isinstance(size, (int, Unknown)) for size in sizes) or 0 in sizes:
         return NOTHING
     # One row of several elements is not followed: a mean over the elements makes one number of it.
-    return Extent(Several.CERTAIN, len(sizes)) if sizes[0] > 1 else NOTHING
+    return Extent(Several.CERTAIN, len(sizes)) if isinstance(sizes[0], int) and sizes[0] > 1 else NOTHING
 
 
 def _of_display(value: Value) -> Extent:
@@ -106,7 +109,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     first = extent_of(args[0]) if args else NOTHING
     if scalar or not args:
         return NOTHING
-    if name in _PER_ROW or name.endswith(("_loss", "_entropy", "_logits")):
+    if name in _PER_ROW or name.endswith(("_loss", "_entropy", "_logits", "kl_div")):
         return of_loss(name, args, keywords)
     if name in _ELEMENTWISE:
         found = _broadcast(args)
@@ -115,9 +118,13 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     if name in ("pad_sequence", "pad_packed_sequence"):
         return _PADDED
     if name in _JOINING:
-        return _joined(args[0])
+        return _joined(name, args[0])
+    if name in ("split", "chunk") and _is_inner(keywords.get("dim", args[2] if len(args) > 2 else None), first):
+        return first._replace(each=True)
     if name == "split":
         return _of_pieces(first, args[1:], keywords)
+    if name == "einsum" and isinstance(args[0], str):
+        return _of_einsum(args[0], args[1:])
     if not first.several:
         return NOTHING
     if name in _FLAT:
@@ -130,6 +137,12 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return first if first.dims > 1 and _is_inner(dim, first) else NOTHING
     if name == "linear":
         return first if first.dims > 1 else NOTHING
+    if name in ("matmul", "mm") and len(args) > 1 and extent_of(args[1]).dims > 1:
+        return first
+    if name in ("bmm", "cdist"):
+        return first
+    if name == "diff":
+        return first if _is_inner(keywords.get("dim", args[2] if len(args) > 2 else None), first) else NOTHING
     if name in ("matmul", "mm"):
         return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
     if name == "index":
@@ -149,13 +162,30 @@ def _picked(extent: Extent, index: Extent) -> Extent:
     return Extent(several, index.dims + max(extent.dims, 1) - 1) if several else NOTHING
 
 
-def _joined(parts: Value) -> Extent:
-    """Of several computed values side by side."""
+def _joined(name: str, parts: Value) -> Extent:
+    """Of several values side by side."""
     slots = parts.items if isinstance(parts, Sequence) else []
     computed = [slot for slot in slots if isinstance(slot.value, Tensor) and slot.value.cell.node is not None]
-    if not isinstance(parts, Sequence) or len(computed) < 2:
+    if not isinstance(parts, Sequence) or not slots:
+        return NOTHING
+    most = max(extent_of(slot.value) for slot in slots)
+    if name != "stack" and most.several is Several.CERTAIN and not most.each:
+        return most  # on whatever side the others are, its rows are there
+    if len(computed) < 2:
         return NOTHING
     return Extent(Several.LIKELY if parts.more else Several.CERTAIN, 1)
+
+
+def _of_einsum(equation: str, operands: list[Value]) -> Extent:
+    """Of ``torch.einsum("bi,bi->b", x, y)``: the rows of an operand whose first letter is the first of the result."""
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    if not arrow or not result.isalpha():
+        return NOTHING
+    for letters, operand in zip(inputs.split(","), operands, strict=False):
+        extent = extent_of(operand)
+        if extent.several and letters[:1] == result[0]:
+            return Extent(extent.several, len(result))
+    return NOTHING
 
 
 def _of_pieces(first: Extent, args: list[Value], keywords: Mapping[str, Value]) -> Extent:
@@ -217,8 +247,8 @@ def _unreduced(options: Mapping[str, Value]) -> bool:
 
 def of_loss(kind: str, values: list[Value], options: Mapping[str, Value]) -> Extent:
     """Of a loss of torch's, as an operation or a module: many numbers where it was told not to reduce."""
-    if kind in ("CosineSimilarity", "PairwiseDistance"):
-        return _of_rows(values[0])
+    if kind in _OF_ROWS:
+        return _of_rows(values[0]) if options.get("dim", -1) in (1, -1) else NOTHING
     if not _unreduced(options) or not values:
         return NOTHING
     most = _of_rows(values[0]) if kind in _PER_ROW else _broadcast(values)
@@ -260,6 +290,9 @@ def of_item(machine: Machine, extent: Extent, index: Value) -> Extent:
     if isinstance(index, Tensor):
         return _picked(extent, extent_of(index))
     parts = [slot.value for slot in index.items] if isinstance(index, Sequence) else [index]
+    if len(parts) > 1 and isinstance(parts[0], (Tensor, range)):
+        rows = extent_of(parts[0]) if isinstance(parts[0], Tensor) else _of_sizes([len(parts[0])])
+        return Extent(rows.several, 1) if extent.several and rows.several else NOTHING
     if not parts or not _is_wide(parts[0]):
         return NOTHING
     if not extent.several and _is_slice(parts[0]):

@@ -43,11 +43,11 @@ def added(
     name: str,
     expression: ast.expr | None,
     *,
-    again: bool = True,
+    again: bool = False,
 ) -> None:
     """*slot* was just added to a container; *expression* is what was written for its value.
 
-    To a mapping, under a number that goes with a loop; *again* says that another run of that loop counts the same.
+    Under an index that goes with a loop; *again* says that another run of that loop counts the same.
     """
     value = slot.value
     if isinstance(value, Instance) and any(_graphs_of(machine, value)):
@@ -57,16 +57,58 @@ def added(
     limit = receiver.limit if isinstance(receiver, Sequence) else None
     if kept is None or (limit is not None and limit < FEW):
         return
-    for earlier in receiver.items if isinstance(receiver, Sequence) else receiver.items.values():
+    for earlier in _slots_of(receiver):
         before = _kept_at(earlier, machine.statement.node)
         if before is not None:
             if _is_step_on(value, earlier.value):
                 return
-            if again and isinstance(receiver, Mapping) and not _is_outermost(machine, before, receiver):
+            if again and not _is_outermost(machine, before, receiver):
                 return
             cells = list(_graphs_of(machine, value))
             _note(machine, kept, before, cells, bounded=limit is not None)
             return
+
+
+def added_inside(machine: Machine, others: Iterable[Value], former: Slot | None, slot: Slot, run: int | None) -> None:
+    """*slot* was just put into a container that goes with the loop *run*, as each of the *others* in its iteration.
+
+    It takes the place of the *former*, where the container stands for any of them.
+    """
+    kept = _kept_at(slot, machine.statement.node)
+    if kept is None:
+        return
+    inside = [one for other in others if isinstance(other, (Sequence, Mapping)) for one in _slots_of(other)]
+    for earlier in ([former] if former is not None else []) + inside:
+        before = _kept_at(earlier, machine.statement.node)
+        point = crossing(before.loops, machine.loops) if before is not None else None
+        if before is not None and point is not None and run in (None, point.instance):
+            if not _is_step_on(slot.value, earlier.value):
+                _note(machine, kept, before, list(_graphs_of(machine, slot.value)))
+            return
+
+
+def rebuilt(machine: Machine, before: Value, after: Value, node: ast.stmt, name: str) -> None:
+    """A name was given a new list of all that its old one held, and more: ``losses = [*losses, loss]``."""
+    if not isinstance(before, Sequence) or not isinstance(after, Sequence) or not machine.loops:
+        return
+    old = {id(cell) for cell, _ in _graphs_of(machine, before, 0)}
+    if not old <= {id(cell) for cell, _ in _graphs_of(machine, after, 0)}:
+        return
+    for slot in after.items:
+        if not isinstance(slot.value, Tensor) or id(slot.value.cell) not in old:
+            continue
+        records = (*slot.value.via, slot.kept)
+        earlier = next((one for one in records if one is not None and one.statement.node is node), None)
+        if earlier is None:
+            continue
+        for cell, kept in _graphs_of(machine, after, 0):
+            if id(cell) not in old and kept is not None:
+                _note(machine, kept._replace(name=name), earlier, [(cell, kept)])
+        return
+
+
+def _slots_of(container: Sequence | Mapping) -> Iterable[Slot]:
+    return container.items if isinstance(container, Sequence) else container.items.values()
 
 
 def _is_step_on(value: Value, before: Value) -> bool:
@@ -84,20 +126,25 @@ def _is_step_on(value: Value, before: Value) -> bool:
     return False
 
 
-def _is_outermost(machine: Machine, before: Kept, receiver: Mapping) -> bool:
-    """Whether the loop that fills a mapping has no loop around it in which the mapping stays the same."""
+def _is_outermost(machine: Machine, before: Kept, receiver: Sequence | Mapping) -> bool:
+    """Whether the loop that fills a container has no loop around it in which the container stays the same."""
     point = crossing(before.loops, machine.loops)
     made = max((len(kept.loops) for kept in receiver.kept), default=0)
     return point is not None and machine.loops.index(point) == made
 
 
-def emptied(machine: Machine, container: Value) -> None:
-    """Something is taken out of a container, or the container is given up: it does not grow for ever."""
+def emptied(machine: Machine, container: Value, taking_over: Value = None) -> None:
+    """Something is taken out of a container, or the container is given up: it does not grow for ever.
+
+    All but what another container is *taking over*.
+    """
     if not machine.loops or not isinstance(container, (Sequence, Mapping)):
         return
     running = {point.instance for point in machine.loops}
-    slots = container.items if isinstance(container, Sequence) else container.items.values()
-    for slot in slots:
+    still = {id(cell) for cell, _ in _graphs_of(machine, taking_over, 0)}
+    for slot in _slots_of(container):
+        if isinstance(slot.value, Tensor) and id(slot.value.cell) in still:
+            continue
         records = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
         for kept in records:
             if kept is not None and kept.loops and kept.loops[-1].instance in running:

@@ -214,9 +214,11 @@ class Plan:
         self._turns, self._clock = self._machine.turns, self._machine.tape.clock
         every = max((k for k in self._machine.moduli[self._moduli :] if 1 < k <= EVERY), default=0)
         cost = self._machine.steps_taken - self._steps
-        if every and cost * (2 * every + 1) <= COST:
+        # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
+        twice = 2 * every + 2
+        if every and cost * twice <= COST:
             self.cut = False
-            return 2 * every + 1
+            return twice
         self._machine.stand_for_later(self._grown)
         return 2
 
@@ -304,8 +306,10 @@ def run_while(machine: Machine, node: ast.While) -> str:
     instance = machine.new_instance()
     plan = Plan(machine)
     planned = number = 0
+    counter = _Counter.of(machine, node, instance)
+    whole = counter is not None and counter.is_short
     while True:
-        with machine.iteration(node, instance, number, plan.cut):
+        with machine.iteration(node, instance, number, plan.cut and not whole):
             condition = machine.eval(node.test)
             if not isinstance(condition, (Unknown, Tensor)) and not machine.truth(condition):
                 break
@@ -315,13 +319,119 @@ def run_while(machine: Machine, node: ast.While) -> str:
         if signal in ("return", "raise"):
             return signal
         number += 1
+        if whole:
+            continue
         if number == 1:
             planned = plan.after_first()
             if _hands_out(machine, node):
                 planned = HANDED_OUT
+            if counter is not None and plan.cut:
+                counter.stand_for_later()
         if number >= planned + plan.needs_a_third():
+            if counter is not None and plan.cut:
+                counter.finish()
             break
     return machine.run(node.orelse)
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """The name that a ``while`` tests and changes by the same number in every iteration: ``while i < 3: ...; i += 1``.
+
+    ``numbers`` is None where its first or its last number is not known.
+    """
+
+    machine: Machine
+    name: ast.Name
+    instance: int
+    numbers: range | None
+
+    @classmethod
+    def of(cls, machine: Machine, node: ast.While, instance: int) -> _Counter | None:
+        """None where the loop does not count by what is written."""
+        match node.test:
+            case ast.Compare(ast.Name() as name, [sign], [bound]) if type(sign) in _ORDERS:
+                order = type(sign)
+            case ast.Compare(bound, [sign], [ast.Name() as name]) if type(sign) in _ORDERS:
+                order = _ORDERS[type(sign)]
+            case ast.Name() as name:
+                bound, order = ast.copy_location(ast.Constant(0), name), ast.Gt
+            case _:
+                return None
+        step = _step_of(name.id, node) if _is_fixed(bound, node) else 0
+        if step == 0 or (step > 0) != (order in (ast.Lt, ast.LtE)):
+            return None
+        start, stop = machine.eval(name), machine.eval(bound)
+        if isinstance(start, Unknown):
+            machine.handed_out[start.key] = instance
+        if type(start) is not int or type(stop) is not int:
+            return cls(machine, name, instance, None)
+        beyond = step // abs(step) if order in (ast.LtE, ast.GtE) else 0
+        return cls(machine, name, instance, range(start, stop + beyond, step))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all iterations are run."""
+        return self.numbers is not None and len(self.numbers) <= RANGE
+
+    def stand_for_later(self) -> None:
+        """The second iteration stands for any later one."""
+        if self.numbers is not None:
+            later = _number(self.numbers, self.instance, 1, exact=False)
+            self.machine.handed_out[self.machine.key(later)] = self.instance
+            self.machine.assign(self.name, later, None)
+
+    def finish(self) -> None:
+        """The loop has come to its end."""
+        if self.numbers is not None:
+            self.machine.assign(self.name, self.numbers[-1] + self.numbers.step, None)
+
+
+_ORDERS: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+"""The orders by which a loop counts, each with the one that says the same with its sides changed."""
+
+
+def _step_of(name: str, node: ast.While) -> int:
+    """By how much *name* changes in every iteration; 0 where that is not the same by what is written."""
+    parts = list(ast.walk(node))
+    stores = [part for part in parts if isinstance(part, ast.Name) and part.id == name and _is_stored(part)]
+    if len(stores) != 1 or any(isinstance(part, ast.Continue) for part in parts):
+        return 0
+    for statement in node.body:
+        match statement:
+            case ast.AugAssign(ast.Name(id=known), ast.Add() | ast.Sub() as sign, ast.Constant(int() as step)):
+                pass
+            case ast.Assign(
+                [ast.Name(id=known)],
+                ast.BinOp(ast.Name(id=left), ast.Add() | ast.Sub() as sign, ast.Constant(int() as step)),
+            ) if left == known:
+                pass
+            case _:
+                continue
+        if known == name:
+            return step if isinstance(sign, ast.Add) else -step
+    return 0
+
+
+def _is_fixed(bound: ast.expr, node: ast.While) -> bool:
+    """Whether the body of a ``while`` leaves a number alone, or how many items a container has."""
+    match bound:
+        case ast.Constant() | ast.Name() | ast.Attribute():
+            used = bound
+        case ast.Call(ast.Name("len"), [ast.Name() as used], []):
+            if any(isinstance(part, ast.Attribute) and _same(part.value, used) for part in ast.walk(node)):
+                return False
+        case _:
+            return False
+    return not any(_is_stored(part) and _same(part, used) for statement in node.body for part in ast.walk(statement))
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+
+
+def _same(one: ast.AST, other: ast.expr) -> bool:
+    return isinstance(one, ast.expr) and ast.unparse(one) == ast.unparse(other)
 
 
 def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:

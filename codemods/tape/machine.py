@@ -355,7 +355,7 @@ class Machine:
             cuts.without_graph(self, cell, name, args, leaves, node)
             return Tensor(cell)
         self.activity += 1
-        saves, saved = self._saved(f"{name}_" if inplace else name, args, names, cell, opaque)
+        saves, saved = self._saved(name, args, names, cell, opaque, inplace)
         saved += list(extra_saved)
         cuts.saves_inference(self, saved, node)
         cell.node = Node(
@@ -384,9 +384,9 @@ class Machine:
                 )
 
     def _saved(
-        self, name: str, args: list[Value], names: tuple[str, ...], cell: Cell, opaque: bool
+        self, name: str, args: list[Value], names: tuple[str, ...], cell: Cell, opaque: bool, inplace: bool
     ) -> tuple[bool, list[Saved]]:
-        table = saves_of(name)
+        table = saves_of(f"{name}_" if inplace else name)
         if opaque or not table.known or gives_places(name, len(args)):
             return True, []
         by_name: dict[str, Value] = dict(zip(names or table.args, args, strict=False))
@@ -398,7 +398,7 @@ class Machine:
         for argument in sorted(wanted):
             if argument == "result":
                 saved.append(Saved(cell.storage, cell.storage.version))
-            else:
+            elif not (inplace and argument == next(iter(by_name))):  # of what it changes it saves a copy
                 for tensor in self.tensors(by_name.get(argument)):
                     saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version))
         return bool(wanted), saved

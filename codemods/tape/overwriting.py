@@ -6,9 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.tape import holding
+from codemods.tape.graph import Kept
 from codemods.tape.saves import operand_names
 from codemods.tape.source import Site
 from codemods.tape.values import (
+    Cell,
     PartWritten,
     Tensor,
     Unknown,
@@ -30,6 +32,11 @@ def write_into(
     """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
     cell = tensor.cell
     machine.change(tensor, node)
+    place = _written_place(machine, node)
+    root = None
+    if expression is None and isinstance(node, ast.Call):
+        root, expression = _written_by(machine, values, node)
+        place = machine.source.text_of(root) if root is not None else ""
     for owner in (cell, cell.base):
         if owner is None:
             continue
@@ -42,8 +49,9 @@ def write_into(
                 result.cell.node.opaque = False
                 result.cell.node.saves = False
                 owner.node = result.cell.node
-                kept = machine.kept(Tensor(owner), _written_place(machine, node), expression, owner)
-                owner.written = (kept,) if kept is not None and expression is not None else ()
+                kept = machine.kept(Tensor(owner), place, expression, owner)
+                _note_again(machine, kept, owner)
+                owner.written = (kept,) if kept is not None and (root or expression) else ()
 
 
 def _written_place(machine: Machine, node: ast.expr | ast.stmt) -> str:
@@ -87,7 +95,6 @@ def in_place(
     made.saved = tuple(
         saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
         for saved in made.saved
-        if saved.storage is not cell.storage
     )
     cell.node = made
     if cell.base is not None:
@@ -96,27 +103,49 @@ def in_place(
         cell.base.node = made
     if isinstance(node, ast.Call):
         _gathered(machine, tensor, args, node)
+    elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(machine.operands, args)):
+        kept = machine.kept(Tensor(cell.base), machine.source.text_of(node.target), node.value, cell.base)
+        _note_again(machine, kept, cell.base)
+        cell.base.written = (kept,) if kept is not None else ()
 
 
 def _gathered(machine: Machine, tensor: Tensor, args: list[Value], node: ast.Call) -> None:
     """A method has put something with a graph into *tensor*, beside what was there: ``m.mul_(0.9).add_(0.1 * x)``."""
+    root, written = _written_by(machine, args, node)
+    if root is None:
+        return
+    for cell in (tensor.cell, tensor.cell.base):
+        kept = machine.kept(Tensor(cell), machine.source.text_of(root), written, cell) if cell is not None else None
+        if cell is not None and kept is not None:
+            _note_again(machine, kept, cell)
+            cell.written = (kept,)
+
+
+def _written_by(machine: Machine, args: list[Value], node: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
+    """The tensor that a method writes into, ``bank`` of ``bank[i].copy_(x)``, and the argument with a graph, if one."""
     written = [
         part
         for part, value in zip(node.args, args, strict=False)
         if not isinstance(part, ast.Starred) and machine.operands(value)
     ]
     root: ast.expr = node
-    while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
-        root = root.func.value
-    if len(written) != 1 or not _is_place(root) or not isinstance(machine.statement.node, ast.Expr):
-        return
-    cell = tensor.cell
-    kept = machine.kept(Tensor(cell), machine.source.text_of(root), written[0], cell)
-    if kept is None:
-        return
-    earlier = next((one for one in cell.written if one.statement.node is kept.statement.node), None)
-    cell.written = (kept,)
-    if earlier is not None:
+    while True:
+        if isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+            root = root.func.value
+        elif isinstance(root, ast.Subscript):
+            root = root.value
+        else:
+            break
+    if not written or not _is_place(root) or not isinstance(machine.statement.node, ast.Expr):
+        return None, None
+    return root, written[0] if len(written) == 1 else None
+
+
+def _note_again(machine: Machine, kept: Kept | None, cell: Cell) -> None:
+    """What a statement put into a tensor in an earlier iteration is in it still."""
+    statement = kept.statement.node if kept is not None else None
+    earlier = next((one for one in cell.written if one.statement.node is statement), None)
+    if kept is not None and earlier is not None:
         holding.gathered(machine, kept, earlier, cell)
 
 

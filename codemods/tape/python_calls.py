@@ -306,7 +306,9 @@ def _map(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 
 
 def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
-    mapping = Mapping({name: machine.slot(value, name, None) for name, value in keywords.items()})
+    mapping = Mapping(
+        {name: machine.slot(value, name, written_keyword(node, name)) for name, value in keywords.items()}
+    )
     if args:
         if isinstance(args[0], Mapping):
             mapping.items = {**args[0].items, **mapping.items}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.facts import CACHES
-from codemods.tape import attributes, elements, expressions, holding, loops, managers, overwriting, python_calls
+from codemods.tape import attributes, elements, expressions, holding, loops, managers, matching, overwriting
 from codemods.tape.generators import Closed
 from codemods.tape.source import Site, last_name
 from codemods.tape.values import (
@@ -39,7 +39,7 @@ def assign(machine: Machine, target: ast.expr, value: Value, expression: ast.exp
             scope = machine.scope.declared.get(target.id, machine.scope)
             former = scope.names.get(target.id)
             if former is not None and former.value is not value:
-                holding.emptied(machine, former.value)
+                holding.emptied(machine, former.value, value if isinstance(expression, _BUILDING) else None)
             scope.names[target.id] = machine.slot(value, target.id, expression)
         case ast.Tuple() | ast.List():
             _assign_several(machine, target, value, expression)
@@ -71,7 +71,14 @@ def _assign_several(machine: Machine, target: ast.Tuple | ast.List, value: Value
         assign(machine, part, item, source)
 
 
-_ADDING = frozenset("add sub mul lerp addcmul addcdiv maximum minimum fmax fmin".split())
+_ADDING = frozenset(
+    """add sub mul lerp addcmul addcdiv maximum minimum fmax fmin cat concat concatenate vstack hstack column_stack
+    append""".split()
+)
+
+
+_BUILDING = (ast.BinOp, ast.List, ast.Tuple)
+"""How a list is made that may be an old one with something new: ``[*losses, loss]``."""
 
 
 def _adds(node: ast.expr) -> bool:
@@ -87,10 +94,12 @@ def _assignment(machine: Machine, node: ast.Assign) -> str:
         counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
         value = machine.widened(value, node) if counter else value
         adds = isinstance(value, Tensor) and _adds(node.value)
-        before = _old_value(machine, target) if adds else None
+        builds = isinstance(value, Sequence) and isinstance(node.value, _BUILDING)
+        before = _old_value(machine, target) if adds or builds else None
         assign(machine, target, value, node.value)
         if before is not None:
-            holding.summed(machine, before, value, node, machine.source.text_of(target))
+            note = holding.summed if adds else holding.rebuilt
+            note(machine, before, value, node, machine.source.text_of(target))
         if counter and isinstance(value, (int, float)):
             _count(machine, target, node)
     return ""
@@ -153,6 +162,8 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
     result = machine.widened(expressions.binary(machine, type(node.op), current, value, fake), node)
+    if isinstance(current, Unknown) and isinstance(result, Unknown) and current.key in machine.handed_out:
+        machine.handed_out[result.key] = machine.handed_out[current.key]  # `i -= 1` is another for each
     assign(machine, node.target, result, None)
     if isinstance(result, (int, float)):
         _count(machine, node.target, node)
@@ -543,59 +554,19 @@ def _delete(machine: Machine, node: ast.Delete) -> str:
 
 
 def _match(machine: Machine, node: ast.Match) -> str:
-    subject = machine.settled(machine.eval(node.subject))
+    subject = machine.eval(node.subject)
     for case in node.cases:
-        key = ("case", machine.key(subject), id(case))
-        if isinstance(case.pattern, ast.MatchValue):
-            value = machine.eval(case.pattern.value)
-            if expressions.is_constant(subject) and expressions.is_constant(value):
-                if subject == value:
-                    return machine.run(case.body)
-                continue
-        if isinstance(case.pattern, ast.MatchSingleton) and not isinstance(subject, Unknown):
-            if subject is case.pattern.value:
-                return machine.run(case.body)
-            continue
-        if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
-            if case.pattern.name:
-                assign(machine, ast.Name(case.pattern.name, ast.Store()), subject, None)
-            return machine.run(case.body)
-        answer = _matches(machine, subject, case.pattern)
+        bound: dict[str, Value] = {}
+        answer = matching.matches(machine, subject, case.pattern, bound)
+        if answer is None and (case is not node.cases[-1] or case.guard is not None):
+            answer = machine.truth(machine.unknown(("case", machine.key(subject), id(case))))
         if answer is False:
             continue
-        if answer is True and case.guard is None:
-            _bind_whole(machine, case.pattern, subject)
-            return machine.run(case.body)
-        last = case is node.cases[-1]
-        for part in ast.walk(case.pattern):
-            if isinstance(part, (ast.MatchAs, ast.MatchStar)) and part.name:
-                machine.scope.names[part.name] = Slot(machine.fresh("matched"))
-        if last or machine.truth(machine.unknown(key)):
+        for name, value in bound.items():
+            assign(machine, ast.Name(name, ast.Store()), value, None)
+        if case.guard is None or machine.truth(machine.eval(case.guard)):
             return machine.run(case.body)
     return ""
-
-
-def _matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | None:
-    """Whether a subject matches a pattern of classes, as far as that is known: ``torch.Tensor() as t``."""
-    match pattern:
-        case ast.MatchOr():
-            answers = [_matches(machine, subject, one) for one in pattern.patterns]
-            return True if True in answers else None if None in answers else False
-        case ast.MatchAs(pattern=ast.pattern() as inner):
-            return _matches(machine, subject, inner)
-        case ast.MatchClass():
-            kind = ast.Call(ast.Name("isinstance", ast.Load()), [], [])
-            answer = python_calls.call_builtin(
-                machine, "isinstance", [subject, machine.eval(pattern.cls)], {}, ast.copy_location(kind, pattern.cls)
-            )
-            inside = pattern.patterns or pattern.kwd_patterns
-            return None if not isinstance(answer, bool) or (answer and inside) else answer
-    return None
-
-
-def _bind_whole(machine: Machine, pattern: ast.pattern, subject: Value) -> None:
-    if isinstance(pattern, ast.MatchAs) and pattern.name:
-        assign(machine, ast.Name(pattern.name, ast.Store()), subject, None)
 
 
 def _assert(machine: Machine, node: ast.Assert) -> str:

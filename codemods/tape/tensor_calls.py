@@ -119,7 +119,10 @@ def call_tensor_method(
             if len(args) > 2:
                 keywords = {**keywords, "create_graph": args[2]}
             given = (bool(args) and args[0] is not None) or keywords.get("gradient") is not None
+            known = len(machine.tape.stale)
             run_backward(machine, [tensor], keywords, node, given=given)
+            if _made_of(args[0] if args else keywords.get("gradient"), tensor):
+                del machine.tape.stale[known:]
             return None
         case "detach":
             return machine.detached(tensor, node)
@@ -177,6 +180,17 @@ def call_tensor_method(
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
     return result
+
+
+def _made_of(gradient: Value, root: Tensor) -> bool:
+    """Whether a gradient that is given was computed of the root, by a call that was not read.
+
+    Then the chain rule is written by hand, and what the call returned had no share in the root's graph.
+    """
+    if not isinstance(gradient, Tensor) or gradient.cell.node is None or root.cell.node is None:
+        return False
+    graph = cuts.nodes_under([gradient.cell.node])
+    return id(root.cell.node) in graph and any(node.opaque for node in graph.values())
 
 
 def _in_place_method(machine: Machine, tensor: Tensor, name: str, args: list[Value], node: ast.expr) -> Value:

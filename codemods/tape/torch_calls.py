@@ -72,6 +72,10 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return Bound(args[0], args[1])
     if path == "dataclasses.is_dataclass" and args and isinstance(args[0], (Tensor, Sequence, Mapping, TorchModule)):
         return False
+    if path == "dataclasses.fields" and len(args) == 1 and isinstance(args[0], (Instance, Class)):
+        of = args[0] if isinstance(args[0], Class) else args[0].cls
+        names = [name for name, _ in attributes.fields_of(of)]
+        return Sequence("tuple", [Slot(Sequence("tuple", [Slot(name)], fields=("name",))) for name in names])
     if path in ("types.SimpleNamespace", "argparse.Namespace"):
         return _namespace(machine, keywords, node)
     if path in ("contextlib.ExitStack", "contextlib.AsyncExitStack"):

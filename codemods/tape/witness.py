@@ -57,7 +57,7 @@ from codemods.tape.graph import (
 )
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
-from codemods.tape.source import Site, Source, Sources
+from codemods.tape.source import Site, Source, Sources, last_name
 from codemods.tape.values import Class, Function, Instance, Several, Slot
 
 PATHS = 16
@@ -161,6 +161,7 @@ class _Collected:
             fact
             for fact in _without_echoes(self.facts)
             if not self._is_answered_elsewhere(fact)
+            and not self._is_provoked(fact)
             and (self.facts[fact] not in ended or isinstance(fact, _BEFORE_THE_END))
         )
         if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
@@ -195,6 +196,54 @@ class _Collected:
             return False
         # A pass that trains in one stage of the script and fails in a later one, whichever way the script takes.
         return not (self.complete and self.shown[fact] == self.followed)
+
+    def _is_provoked(self, fact: Fact) -> bool:
+        """Whether the script fails on purpose: it goes on when the statement that fails has failed."""
+        place = getattr(fact, "failed", None) or getattr(fact, "changed", None)
+        if place is None:
+            return False
+        source = next(source for source in reversed(self.sources) if source.start < place.line)
+        return any(
+            probe.body[0].lineno <= place.line - source.start <= (probe.body[-1].end_lineno or 0)
+            for probe in _probes(source.tree)
+        )
+
+
+_FEW = 3
+"""Statements at most in a ``try`` that is there to see one of them fail."""
+_CAUGHT = frozenset(("RuntimeError", "Exception", "BaseException"))
+_AGAIN = (ast.For, ast.AsyncFor, ast.While)
+
+
+def _probes(node: ast.AST) -> Iterator[ast.Try]:
+    """Every ``try`` of a few statements that runs once where it stands, and whose errors are swallowed.
+
+    In a loop it may be there for one bad batch of many; a longer one may hold the training itself.
+    """
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, _AGAIN):
+            continue
+        if isinstance(part, ast.Try) and len(part.body) <= _FEW and _swallows(part):
+            if not any(isinstance(one, _AGAIN) for statement in part.body for one in ast.walk(statement)):
+                yield part
+        yield from _probes(part)
+
+
+def _swallows(node: ast.Try) -> bool:
+    """Whether no handler raises an error again, or leaves the script, and one catches what PyTorch raises."""
+    caught = {
+        last_name(one)
+        for handler in node.handlers
+        if handler.type
+        for one in ast.walk(handler.type)
+        if isinstance(one, ast.expr)
+    }
+    leaves = any(
+        isinstance(part, ast.Raise) or (isinstance(part, ast.Call) and last_name(part.func) in ("exit", "_exit"))
+        for handler in node.handlers
+        for part in ast.walk(handler)
+    )
+    return not leaves and (bool(caught & _CAUGHT) or any(handler.type is None for handler in node.handlers))
 
 
 def observe(program: Program, only: Path | None = None) -> Observation:

@@ -5,12 +5,14 @@ A script is only ever executed by autofix's own runner, in its sandbox.
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from autofix import check as checker
@@ -174,7 +176,16 @@ def _patched(program: Program, result: Result) -> dict[str, str]:
 
 
 def _is_reference(case: Case, texts: Mapping[str, str]) -> bool:
-    return case.fixed is not None and texts == case.fixed.texts
+    return case.fixed is not None and _trees_of(texts) == _trees_of(case.fixed.texts)
+
+
+def _trees_of(texts: Mapping[str, str]) -> dict[str, str]:
+    """The programs without their comments and spaces."""
+    trees = dict(texts)
+    for key, text in texts.items():
+        with suppress(SyntaxError):
+            trees[key] = ast.dump(ast.parse(text))
+    return trees
 
 
 def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Repaired, str]:
@@ -182,16 +193,23 @@ def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Rep
     if _is_reference(case, texts):
         return Repaired.EXACTLY, ""
     script = Script(program.entry)
-    own = program.key(program.entry)
-    others = {(program.root / key): text for key, text in texts.items() if key != own}
-    beside = [(path.relative_to(script.path.parent), text) for path, text in others.items() if _beside(path, script)]
-    patched = Script(script.path, texts[own], others=tuple((path.as_posix(), text) for path, text in beside))
+    patched = _in_its_place(program, texts)
     certificate = prove(Original(script, LIMITS), patched, **granted(script.path, files.read(script.path)))
-    return _kind_of(certificate), _why(certificate)
+    kind = _kind_of(certificate)
+    if kind is Repaired.WRONGLY and case.fixed is not None and case.fixed.texts.keys() == texts.keys():
+        # The reference may change what the failing script did on purpose: then it is the one to agree with.
+        theirs, ours = (run(one, LIMITS) for one in (_in_its_place(program, case.fixed.texts), patched))
+        if ours.outcome is theirs.outcome and ours.losses and ours.losses == theirs.losses:
+            return Repaired.DIFFERENTLY, ""
+    return kind, _why(certificate)
 
 
-def _beside(path: Path, script: Script) -> bool:
-    return path.is_relative_to(script.path.parent)
+def _in_its_place(program: Program, texts: Mapping[str, str]) -> Script:
+    """The program with other texts, as a script to run."""
+    path, own = program.entry, program.key(program.entry)
+    others = {program.root / key: text for key, text in texts.items() if key != own}
+    beside = [(one.relative_to(path.parent), text) for one, text in others.items() if one.is_relative_to(path.parent)]
+    return Script(path, texts[own], others=tuple((one.as_posix(), text) for one, text in beside))
 
 
 def _kind_of(certificate: Certificate) -> Repaired:
