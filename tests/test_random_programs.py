@@ -1,0 +1,70 @@
+"""The tape and the repairs, held against what PyTorch says of random programs."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from autofix.engine import analyse
+from codemods.facts import Fact, GraphHeld, LeafChanged, Overwritten, StaleGraph
+from codemods.program import Program
+from codemods.tape.witness import observe
+from tests.random_programs import Writer
+
+SEEDS = range(600)
+SAYS = {"second time": StaleGraph, "modified by an inplace": Overwritten, "a leaf Variable": LeafChanged}
+"""What PyTorch says, and the kind of fact that is to be found then."""
+
+
+def failure(text: str) -> str:
+    """What PyTorch says of a program: nothing, or the first line of its error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(text, "program.py", "exec"), {"__name__": "__main__"})
+        except RuntimeError as error:
+            return str(error).partition("\n")[0]
+    return ""
+
+
+def told(text: str) -> set[type[Fact]]:
+    return {type(fact) for fact in observe(Program.of(text, "program.py")).facts if not isinstance(fact, GraphHeld)}
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, str]:
+    """Programs, each with what PyTorch says of it."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found = {text: failure(text) for text in (Writer(seed).program() for seed in SEEDS)}
+    torch.set_num_threads(threads)
+    return found
+
+
+def test_there_are_failing_programs_and_others(programs: dict[str, str]) -> None:
+    said = [next((part for part in SAYS if part in error), error) for error in programs.values()]
+    assert said.count("") > 100 and said.count("second time") > 5 and said.count("modified by an inplace") > 5
+
+
+def test_of_what_runs_nothing_is_told(programs: dict[str, str]) -> None:
+    assert [text for text, error in programs.items() if not error and told(text)] == []
+
+
+def test_what_fails_is_found(programs: dict[str, str]) -> None:
+    for text, error in programs.items():
+        for part, kind in SAYS.items():
+            if part in error:
+                assert kind in told(text), text
+
+
+def test_what_is_repaired_runs(programs: dict[str, str]) -> None:
+    repaired = 0
+    for text, error in programs.items():
+        if any(part in error for part in SAYS):
+            analysis = analyse(text, "program.py", unsafe=False)
+            if analysis.changes and all(finding.fixed for finding in analysis.findings):
+                assert not any(part in failure(analysis.patched) for part in SAYS), analysis.patched
+                repaired += 1
+    assert repaired > 10
