@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
@@ -153,8 +153,7 @@ def analyse(
     findings = tuple(_findings(program, mended, select))
     doubtful = {finding.cause for finding in findings if finding.fixed and not finding.safe}
     if doubtful and not unsafe:
-        left = {key_of(fact, LineMap(program, mended.patched)) for fact in mended.left}
-        repairable = {key_of(fact) for fact in mended.observation.facts} - left
+        repairable = {key_of(fact) for fact in mended.observation.facts} - _left(program, mended)
         mended = mend(program, _selected(select), rejected, seen, certain=True)
         findings = tuple(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
@@ -219,16 +218,15 @@ def _wanted(code: str, select: Collection[str] | None) -> bool:
 
 
 def _findings(
-    program: Program, mended: Mended, select: Collection[str] | None, repairable: Collection[object] = ()
+    program: Program, mended: Mended, select: Collection[str] | None, repairable: Collection[Hashable] = ()
 ) -> Iterator[Finding]:
     """One finding for each mistake: facts that share a cause are one story told several times.
 
     A guess is told where it is repaired, or *repairable*: named by its key.
     """
-    lines = LineMap(program, mended.patched)
     touched = touched_by(program, mended.patched)
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
-    left = {key_of(fact, lines) for fact in mended.left}
+    left = _left(program, mended)
     found: dict[tuple[str, Span], Finding] = {}
     for fact in mended.observation.facts:
         repair = repaired.get(key_of(fact)) or _repair_of(fact, mended)
@@ -248,6 +246,12 @@ def _findings(
         start = replace(main, end_line=main.line, end_column=main.column)
         found.setdefault((code, start), told)
     yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
+
+
+def _left(program: Program, mended: Mended) -> set[Hashable]:
+    """The keys of what is wrong with the patched program still."""
+    lines = LineMap(program, mended.patched)
+    return {key_of(fact, lines) for fact in mended.left}
 
 
 def _is_guess(fact: Fact) -> bool:

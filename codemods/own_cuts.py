@@ -16,7 +16,7 @@ from codemods import retain
 from codemods.base import Candidate
 from codemods.facts import Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, detached_code, only_part, pairs_of
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detached_code, only_part, pairs_of, small_statement
 
 _UNUSED = re.compile(r"(?:.*[:;])?\s*(([\w.\[\]]+)\.detach\(\))\s*(?:[;#].*)?")
 
@@ -124,7 +124,7 @@ def _result_dropped(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candi
     given = call.args[0].value
     if isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and _detaches(call, tree):
         code = f"{tree.code(given)} = {tree.code(call)}"
-        new = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
+        new = small_statement(code)
         program = Edit(tree).change(part, lambda _: new).program()  # type: ignore[arg-type]
         yield Candidate(program, f"keep what `{tree.code(call)}` returns")
 
@@ -232,7 +232,7 @@ def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Ca
             name = tree.code(value)
             names.append(name)
             code = f"{name}.detach_()" if name in targets else f"{name} = {name}.detach()"
-            new = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
+            new = small_statement(code)
             edit.change(one, lambda old, new=new: new.with_changes(semicolon=old.semicolon))  # type: ignore[misc]
     yield Candidate(edit.program(), f"keep what {', '.join(f'`{name}.detach()`' for name in names)} returns")
 

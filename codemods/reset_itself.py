@@ -10,7 +10,7 @@ from codemods.base import Candidate, Codemod
 from codemods.clear_store import EMPTY, emptied_by, only_value, store_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part, small_statement
 
 
 class ResetItself(Codemod):
@@ -73,33 +73,35 @@ def _names_alone(tree: Tree) -> Iterator[Candidate]:
                 continue
             name = tree.code(part.targets[0].target)
             if name in {one.value for one in tree.names_in(loop.target)} and tree.code(part.value) in EMPTY:
-                cleared = cst.Expr(cst.parse_expression(f"{name}.clear()"))
-                program = Edit(tree).change(part, lambda _, new=cleared: new).program()  # type: ignore[misc]
-                yield Candidate(program, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+                yield _cleared(part, name, tree)
+
+
+def _cleared(part: cst.Assign, name: str, tree: Tree) -> Candidate:
+    """``name.clear()`` in the place of an assignment."""
+    program = Edit(tree).change(part, lambda _: small_statement(f"{name}.clear()")).program()
+    return Candidate(program, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
 
 
 def _aliases(tree: Tree) -> Iterator[Candidate]:
     """``self.pending = []`` becomes ``self.pending.clear()``, where ``self.pending`` was given ``model.ledger``."""
     for module in tree.modules():
-        given: dict[tuple[cst.CSTNode, str], list[tuple[Statement, cst.BaseExpression]]] = {}
+        given: dict[tuple[cst.CSTNode, str], list[cst.Assign]] = {}
         for statement in tree.statements_in(module):
             part = only_part(statement)
             target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
             if isinstance(part, cst.Assign) and isinstance(target, (cst.Name, cst.Attribute)):
                 path = tree.code(target)
                 scope = tree.class_of(statement) if path.startswith("self.") else tree.function_of(statement)
-                given.setdefault((scope or module, path), []).append((statement, part.value))
-        for (_, path), values in given.items():
-            if not any(isinstance(value, (cst.Name, cst.Attribute)) for _, value in values):
+                given.setdefault((scope or module, path), []).append(part)
+        for (_, path), parts in given.items():
+            if not any(isinstance(part.value, (cst.Name, cst.Attribute)) for part in parts):
                 continue
-            for statement, value in values:
-                if tree.code(value) in EMPTY and not _is_constructing(statement, tree):
-                    cleared = cst.Expr(cst.parse_expression(f"{path}.clear()"))
-                    program = Edit(tree).change(only_part(statement), lambda _, new=cleared: new).program()  # type: ignore[misc,arg-type]
-                    yield Candidate(program, f"`{path}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+            for part in parts:
+                if tree.code(part.value) in EMPTY and not _is_constructing(part, tree):
+                    yield _cleared(part, path, tree)
 
 
-def _is_constructing(statement: Statement, tree: Tree) -> bool:
+def _is_constructing(statement: cst.CSTNode, tree: Tree) -> bool:
     function = tree.function_of(statement)
     return isinstance(function, cst.FunctionDef) and function.name.value == "__init__"
 

@@ -357,6 +357,11 @@ class Edit(cst.CSTTransformer):
         return self._tree.with_modules(lambda module: module.visit(self) if module in self._touched else module)
 
 
+def small_statement(code: str) -> cst.BaseSmallStatement:
+    """*code*, which is one line, as what :func:`only_part` gives of it."""
+    return cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
+
+
 def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
     """The one small statement of a simple line; None for a compound statement, and where ``;`` parts several."""
     alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1

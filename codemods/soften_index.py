@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
-from codemods.rewrite import Edit, Statement, Tree, only_part
+from codemods.rewrite import Edit, Statement, Tree, only_part, small_statement
 
 _ELEMENTWISE = frozenset("float double half long int to type div floor_divide remainder fmod mul add sub".split())
 """Methods, and functions of torch's, that compute a number for each index by itself."""
@@ -116,19 +116,13 @@ def _read_off_a_grid(
     if not named:
         edit.insert_before(statement, *weighs)
     elif largest is not None and tree.count_paths(tree.function_of(statement), {tree.code(largest)}) > 1:
-        edit.insert_before(statement, *weighs).change(
-            part, _as_statement(f"{tree.code(largest).strip()} = {tree.code(call)}.values")
-        )
+        values_alone = small_statement(f"{tree.code(largest).strip()} = {tree.code(call)}.values")
+        edit.insert_before(statement, *weighs).change(part, lambda _: values_alone)
     elif weighs:
-        edit.change(part, _as_statement(weighs[0]))
+        edit.change(part, lambda _: small_statement(weighs[0]))
     else:
         edit.remove(statement)
     yield Candidate(edit.program(), f"all of `{table}` count, each weighed with its probability")
-
-
-def _as_statement(code: str) -> Callable[[cst.CSTNode], cst.CSTNode]:
-    part = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]
-    return lambda _: part
 
 
 def _lookup(index: cst.BaseExpression, tree: Tree) -> cst.Subscript | None:

@@ -412,9 +412,8 @@ def _added_inside(
         index = machine.eval(outer.slice) if isinstance(outer.slice, ast.Name) else None
         around = machine.eval(outer.value) if _counter_in(index) else None
         if isinstance(around, (Sequence, Mapping)) and isinstance(index, Unknown):
-            slots = around.items if isinstance(around, Sequence) else around.items.values()
-            others = [one.value for one in slots if one.value is not receiver]
-            holding.added_inside(machine, others, former, slot, machine.handed_out.get(index.key))
+            run = machine.handed_out.get(index.key)
+            holding.added_inside(machine, around, receiver, former, slot, run)
 
 
 def _set_somewhere(receiver: Sequence, slot: Slot) -> None:

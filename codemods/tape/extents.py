@@ -119,7 +119,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return _PADDED
     if name in _JOINING:
         return _joined(name, args[0])
-    if name in ("split", "chunk") and _is_inner(keywords.get("dim", args[2] if len(args) > 2 else None), first):
+    if name in ("split", "chunk") and _is_inner(_dim(args, keywords, 2), first):
         return first._replace(each=True)
     if name == "split":
         return _of_pieces(first, args[1:], keywords)
@@ -130,24 +130,27 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     if name in _FLAT:
         return _reshaped(name, args, first)
     if name in _REDUCING:
-        at = 2 if name == "norm" else 1
-        return _reduced(first, keywords.get("dim", args[at] if len(args) > at else None), keywords)
+        return _reduced(first, _dim(args, keywords, 2 if name == "norm" else 1), keywords)
     if name == "gather":
-        dim = keywords.get("dim", args[1] if len(args) > 1 else None)
-        return first if first.dims > 1 and _is_inner(dim, first) else NOTHING
+        return first if first.dims > 1 and _is_inner(_dim(args, keywords, 1), first) else NOTHING
     if name == "linear":
         return first if first.dims > 1 else NOTHING
-    if name in ("matmul", "mm") and len(args) > 1 and extent_of(args[1]).dims > 1:
-        return first
+    if name in ("matmul", "mm"):
+        if len(args) > 1 and extent_of(args[1]).dims > 1:
+            return first
+        return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
     if name in ("bmm", "cdist"):
         return first
     if name == "diff":
-        return first if _is_inner(keywords.get("dim", args[2] if len(args) > 2 else None), first) else NOTHING
-    if name in ("matmul", "mm"):
-        return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
+        return first if _is_inner(_dim(args, keywords, 2), first) else NOTHING
     if name == "index":
         return _picked(first, extent_of(args[1])) if len(args) > 1 else NOTHING
     return NOTHING
+
+
+def _dim(args: list[Value], keywords: Mapping[str, Value], at: int) -> Value:
+    """The dimension that an operation is told, by its name or at this position."""
+    return keywords.get("dim", args[at] if len(args) > at else None)
 
 
 def _broadcast(args: list[Value]) -> Extent:

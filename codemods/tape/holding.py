@@ -69,14 +69,22 @@ def added(
             return
 
 
-def added_inside(machine: Machine, others: Iterable[Value], former: Slot | None, slot: Slot, run: int | None) -> None:
-    """*slot* was just put into a container that goes with the loop *run*, as each of the *others* in its iteration.
+def added_inside(
+    machine: Machine,
+    around: Sequence | Mapping,
+    receiver: Sequence | Mapping,
+    former: Slot | None,
+    slot: Slot,
+    run: int | None,
+) -> None:
+    """*slot* was just put into the *receiver*, which goes with the loop *run* as each container in *around* does.
 
-    It takes the place of the *former*, where the container stands for any of them.
+    It takes the place of the *former*, where the receiver stands for any of them.
     """
     kept = _kept_at(slot, machine.statement.node)
     if kept is None:
         return
+    others = [one.value for one in _slots_of(around) if one.value is not receiver]
     inside = [one for other in others if isinstance(other, (Sequence, Mapping)) for one in _slots_of(other)]
     for earlier in ([former] if former is not None else []) + inside:
         before = _kept_at(earlier, machine.statement.node)
@@ -92,7 +100,8 @@ def rebuilt(machine: Machine, before: Value, after: Value, node: ast.stmt, name:
     if not isinstance(before, Sequence) or not isinstance(after, Sequence) or not machine.loops:
         return
     old = {id(cell) for cell, _ in _graphs_of(machine, before, 0)}
-    if not old <= {id(cell) for cell, _ in _graphs_of(machine, after, 0)}:
+    now = list(_graphs_of(machine, after, 0))
+    if not old <= {id(cell) for cell, _ in now}:
         return
     for slot in after.items:
         if not isinstance(slot.value, Tensor) or id(slot.value.cell) not in old:
@@ -101,7 +110,7 @@ def rebuilt(machine: Machine, before: Value, after: Value, node: ast.stmt, name:
         earlier = next((one for one in records if one is not None and one.statement.node is node), None)
         if earlier is None:
             continue
-        for cell, kept in _graphs_of(machine, after, 0):
+        for cell, kept in now:
             if id(cell) not in old and kept is not None:
                 _note(machine, kept._replace(name=name), earlier, [(cell, kept)])
         return

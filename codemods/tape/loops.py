@@ -349,18 +349,10 @@ class _Counter:
     @classmethod
     def of(cls, machine: Machine, node: ast.While, instance: int) -> _Counter | None:
         """None where the loop does not count by what is written."""
-        match node.test:
-            case ast.Compare(ast.Name() as name, [sign], [bound]) if type(sign) in _ORDERS:
-                order = type(sign)
-            case ast.Compare(bound, [sign], [ast.Name() as name]) if type(sign) in _ORDERS:
-                order = _ORDERS[type(sign)]
-            case ast.Name() as name:
-                bound, order = ast.copy_location(ast.Constant(0), name), ast.Gt
-            case _:
-                return None
-        step = _step_of(name.id, node) if _is_fixed(bound, node) else 0
-        if step == 0 or (step > 0) != (order in (ast.Lt, ast.LtE)):
+        written = machine.source.remembered(node, _counting)
+        if not written:
             return None
+        name, order, bound, step = written
         start, stop = machine.eval(name), machine.eval(bound)
         if isinstance(start, Unknown):
             machine.handed_out[start.key] = instance
@@ -389,6 +381,21 @@ class _Counter:
 
 _ORDERS: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 """The orders by which a loop counts, each with the one that says the same with its sides changed."""
+
+
+def _counting(node: ast.While) -> tuple[ast.Name, type[ast.cmpop], ast.expr, int] | tuple[()]:
+    """The name that a ``while`` tests, how, against what, and its step; nothing where it does not count."""
+    match node.test:
+        case ast.Compare(ast.Name() as name, [sign], [bound]) if type(sign) in _ORDERS:
+            order = type(sign)
+        case ast.Compare(bound, [sign], [ast.Name() as name]) if type(sign) in _ORDERS:
+            order = _ORDERS[type(sign)]
+        case ast.Name() as name:
+            bound, order = ast.copy_location(ast.Constant(0), name), ast.Gt
+        case _:
+            return ()
+    step = _step_of(name.id, node) if _is_fixed(bound, node) else 0
+    return (name, order, bound, step) if step and (step > 0) == (order in (ast.Lt, ast.LtE)) else ()
 
 
 def _step_of(name: str, node: ast.While) -> int:

@@ -67,8 +67,7 @@ def _unknown_parts(machine: Machine, patterns: list[ast.pattern], bound: Bound) 
 def _matches_items(machine: Machine, subject: Value, patterns: list[ast.pattern], bound: Bound) -> bool | None:
     if not isinstance(subject, Sequence) or subject.more:
         _unknown_parts(machine, patterns, bound)
-        known = isinstance(subject, (Sequence, Unknown))
-        return None if known else False
+        return None if isinstance(subject, (Sequence, Unknown)) else False
     if subject.kind not in ("list", "tuple", "deque"):
         return False
     items = [machine.read(slot, subject) for slot in subject.items]

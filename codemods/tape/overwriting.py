@@ -49,9 +49,11 @@ def write_into(
                 result.cell.node.opaque = False
                 result.cell.node.saves = False
                 owner.node = result.cell.node
-                kept = machine.kept(Tensor(owner), place, expression, owner)
-                _note_again(machine, kept, owner)
-                owner.written = (kept,) if kept is not None and (root or expression) else ()
+                _carried(
+                    machine,
+                    machine.kept(Tensor(owner), place, expression, owner) if root or expression else None,
+                    owner,
+                )
 
 
 def _written_place(machine: Machine, node: ast.expr | ast.stmt) -> str:
@@ -105,8 +107,7 @@ def in_place(
         _gathered(machine, tensor, args, node)
     elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(machine.operands, args)):
         kept = machine.kept(Tensor(cell.base), machine.source.text_of(node.target), node.value, cell.base)
-        _note_again(machine, kept, cell.base)
-        cell.base.written = (kept,) if kept is not None else ()
+        _carried(machine, kept, cell.base)
 
 
 def _gathered(machine: Machine, tensor: Tensor, args: list[Value], node: ast.Call) -> None:
@@ -117,8 +118,7 @@ def _gathered(machine: Machine, tensor: Tensor, args: list[Value], node: ast.Cal
     for cell in (tensor.cell, tensor.cell.base):
         kept = machine.kept(Tensor(cell), machine.source.text_of(root), written, cell) if cell is not None else None
         if cell is not None and kept is not None:
-            _note_again(machine, kept, cell)
-            cell.written = (kept,)
+            _carried(machine, kept, cell)
 
 
 def _written_by(machine: Machine, args: list[Value], node: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
@@ -141,12 +141,12 @@ def _written_by(machine: Machine, args: list[Value], node: ast.Call) -> tuple[as
     return root, written[0] if len(written) == 1 else None
 
 
-def _note_again(machine: Machine, kept: Kept | None, cell: Cell) -> None:
-    """What a statement put into a tensor in an earlier iteration is in it still."""
-    statement = kept.statement.node if kept is not None else None
-    earlier = next((one for one in cell.written if one.statement.node is statement), None)
+def _carried(machine: Machine, kept: Kept | None, cell: Cell) -> None:
+    """A statement carries on what it wrote into a tensor; what it put there in an earlier iteration is in it still."""
+    earlier = next((one for one in cell.written if kept and one.statement.node is kept.statement.node), None)
     if kept is not None and earlier is not None:
         holding.gathered(machine, kept, earlier, cell)
+    cell.written = (kept,) if kept is not None else ()
 
 
 def _is_place(node: ast.expr) -> bool:

@@ -19,13 +19,14 @@ from codemods.program import Program, split
 _MIXED = ("autocast", "bfloat16", ".half()", "float16")
 
 N = TypeVar("N", bound=ast.AST)
+T = TypeVar("T")
 
 
 class Parsed(NamedTuple):
     """A syntax tree, and what was found out about its nodes by reading under them, so that no path reads it again."""
 
     tree: ast.Module
-    facts_of: dict[tuple[ast.AST, object], bool]
+    facts_of: dict[tuple[ast.AST, object], object]
 
 
 @lru_cache(maxsize=256)
@@ -67,12 +68,12 @@ class Source:
             return byte_column
         return len(text.encode()[:byte_column].decode(errors="ignore"))
 
-    def remembered(self, node: N, find: Callable[[N], bool]) -> bool:
+    def remembered(self, node: N, find: Callable[[N], T]) -> T:
         """The answer of *find*, found once for a node."""
         known = self.facts_of.get((node, find))
         if known is None:
             known = self.facts_of[node, find] = find(node)
-        return known
+        return known  # type: ignore[return-value]
 
     def ifs_around(self, statement: ast.AST) -> list[ast.If]:
         """The ``if`` statements in whose body, not in whose ``else``, a statement stands."""

@@ -72,10 +72,9 @@ def _assign_several(machine: Machine, target: ast.Tuple | ast.List, value: Value
 
 
 _ADDING = frozenset(
-    """add sub mul lerp addcmul addcdiv maximum minimum fmax fmin cat concat concatenate vstack hstack column_stack
-    append""".split()
+    """add sub mul lerp addcmul addcdiv maximum minimum fmax fmin cat concat concatenate vstack hstack
+    column_stack""".split()
 )
-
 
 _BUILDING = (ast.BinOp, ast.List, ast.Tuple)
 """How a list is made that may be an old one with something new: ``[*losses, loss]``."""

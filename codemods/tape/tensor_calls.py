@@ -121,7 +121,7 @@ def call_tensor_method(
             given = (bool(args) and args[0] is not None) or keywords.get("gradient") is not None
             known = len(machine.tape.stale)
             run_backward(machine, [tensor], keywords, node, given=given)
-            if _made_of(args[0] if args else keywords.get("gradient"), tensor):
+            if len(machine.tape.stale) > known and _made_of(args[0] if args else keywords.get("gradient"), tensor):
                 del machine.tape.stale[known:]
             return None
         case "detach":

@@ -205,7 +205,7 @@ class _Collected:
         source = next(source for source in reversed(self.sources) if source.start < place.line)
         return any(
             probe.body[0].lineno <= place.line - source.start <= (probe.body[-1].end_lineno or 0)
-            for probe in _probes(source.tree)
+            for probe in source.remembered(source.tree, _probes)
         )
 
 
@@ -215,18 +215,21 @@ _CAUGHT = frozenset(("RuntimeError", "Exception", "BaseException"))
 _AGAIN = (ast.For, ast.AsyncFor, ast.While)
 
 
-def _probes(node: ast.AST) -> Iterator[ast.Try]:
+def _probes(tree: ast.Module) -> tuple[ast.Try, ...]:
     """Every ``try`` of a few statements that runs once where it stands, and whose errors are swallowed.
 
     In a loop it may be there for one bad batch of many; a longer one may hold the training itself.
     """
-    for part in ast.iter_child_nodes(node):
-        if isinstance(part, _AGAIN):
-            continue
+    found: list[ast.Try] = []
+    pending: list[ast.AST] = [tree]
+    while pending:
+        part = pending.pop()
         if isinstance(part, ast.Try) and len(part.body) <= _FEW and _swallows(part):
             if not any(isinstance(one, _AGAIN) for statement in part.body for one in ast.walk(statement)):
-                yield part
-        yield from _probes(part)
+                found.append(part)
+        # No statement stands in an expression, which may be deep.
+        pending += [one for one in ast.iter_child_nodes(part) if not isinstance(one, (ast.expr, *_AGAIN))]
+    return tuple(found)
 
 
 def _swallows(node: ast.Try) -> bool:
