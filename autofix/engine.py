@@ -310,7 +310,9 @@ def touched_by(program: Program, patched: Program) -> Touched:
                 touched.behind.add(first + start + 1)
             elif tag != "equal":
                 lines = range(first + start + 1, first + end + 1)
-                touched.changed.update(lines)
+                touched.changed.update(
+                    line for line, text in zip(lines, before[start:end], strict=True) if text.strip()
+                )
                 plain = [_KEEPS.sub("", line) for line in before[start:end]]
                 touched.released.update(at for at, line in zip(lines, plain, strict=True) if line in after[new:until])
     return touched

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.detach_stored import innermost
+from codemods.detach_stored import ends_windows, innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part
@@ -53,6 +53,8 @@ class ClearStore(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
         failed = tree.statement_of(tree.expression(fact.failed))
+        if isinstance(fact, StaleGraph) and fact.kept is not None and fact.loop is None and failed is not None:
+            yield from _filled_twice(fact, failed, tree)
         if fact.kept is None or not fact.inside or failed is None or not tree.block_of(failed):
             return
         # What is kept last may be a copy of the store: a list that a comprehension makes of it.
@@ -62,11 +64,15 @@ class ClearStore(Codemod):
             if kept is None or store is None:
                 continue
             if _outlives(store, tree):
-                yield from _stored_as_data(span, fact, tree)
+                if not ends_windows(fact, tree):
+                    yield from _stored_as_data(span, fact, tree)
                 continue
-            if isinstance(store, cst.Attribute):
-                yield from _deep_down(store.attr.value, tree)
-                yield from _copies_emptied(store.attr.value, tree)
+            whole = store
+            while isinstance(whole, cst.Subscript):
+                whole = whole.value
+            if isinstance(whole, cst.Attribute):
+                yield from _deep_down(whole.attr.value, tree)
+                yield from _copies_emptied(whole.attr.value, tree)
             again = list(_in_the_loop(store, kept, fact, tree))
             yield from (one for called, one in again if called)  # the author has a call that empties it, too seldom
             if isinstance(store, cst.Attribute):
@@ -76,6 +82,24 @@ class ClearStore(Codemod):
             yield from (one for _, one in again)
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
+
+
+def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+    """What is filled for two passes of one step, as SAM makes them, is emptied before each."""
+    kept = tree.statement(fact.kept)
+    part = only_part(kept)
+    # `self.terms[name] = self.terms.get(name, 0.0) + value`
+    store = part.targets[0].target if isinstance(part, cst.Assign) else store_of(kept, tree)
+    again = tree.statement_of(tree.expression(fact.outer.used)) if fact.outer is not None else None
+    while isinstance(store, cst.Subscript):
+        store = store.value
+    block = tree.block_of(failed)
+    if kept is None or not isinstance(store, cst.Attribute) or again is None or again not in block:
+        return
+    for statement in block[: block.index(again)]:
+        if _resets(statement, store.attr.value, kept, tree):
+            program = Edit(tree).insert_before(again, tree.own_code(statement)).program()
+            yield Candidate(program, "the store is emptied before it is filled again", Keeps.PARAMETERS)
 
 
 def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
@@ -131,12 +155,17 @@ def only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpressi
 
 
 def _collected_by(method: str, name: str, owner: str, tree: Tree) -> Iterator[str]:
-    """A loop that empties the lists called *name* of which a *method* of *owner* makes one list."""
+    """What empties the store called *name*, or those that several objects have, of which a *method* makes a copy."""
     for module in tree.modules():
         for function in tree.every(cst.FunctionDef, module):
             body = tree.body_of(function)
-            if function.name.value != method or not body or not isinstance(only_part(body[-1]), cst.Return):
+            last = only_part(body[-1]) if body else None
+            if function.name.value != method or not isinstance(last, cst.Return) or last.value is None:
                 continue
+            if f"self.{name}" in tree.paths_in(
+                last.value
+            ):  # `{name: torch.stack(seq) for name, seq in self.spikes.items()}`
+                yield f"{owner}.{name}.clear()"
             for item, iterated, tests in _loops_over(name, function, tree):
                 indent = tree.module_of(function).default_indent
                 within = f"{indent}if {tests}:\n{indent}{indent}" if tests else indent

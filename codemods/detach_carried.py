@@ -9,9 +9,11 @@ import libcst as cst
 
 from codemods import own_cuts, retain
 from codemods.base import Candidate, Codemod
+from codemods.detach_parts import detached_in_part
 from codemods.detach_stored import innermost
 from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
+from codemods.recompute_cached import is_cached
 from codemods.rewrite import (
     Edit,
     Statement,
@@ -65,6 +67,8 @@ class DetachCarried(Codemod):
         yield from own_cuts.without_effect(tree)
         yield from own_cuts.misplaced(fact, tree)
         yield from own_cuts.forgotten(fact, tree)
+        if is_cached(tree.statement(fact.kept), tree):
+            return  # what is computed once and kept detached would train once
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         named = [carrier for carrier in carriers if carrier.name]
         for carrier in fact.carriers:
@@ -91,6 +95,17 @@ class DetachCarried(Codemod):
                 yield from self._detach_written(fact, tree, [carrier])
         yield from self._detach_handed(fact, tree)
         yield from _old_attribute(fact, tree)
+        yield from self._detach_parts(fact, tree, carriers)
+
+    def _detach_parts(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
+        """Detach what the value is made of, where the rest of it is to go on learning."""
+        line = fact.kept.line if fact.kept is not None else 0
+        for carrier in innermost(carriers):
+            expression = tree.expression(carrier.expression)
+            if expression is not None and carrier.form is Form.TENSOR:
+                for part, edit in detached_in_part(expression, tree):
+                    remedy = f"`{part}` enters `{carrier.name or fact.name}` without its graph"
+                    yield Candidate(edit.program(), remedy, blames=line)
 
     def _detach_handed(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """``memory.post(z, edges)`` becomes ``memory.post(z.detach(), edges)``: what it computes itself stays."""
@@ -184,6 +199,12 @@ class DetachCarried(Codemod):
         self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
     ) -> Iterator[Candidate]:
         for written, statement, after, when in tries:
+            alone = after and written == f"{name} = {name}.detach()"
+            returned = _returned_behind(statement, name, tree) if alone else None
+            if returned is not None:
+                handed: cst.BaseExpression = returned
+                for program, more in retain.variants(fact, tree, lambda edit, node=handed: edit.change(node, detach)):  # type: ignore[misc]
+                    yield Candidate(program, f"hand `{name}` back without the graph{more}")
 
             def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
                 (edit.insert_after if behind else edit.insert_before)(at, new)
@@ -267,6 +288,18 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
+
+
+def _returned_behind(statement: Statement, name: str, tree: Tree) -> cst.Name | None:
+    """Where the next statement returns the value called *name*: nobody reads it in between."""
+    block = tree.block_of(statement)
+    behind = block[block.index(statement) + 1 :] if statement in block else []
+    part = only_part(behind[0]) if behind else None
+    if not isinstance(part, cst.Return) or part.value is None:
+        return None
+    values = [one.value for one in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
+    found = [one for one in values if isinstance(one, cst.Name) and one.value == name]
+    return found[0] if len(found) == 1 and tree.count_paths(part, {name}) == 1 else None
 
 
 def _taken_by(call: cst.Call, argument: cst.Arg, tree: Tree) -> cst.BaseExpression | None:

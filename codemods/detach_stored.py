@@ -40,6 +40,17 @@ def _size(span: Span | None) -> tuple[int, int]:
     return span.end_line - span.line, span.end_column - span.column
 
 
+def ends_windows(fact: StaleGraph | Overwritten, tree: Tree) -> bool:
+    """Whether the pass runs in some of its loop's iterations: what they store, the others read with its graph."""
+    loop, sent = tree.statement(fact.loop), tree.statement_of(tree.expression(fact.failed))
+    for around in tree.enclosing(sent) if sent is not None else ():
+        if around is loop or isinstance(around, cst.FunctionDef):
+            return False
+        if isinstance(around, cst.If):
+            return True
+    return False
+
+
 class DetachStored(Codemod):
     """A tensor is stored with its graph and a later backward reaches it.
 
@@ -79,7 +90,8 @@ class DetachStored(Codemod):
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         statement = tree.statement(fact.kept)
         if is_store(statement):
-            yield from self._detach_at(fact, tree, carriers)
+            if not is_cached(statement, tree):  # what is computed once and stored detached would train once
+                yield from self._detach_at(fact, tree, carriers)
             yield from self._detach_after_pass(fact, tree, statement, carriers)
 
     def _detach_at(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
@@ -106,11 +118,18 @@ class DetachStored(Codemod):
         after = tree.statement_of(call)
         place = _place(statement, carriers, tree)
         if after is None or not tree.block_of(after) or not place or is_cached(statement, tree):
-            return  # what is computed once and then detached would train once
+            return
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
         for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
             yield Candidate(program, f"detach `{place}` after the backward that uses it{more}")
+        store, one, _ = place.rpartition("[")
+        if one and form is Form.TENSOR and ends_windows(fact, tree) and place in (f"{store}[-1]", f"{store}[0]"):
+            index, indent = tree.fresh_name("index", "position"), tree.module_of(after).default_indent
+            item = f"{store}[{index}]"
+            every = f"for {index} in range(len({store})):\n{indent}{item} = {item}.detach()"
+            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
+                yield Candidate(program, f"detach all of `{store}` after the backward that uses it{more}")
 
 
 def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -> str:

@@ -172,6 +172,8 @@ class StaleGraph(Fact):
     """Whether one step, and no other, uses the gradients of both passes."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
+    sources: tuple[Carrier, ...] = field(default=(), compare=False, metadata={"role": False})
+    """Of what was made before the loop: the statements by which everything in it came that has a graph, in order."""
 
     @property
     def cause(self) -> Span:

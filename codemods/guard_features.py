@@ -47,7 +47,7 @@ class GuardFeatures(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
             around = next(tree.loops_around(tree.expression(fact.failed)), None)
-            if fact.by_step and around is not None and _relates_to_old(around, tree):
+            if fact.by_step and around is not None and relates_to_old(around, tree):
                 yield from self._rolled_out(fact, tree)
             return
         assert isinstance(fact, StaleGraph)
@@ -56,6 +56,8 @@ class GuardFeatures(Codemod):
             kept = tree.statement(fact.kept)
             if kept is not None and fact.name:
                 yield from self._again(fact, kept, tree, fact.name)
+        if fact.loop is not None and fact.inside:
+            yield from self._handed_out(fact, tree)
         if fact.loop is None or fact.inside:
             return
         # What a call took with it, as `partial` does, was kept by no statement of its own.
@@ -84,16 +86,36 @@ class GuardFeatures(Codemod):
             yield from self._old_when_made(fact, tree, name)
             program = Edit(tree).change(old, detach).program()
             yield Candidate(program, _as_before(tree.code(old).strip()), Keeps.RATIO)
-        if _relates_to_old(loop, tree):
+        of_rollout = relates_to_old(loop, tree)
+        if of_rollout:
+            yield from self._as_data(fact, tree)
             yield from self._rolled_out(fact, tree)
         yield from self._detach(fact, tree, name)
         yield from self._detach_use(fact, tree)
         if fact.together:
             return  # one step uses all of the loop's passes: their losses add up, and nothing need be computed twice
+        if of_rollout:
+            yield from self._collected(fact, tree)
+            return  # what the updates learn from is not to change with them
         yield from self._move(run, loop, tree, name)
+        if made is not None and made is not kept and made in tree.block_of(made):
+            maker = tree.function_of(kept)
+            if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
+                yield from self._again(fact, kept, tree, name, instead=True)
+            yield from self._move([made], loop, tree, name)
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
+
+    def _handed_out(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """What a generator computes once, before the loop that yields, is computed anew for each item."""
+        kept = tree.statement(fact.kept)
+        if kept is None or kept not in tree.block_of(kept) or fact.together:
+            return
+        loop = _loop_behind(kept, tree)
+        if loop is not None and matchers.findall(loop, matchers.Yield()):
+            run = _computation(kept, tree.block_of(kept), tree)
+            yield from self._move(run, loop, tree, ", ".join(sorted(_targets(kept, tree))) or fact.name)
 
     def _handed_on(self, fact: StaleGraph, loop: Statement, tree: Tree) -> Iterator[Candidate]:
         """``fit(torch.cat(points))``, where the loop is the function's own: what it is given is data to it."""
@@ -122,6 +144,14 @@ class GuardFeatures(Codemod):
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
                 program = Edit(tree).change(made, detach).program()
                 yield Candidate(program, _as_before(name), Keeps.RATIO)
+
+    def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """What advantages and returns are computed of is detached where the rollout collects or computes it."""
+        for carrier in fact.sources:
+            expression = tree.expression(carrier.expression)
+            if expression is not None and carrier.form is Form.TENSOR and not _is_computed(expression, tree):
+                remedy = f"`{carrier.name or tree.code(expression).strip()}` is a value of the rollout"
+                yield Candidate(Edit(tree).change(expression, detach).program(), remedy, Keeps.RATIO)
 
     def _rolled_out(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """Beside a ratio of new to old, as in PPO's epochs, advantages and returns are what the rollout made them."""
@@ -204,34 +234,52 @@ class GuardFeatures(Codemod):
             again = Edit(tree).insert_before(body[0], *(_dedented(tree.own_code(one)) for one in run))
             yield Candidate(again.program(), f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
 
-    def _again(self, fact: StaleGraph, kept: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
-        """An attribute that the constructor computes from parameters is computed anew where a method reads it."""
-        reader = tree.statement_of(tree.expression(fact.used))
-        if not name.startswith("self.") or reader is None or not tree.block_of(reader):
-            return
-        if (
-            _feeds_itself([kept], tree)
-            or tree.class_of(reader) is None
-            or tree.class_of(reader) is not tree.class_of(kept)
-        ):
-            return
-        code = _of_attributes(_registered(kept, name, tree) or tree.own_code(kept), kept, tree)
+    def _again(
+        self, fact: StaleGraph, kept: Statement, tree: Tree, name: str, *, instead: bool = False
+    ) -> Iterator[Candidate]:
+        """An attribute that a method computes from parameters is computed anew where another reads it.
+
+        *instead*: and no longer where it was.
+        """
         home = tree.class_of(kept)
+        if not name.startswith("self.") or home is None or _feeds_itself([kept], tree):
+            return
         readers = [
             method
-            for method in (tree.body_of(home) if home is not None else [])
+            for method in tree.body_of(home)
             if isinstance(method, cst.FunctionDef) and tree.function_of(kept) is not method
             if any(name in tree.paths_in(one) and not _only_assigns(one, name, tree) for one in tree.body_of(method))
         ]
-        if len(readers) > 1:
-            yield from _as_property(kept, name, tree)
+        reader = tree.statement_of(tree.expression(fact.used))
+        if reader is None or not tree.block_of(reader):
             return
+        if tree.class_of(reader) is not home:  # it is handed on to another class
+            if not instead or len(readers) != 1:
+                return
+            reader = tree.body_of(readers[0])[0]
+        if len(readers) > 1:
+            if not instead:
+                yield from _as_property(kept, name, tree)
+            return
+        code = _of_attributes(_registered(kept, name, tree) or tree.own_code(kept), kept, tree)
         # Before the first statement of the method that reads it, so that all of them read the same.
         body = tree.body_of(tree.function_of(reader))
         first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
-        program = Edit(tree).insert_before(first, code).program()
+        edit = Edit(tree).insert_before(first, code)
+        if instead:
+            edit.remove(kept)
         remedy = f"compute `{name}` anew where it is used"
-        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
+        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
+
+
+def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a value, or what its name was given, is computed of others, and no network's own output."""
+    if isinstance(value, cst.Name):
+        given = (tree.given(one, value.value) for one in tree.statements_in(tree.function_of(value)))
+        return any(_is_computed(one, tree) for one in given if one is not None and not isinstance(one, cst.Name))
+    if isinstance(value, cst.Call):
+        return tree.is_of_torch(value.func)
+    return isinstance(value, cst.BinaryOperation)
 
 
 def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
@@ -359,13 +407,13 @@ def _is_ratio(used: cst.BinaryOperation, old: cst.BaseExpression, tree: Tree) ->
 def has_ratio(tree: Tree) -> bool:
     """Whether a loop of the program computes a ratio of new to old values, as PPO's updates do."""
     return any(
-        isinstance(loop, (cst.For, cst.While)) and _relates_to_old(loop, tree)
+        isinstance(loop, (cst.For, cst.While)) and relates_to_old(loop, tree)
         for module in tree.modules()
         for loop in matchers.findall(module, matchers.For() | matchers.While())
     )
 
 
-def _relates_to_old(loop: Statement, tree: Tree) -> bool:
+def relates_to_old(loop: Statement, tree: Tree) -> bool:
     """Whether a loop, or a function that it calls, computes ``exp(new - old)``, and makes what is new itself."""
     called = (tree.function_called(call) for call in calls_in(loop))
     return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)

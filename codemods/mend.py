@@ -29,6 +29,8 @@ _ROUNDS = 24
 """Facts repaired in one text, one after the other."""
 _STEPS = 600_000
 """Expressions and statements evaluated for all candidates of one text."""
+_OF_ONE = 4 / 5
+"""How much of that the candidates of one fact may take: another may have the repair that takes this one along."""
 _DEPTH = 3
 """Mistakes that may come to light behind one another before a candidate is given up."""
 
@@ -69,7 +71,13 @@ class _Search:
     rejected: frozenset[Program] = frozenset()
     certain: bool = False
     """Whether facts that are only likely are left alone."""
+    limit: int = _STEPS
+    """Steps for all facts."""
+    within_first: bool = False
+    """Whether what one iteration shares is repaired before what several do."""
     steps: int = 0
+    most: int = _STEPS
+    """How many steps may have been made when the fact at hand is given up."""
     trees: dict[Program, Tree] = field(default_factory=dict)
     known: dict[tuple[Program, Path | None], Observation] = field(default_factory=dict)
     refused: dict[str, None] = field(default_factory=dict)
@@ -96,8 +104,8 @@ class _Search:
                 continue
             best: _Repaired | None = None
             for candidate in _distinct(kind(context).offers(fact, tree), {program, *self.rejected}):
-                if self.steps >= _STEPS:
-                    return partial
+                if self.steps >= self.most:
+                    return partial or best
                 # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
                 try:
                     glimpse = self.observe(candidate.program, path)
@@ -111,6 +119,9 @@ class _Search:
                 after = self.observe(candidate.program)
                 verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
                 done = Repair(fact, kind, candidate.remedy, candidate.keeps, candidate.blames)
+                if verdict.stands and _keeps_old_weights(program, candidate.program, after):
+                    self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
+                    continue
                 if verdict.stands:
                     if not _shares_pass(fact, after, program, candidate.program):
                         return candidate.program, after, [done]
@@ -176,6 +187,13 @@ class _Search:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
 
 
+def _keeps_old_weights(program: Program, candidate: Program, after: Observation) -> bool:
+    """Whether a patch keeps a graph whose parameters the script changes by hand: it wants a new forward pass."""
+    keeps = sum(file.text.count("retain_graph=True") for file in candidate.files)
+    more = keeps > sum(file.text.count("retain_graph=True") for file in program.files)
+    return more and any(isinstance(fact, Overwritten) and fact.parameter for fact in after.facts)
+
+
 def _without(program: Program, first: Program, both: Program) -> Program | None:
     """*program* with the changes that lead from *first* to *both*, where they lie apart from those that led to *first*.
 
@@ -226,7 +244,7 @@ def _order(fact: Fact) -> tuple[bool, bool, bool, int]:
 
     A step that comes too early is a matter of order only where no graph is shared that should not be.
     """
-    shared = isinstance(fact, (StaleGraph, Overwritten)) and fact.loop is None and fact.kept is not None
+    shared = _is_shared(fact)
     early = isinstance(fact, Overwritten) and fact.by_step and fact.kept is None
     drops = len(fact.drops) if isinstance(fact, CutGraph) and fact.beside else 0
     return (
@@ -235,6 +253,11 @@ def _order(fact: Fact) -> tuple[bool, bool, bool, int]:
         shared,
         -fact.cause.line if shared else -drops,
     )
+
+
+def _is_shared(fact: Fact) -> bool:
+    """Whether a value is shared within one iteration."""
+    return isinstance(fact, (StaleGraph, Overwritten)) and fact.loop is None and fact.kept is not None
 
 
 def _other_ways(fact: Fact, others: Iterable[Fact]) -> Iterator[Fact]:
@@ -264,13 +287,21 @@ def mend(
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
     start = seen if seen is not None else observe(program)
-    search = _Search(ordered, frozenset(rejected), certain)
+    both = len({_is_shared(fact) for fact in start.facts}) == 2
+    search = _Search(ordered, frozenset(rejected), certain, limit=_STEPS // 2 if both else _STEPS)
+    mended = _without_halves(search, program, start)
+    if both and not mended.repairs:
+        # What several iterations share may have come from what one of them shares.
+        again = replace(search, steps=0, within_first=True)
+        return _without_halves(again, program, start)
+    return mended
+
+
+def _without_halves(search: _Search, program: Program, start: Observation) -> Mended:
+    """The repairs; none for a pass that fails all the same: half of one changes the script for nothing."""
     mended = _mend(search, program, start, frozenset())
     hopeless = _still_failing(program, mended)
-    if hopeless:
-        # Half a repair leaves the pass failing, and the script changed for nothing.
-        return _mend(search, program, start, hopeless)
-    return mended
+    return _mend(search, program, start, hopeless) if hopeless else mended
 
 
 def _still_failing(program: Program, mended: Mended) -> frozenset[int]:
@@ -296,7 +327,9 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
         if not open_facts:
             break
-        fact = min(open_facts, key=_order)
+        first = [fact for fact in open_facts if _is_shared(fact)] if search.within_first else []
+        fact = min(first or open_facts, key=_order)
+        search.most = min(search.limit, search.steps + int(search.limit * _OF_ONE))
         outcome = search.repair(fact, current, seen, current, seen, 0)
         if outcome is None:
             given_up |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}

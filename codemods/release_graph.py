@@ -48,6 +48,14 @@ class ReleaseGraph(Codemod):
             yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
         for program in _detached(fact, tree):
             yield Candidate(program, f"`{fact.name}` keeps values, not graphs")
+        parts = [part for part in map(tree.expression, fact.parts) if isinstance(part, cst.Name)]
+        if parts and len(parts) == len(fact.parts):
+            edit = Edit(tree)
+            for part in dict.fromkeys(parts):
+                name = part.value
+                either = f"{name}.detach() if isinstance({name}, {tree.torch_name(part)}.Tensor) else {name}"
+                edit.change(part, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
+            yield Candidate(edit.program(), f"`{fact.name}` keeps values, not graphs, beside the numbers it is given")
 
 
 def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:

@@ -10,7 +10,7 @@ from codemods.base import Candidate, Codemod
 from codemods.clear_store import EMPTY, emptied_by, only_value, store_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part, small_statement
+from codemods.rewrite import Edit, Statement, Tree, calls_in, method_call, only_part, small_statement
 
 
 class ResetItself(Codemod):
@@ -21,14 +21,15 @@ class ResetItself(Codemod):
 
     Cause:
         ``for outs in store.values(): outs = []`` makes a new list and forgets it; ``columns.clear()`` empties the lists
-        that were copied from the store; ``block.terms = []`` gives the block an attribute of that name, while the terms
-        are those of ``block.ffn``; ``cell.hidden = None`` gives the cell an attribute that nobody reads, beside its
-        ``state``; ``self.pending = []`` drops another name of the list. The list in the store keeps the graphs of all
-        iterations so far, and the next loss is computed from them, too.
+        that were copied from the store; ``terms = []`` in a function is a name of its own beside the module's list;
+        ``block.terms = []`` gives the block an attribute of that name, while the terms are those of ``block.ffn``;
+        ``cell.hidden = None`` gives the cell an attribute that nobody reads, beside its ``state``; ``self.pending =
+        []`` drops another name of the list. The list in the store keeps the graphs of all iterations so far, and the
+        next loss is computed from them, too. ``state.zero_()`` puts zeros into a state that keeps its graph.
 
     Fix:
         The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``; the cell's state
-        is forgotten: ``cell.state = None``.
+        is forgotten: ``cell.state = None``. A state that is filled in place is cut first: ``state.detach_()``.
 
     When it is not what you want:
         Where somebody else holds the lists and is to keep what is in them, put new ones into the store:
@@ -50,7 +51,9 @@ class ResetItself(Codemod):
         yield from _of_another_name(tree.statement(fact.kept), tree)
         if not fact.inside:
             return
+        yield from _in_place(tree.expression(fact.used), tree)
         yield from _names_alone(tree)
+        yield from _of_a_function_alone(tree)
         yield from _aliases(tree)
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in fact.carriers))):
             kept = tree.statement(span)
@@ -61,6 +64,28 @@ class ResetItself(Codemod):
                 yield from _copies(store, tree)
             if kept is not None and isinstance(store, cst.Attribute):
                 yield from _of_another_object(store, kept, tree)
+
+
+_FILLING = frozenset("zero_ fill_ normal_ uniform_ random_ bernoulli_ exponential_ constant_ zeros_ ones_".split())
+
+
+def _in_place(used: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``state.zero_()`` forgets the values of a state and keeps its graph: ``state.detach_()`` comes before it."""
+    called = used.func if isinstance(used, cst.Call) else None
+    if not isinstance(used, cst.Call) or not isinstance(called, cst.Attribute) or called.attr.value not in _FILLING:
+        return
+    of_torch = tree.is_of_torch(called) and bool(used.args)  # nn.init.uniform_(state)
+    state = used.args[0].value if of_torch else called.value
+    if not isinstance(state, (cst.Name, cst.Attribute, cst.Subscript)):
+        return
+    name = tree.code(state)
+    remedy = f"`{name}` is reset together with its graph"
+    loop = next((one for one in tree.loops_around(used) if isinstance(one, cst.For)), None)
+    if loop is not None and name == tree.code(loop.target) and (body := tree.body_of(loop)):
+        program = Edit(tree).insert_before(body[0], f"{name}.detach_()").program()
+        yield Candidate(program, remedy, blames=tree.line_of(used))
+    program = Edit(tree).change(state, lambda node: method_call(node, "detach_")).program()
+    yield Candidate(program, remedy, blames=tree.line_of(used))
 
 
 def _names_alone(tree: Tree) -> Iterator[Candidate]:
@@ -74,6 +99,37 @@ def _names_alone(tree: Tree) -> Iterator[Candidate]:
             name = tree.code(part.targets[0].target)
             if name in {one.value for one in tree.names_in(loop.target)} and tree.code(part.value) in EMPTY:
                 yield _cleared(part, name, tree)
+
+
+def _of_a_function_alone(tree: Tree) -> Iterator[Candidate]:
+    """``terms = []`` in a function binds a name of its own, beside the list ``terms`` of the module or an import."""
+    for module in tree.modules():
+        outside = _bound_in(module, tree)
+        for function in tree.every(cst.FunctionDef, module):
+            outer: list[cst.Global | cst.Nonlocal] = [*tree.every(cst.Global, module)]
+            outer += tree.every(cst.Nonlocal, module)
+            declared = {item.name.value for one in outer if tree.function_of(one) is function for item in one.names}
+            for statement in tree.statements_in(function):
+                part = only_part(statement)
+                if not isinstance(part, cst.Assign) or len(part.targets) != 1 or tree.code(part.value) not in EMPTY:
+                    continue
+                name = tree.code(part.targets[0].target)
+                if name in outside - declared and sum(one.value == name for one in tree.names_in(function)) == 1:
+                    yield _cleared(part, name, tree)
+
+
+def _bound_in(module: cst.Module, tree: Tree) -> set[str]:
+    """The names that a file's own statements bind."""
+    found: set[str] = set()
+    for statement in module.body:
+        part = only_part(statement)
+        if isinstance(part, cst.Assign):
+            found |= {tree.code(target.target) for target in part.targets}
+        elif isinstance(part, cst.AnnAssign):
+            found.add(tree.code(part.target))
+        elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
+            found |= {alias.evaluated_alias or alias.evaluated_name for alias in part.names}
+    return found
 
 
 def _cleared(part: cst.Assign, name: str, tree: Tree) -> Candidate:

@@ -232,6 +232,24 @@ class Tree:
             for part in statement.body
         )
 
+    def is_of_torch(self, function: cst.BaseExpression) -> bool:
+        """Whether a function is called by a name that its module imports from torch: ``F.relu``, ``torch.cat``."""
+        while isinstance(function, cst.Attribute):
+            function = function.value
+        if not isinstance(function, cst.Name):
+            return False
+        for statement in self.module_of(function).body:
+            for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+                whole = isinstance(part, cst.ImportFrom) and part.module is not None
+                if not isinstance(part, (cst.Import, cst.ImportFrom)) or isinstance(part.names, cst.ImportStar):
+                    continue
+                for alias in part.names:
+                    source = self.code(part.module if whole else alias.name)  # type: ignore[union-attr, arg-type]
+                    bound = alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
+                    if bound == function.value and source.partition(".")[0] == "torch":
+                        return True
+        return False
+
     def is_imported(self, name: cst.Name) -> bool:
         """Whether its module imports something under this name."""
         module = self.module_of(name)

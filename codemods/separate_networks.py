@@ -9,6 +9,7 @@ import libcst as cst
 from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, Span, StaleGraph
+from codemods.guard_features import relates_to_old
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Tree, detach, only_part, with_keyword
 
@@ -140,6 +141,8 @@ class SeparateNetworks(Codemod):
             return
         if not tree.block_of(reader) or reader is kept:
             return
+        if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
+            return  # what the updates of PPO learn from is not to change with them
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
         again = tree.own_code(kept)
@@ -167,6 +170,7 @@ class SeparateNetworks(Codemod):
         """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
         assert fact.outer is not None
         seen: set[cst.CSTNode] = set()
+        kept = tree.statement(fact.kept)
         first, second = (fact.outer.walked, fact.walked, fact.outer.walked_by), (fact.outer.used, fact.used)
         for which, spans in (("first", first), ("second", second)):
             for span in spans:
@@ -176,6 +180,7 @@ class SeparateNetworks(Codemod):
                 for value in _values(place):
                     # A helper that makes the pass may know the value, or the record that holds it, by another name.
                     handed = span is fact.outer.walked_by and span != fact.outer.walked
+                    handed = handed or (kept is not None and tree.function_of(place) is not tree.function_of(kept))
                     if value not in seen and (handed or _is_part(tree.code(value), fact.name)):
                         seen.add(value)
                         program = Edit(tree).change(value, detach).program()

@@ -52,10 +52,14 @@ class SoftenIndex(Codemod):
         if not fact.drops or fact.several or fact.silent or any(drop.how != "integer" for drop in fact.drops):
             return
         call = tree.expression(min(drop.span for drop in fact.drops))
-        values = _values(call, tree)
+        values, dim = _values_along(call, tree)
         statement = tree.statement_of(call)
         if values is not None and statement is not None and tree.block_of(statement):
-            yield from _read_off_a_grid(cst.ensure_type(call, cst.Call), values, statement, tree)
+            if _is_last(values, dim, tree) or (dim and dim == _dim_of_softmax(_written(values, tree), tree)):
+                last = "-1" if _is_last(values, dim, tree) else dim
+                yield from _read_off_a_grid(cst.ensure_type(call, cst.Call), values, last, statement, tree)
+        if values is not None and not _is_last(values, dim, tree):
+            return
         index = _index(call, tree)
         if values is None or statement is None or index is None or not tree.block_of(statement):
             return
@@ -80,7 +84,7 @@ class SoftenIndex(Codemod):
 
 
 def _read_off_a_grid(
-    call: cst.Call, values: cst.BaseExpression, statement: Statement, tree: Tree
+    call: cst.Call, values: cst.BaseExpression, dim: str, statement: Statement, tree: Tree
 ) -> Iterator[Candidate]:
     """``cents[p.argmax(-1)]``, where ``cents`` are numbers in equal steps, becomes ``(p * cents).sum(-1)``."""
     part = only_part(statement)
@@ -106,13 +110,13 @@ def _read_off_a_grid(
     weighs: list[str] = []
     if not _is_softmax(_written(values, tree)):
         weight = tree.fresh_name("weight", "probability")
-        weighs = [f"{weight} = {tree.code(values)}.softmax(dim=-1)"]
+        weighs = [f"{weight} = {tree.code(values)}.softmax(dim={dim})"]
     elif not isinstance(values, cst.Name):
         return
     for one in looked_up:
         assert one is not None
         table = tree.code(one.value)
-        edit.change(one, lambda _, table=table: cst.parse_expression(f"({weight} * {table}).sum(dim=-1)"))  # type: ignore[misc]
+        edit.change(one, lambda _, table=table: cst.parse_expression(f"({weight} * {table}).sum(dim={dim})"))  # type: ignore[misc]
     if not named:
         edit.insert_before(statement, *weighs)
     elif largest is not None and tree.count_paths(tree.function_of(statement), {tree.code(largest)}) > 1:
@@ -145,8 +149,9 @@ def _is_grid(table: cst.BaseExpression, tree: Tree) -> bool:
             if last not in _GRIDS or head != tree.torch_name(call):
                 continue
             whole: cst.CSTNode = call
-            while isinstance(tree.parent_of(whole), cst.Attribute):  # `torch.arange(36).float()`
-                whole = tree.parent_of(tree.parent_of(whole) or whole) or whole
+            # `torch.arange(36).float() * 10.0`
+            while isinstance(around := tree.parent_of(whole), (cst.Attribute, cst.BinaryOperation)):
+                whole = around if isinstance(around, cst.BinaryOperation) else tree.parent_of(around) or around
             around = tree.parent_of(whole)
             names = [one.target for one in around.targets] if isinstance(around, cst.Assign) else []
             if any(tree.code(one).rpartition(".")[2] == name for one in names):
@@ -162,24 +167,38 @@ def _is_softmax(value: cst.BaseExpression) -> bool:
     return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "softmax"
 
 
-def _values(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:
-    """What the largest is taken of, over its last dimension; None where another is meant, or where it is not known."""
+def _dim_of_softmax(value: cst.BaseExpression, tree: Tree) -> str:
+    """The dimension that a softmax was taken over, as it is written; empty for other values."""
+    if not _is_softmax(value):
+        return ""
+    call = cst.ensure_type(value, cst.Call)
+    function = cst.ensure_type(call.func, cst.Attribute)
+    named = [one.value for one in call.args if one.keyword is not None and one.keyword.value == "dim"]
+    plain = [one.value for one in call.args if one.keyword is None]
+    plain = plain[1:] if tree.is_of_torch(function) else plain
+    return tree.code((named or plain)[0]) if named or plain else ""
+
+
+def _values_along(call: cst.BaseExpression | None, tree: Tree) -> tuple[cst.BaseExpression | None, str]:
+    """What the largest is taken of, and over which dimension, as that is written; None and nothing for other calls."""
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
-        return None
+        return None, ""
     if call.func.attr.value not in ("argmax", "max") or any(one.star for one in call.args):
-        return None
+        return None, ""
     plain = [one.value for one in call.args if one.keyword is None]
     named = {one.keyword.value: one.value for one in call.args if one.keyword is not None}
     of_torch = tree.code(call.func.value) == tree.torch_name(call)
     values = (plain.pop(0) if plain else None) if of_torch else call.func.value
     dim = plain[0] if len(plain) == 1 else named.get("dim")
     if values is None or dim is None or named.keys() - {"dim"} or len(plain) > 1:
-        return None
-    if tree.code(dim) == "-1":
-        return values
+        return None, ""
+    return values, tree.code(dim)
+
+
+def _is_last(values: cst.BaseExpression, dim: str, tree: Tree) -> bool:
+    """Whether a dimension of the values is their last, by what is written."""
     last = _LAST.search(tree.code(_written(values, tree)))
-    flattened = last is not None and last[1] is not None and last[1] == tree.code(dim)
-    return values if flattened else None
+    return dim == "-1" or (last is not None and last[1] is not None and last[1] == dim)
 
 
 def _written(values: cst.BaseExpression, tree: Tree) -> cst.BaseExpression:

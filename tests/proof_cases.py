@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 
@@ -25,6 +26,52 @@ class Case:
     script: str
     patches: tuple[Patch, ...]
 
+
+BEFORE_THE_STEP = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+cell, head = nn.Linear(3, 6), nn.Linear(6, 1)
+params = [*cell.parameters(), *head.parameters()]
+opt = torch.optim.SGD(params, lr=1e-2)
+scaler = torch.amp.GradScaler("cpu")
+h = torch.zeros(4, 6)
+for t in range(30):
+    x = torch.randn(4, 3)
+    h = 0.9 * h + torch.tanh(cell(x))
+    loss = (head(h) - x.sum(1, keepdim=True)).pow(2).mean()
+    opt.zero_grad()
+STEP
+"""
+STEPS = {
+    "clipped by the norm of all of them": """\
+loss.backward()
+nn.utils.clip_grad_norm_(params, 0.1)
+opt.step()
+""",
+    "clamped by hand": """\
+loss.backward()
+for p in params:
+    if p.grad is not None:
+        p.grad.data.clamp_(-0.01, 0.01)
+opt.step()
+""",
+    "scaled back by a scaler": """\
+scaler.scale(loss).backward()
+scaler.unscale_(opt)
+scaler.step(opt)
+scaler.update()
+""",
+    "divided by the size of the batch": """\
+(loss * 4).backward()
+for group in opt.param_groups:
+    for p in group["params"]:
+        if p.grad is not None:
+            p.grad = p.grad / 4
+opt.step()
+""",
+}
+"""What a script does with its gradients before the step."""
 
 CASES = (
     Case(
@@ -690,35 +737,22 @@ for t in range(200):
             ),
         ),
     ),
-    Case(
-        "gradients that are clipped by the norm of all of them",
-        """\
-import torch
-from torch import nn
-torch.manual_seed(0)
-cell, head = nn.Linear(3, 6), nn.Linear(6, 1)
-params = [*cell.parameters(), *head.parameters()]
-opt = torch.optim.SGD(params, lr=1e-2)
-h = torch.zeros(4, 6)
-for t in range(30):
-    x = torch.randn(4, 3)
-    h = 0.9 * h + torch.tanh(cell(x))
-    loss = (head(h) - x.sum(1, keepdim=True)).pow(2).mean()
-    opt.zero_grad()
-    loss.backward()
-    nn.utils.clip_grad_norm_(params, 0.1)
-    opt.step()
-""",
-        (
-            Patch("the state is detached", True, (("0.9 * h", "0.9 * h.detach()"),)),
-            Patch(
-                "and a parameter's gradient is thrown away",
-                False,
-                (
-                    ("0.9 * h", "0.9 * h.detach()"),
-                    ("    opt.step()", "    head.bias.grad = None\n    opt.step()"),
+    *(
+        Case(
+            f"gradients that are {what} before the step",
+            BEFORE_THE_STEP.replace("STEP", textwrap.indent(step, "    ")),
+            (
+                Patch("the state is detached", True, (("0.9 * h", "0.9 * h.detach()"),)),
+                Patch(
+                    "and a parameter's gradient is thrown away",
+                    False,
+                    (
+                        ("0.9 * h", "0.9 * h.detach()"),
+                        ("backward()\n", "backward()\n    head.bias.grad = None\n"),
+                    ),
                 ),
             ),
-        ),
+        )
+        for what, step in STEPS.items()
     ),
 )

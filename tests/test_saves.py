@@ -45,6 +45,35 @@ LAYERS = (
 ).split()
 OTHERS = (
     "F.softmin(x,dim=-1)",
+    *(f"F.pad(x,(1,1),mode='{mode}')" for mode in ("constant", "replicate", "reflect", "circular")),
+    "F.pad(x,(1,1))",
+    "nn.ReflectionPad1d(1)(x)",
+    "nn.ReplicationPad1d(1)(x)",
+    "nn.ConstantPad1d(1,0.5)(x)",
+    *(f"{pool}(x,{size})" for pool in ("F.adaptive_avg_pool1d", "F.adaptive_avg_pool2d") for size in (1, 2)),
+    "nn.AdaptiveAvgPool1d(1)(x)",
+    "nn.AdaptiveAvgPool2d((1,1))(x)",
+    "F.adaptive_max_pool1d(x,2)",
+    "torch.max(x,zeros)",
+    "torch.min(x,x*2)",
+    "torch.pow(x,zeros+2)",
+    "x.float_power(zeros+2)",
+    "x.float_power(2)",
+    "torch.inner(x,x)",
+    "torch.arctan(x)",
+    "torch.nanmean(x)",
+    "torch.linalg.vector_norm(x)",
+    "torch.linalg.matrix_norm(x)",
+    "torch.linalg.solve(w,zeros[0,0])",
+    "torch.linalg.pinv(w)",
+    "torch.logdet(w)",
+    "torch.matrix_exp(w)",
+    "torch.special.entr(x)",
+    "F.gumbel_softmax(x)",
+    "F.gumbel_softmax(x,hard=True)",
+    "F.kl_div(x,x*2)",
+    "F.rms_norm(x,(4,))",
+    "F.lp_pool1d(x,2,2)",
     "F.normalize(x,dim=-1)",
     "F.layer_norm(x,(4,))",
     "F.max_pool1d(x,2)",
@@ -137,3 +166,39 @@ def test_the_tape_knows_what_a_change_changes(expression: str, change: str) -> N
     wrong = fails(program)
     if wrong is not None:
         assert is_found(program) == wrong
+
+
+SPIKE = """
+import torch
+from torch import nn
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, v, threshold):
+        ctx.save_for_backward({saved})
+        return (v > threshold).to(v.dtype)
+    @staticmethod
+    def backward(ctx, grad):
+        {read}
+        return grad / (1 + v.abs()), None
+lin = nn.Linear(3, 3)
+fire = Spike.apply
+for step in range(3):
+    v = lin(torch.randn(2, 3))
+    spikes = fire(v, 1.0)
+    v {change} spikes.detach()
+    spikes.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "read", "change", "wrong"),
+    [
+        ("v", "(v,) = ctx.saved_tensors", "-=", True),
+        ("v", "(v,) = ctx.saved_tensors", "= v -", False),
+        ("v.clone()", "(v,) = ctx.saved_tensors", "-=", False),
+        ("v", "v = torch.ones(2, 3)", "-=", False),
+    ],
+)
+def test_a_function_of_the_program_saves_what_it_says(saved: str, read: str, change: str, wrong: bool) -> None:
+    text = SPIKE.format(saved=saved, read=read, change=change)
+    assert fails(text) is wrong and is_found(text) is wrong

@@ -477,7 +477,7 @@ SHAPES = {
             loss = crit(cell(net(x)), y)
             {STEP}
         """,
-        ["cell.v = cell.v.detach()"],
+        ["buffer.detach_()"],
     ),
     "weights times a loss for each of who knows how many": (
         f"""

@@ -195,6 +195,12 @@ def norm(tensor: torch.Tensor) -> float:
     return float(torch.linalg.vector_norm(values.to(kind)))
 
 
+def has_no_gradient(tensor: torch.Tensor | None) -> bool:
+    """Whether nothing was added to the gradient of *tensor* since it was set to zero."""
+    gradient = tensor.grad if tensor is not None else None
+    return gradient is None or not bool((gradient != 0).any())
+
+
 def settings_of(group: dict[str, Any]) -> dict[str, float]:
     """The numbers that steer an optimizer's step for one group: the learning rate, the momentum, and so on."""
     return {

@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import torch
@@ -44,7 +44,7 @@ from .graph import (
     walk,
 )
 from .job import Job
-from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
+from .parameters import Parameters, Tracked, digest, gradient_norms, has_no_gradient, norm, settings_of
 from .reference import Reference
 from .sketch import sketch
 from .stage import user_chain, user_place
@@ -57,6 +57,43 @@ FIRST_COUNT = 8
 """Calls of modules after a step at which live graphs are first counted; then at twice as many, and so on."""
 PASSES_PER_STEP = 64
 """Backward passes that count as one optimizer step where none comes (gradient accumulation takes fewer)."""
+
+
+class Left:
+    """The gradients as the passes since the last step have left them, in sketches.
+
+    Between the pass and the step a script may scale them back (mixed precision), clip or average them.
+    """
+
+    def __init__(self) -> None:
+        self._sketches: dict[str, dict[int, Any]] = {}
+        self._restarted: set[int] = set()
+
+    def before_pass(self, reached: Iterable[Tracked]) -> None:
+        """A pass is about to add to the gradients that it has *reached*."""
+        known = self._sketches.get("sketches", {})
+        self._restarted |= {one.index for one in reached if one.index in known and has_no_gradient(one.tensor)}
+
+    def after_pass(self, sketches: dict[str, dict[int, Any]]) -> None:
+        """A pass has left the gradients that it reached like this; nothing, if it was not sent to their ``grad``."""
+        if not sketches:
+            self._sketches.clear()
+        for key, part in sketches.items():
+            self._sketches.setdefault(key, {}).update(part)
+
+    def by(self, now: dict[str, dict[int, Any]]) -> dict[str, dict[int, Any]]:
+        """What the passes left of all that has a gradient *now*; that itself where it was set anew between passes."""
+        own = now.get("sketches", {}).keys()
+        if not own <= self._sketches.get("sketches", {}).keys() or own & self._restarted:
+            return now
+        return {key: {i: value for i, value in part.items() if i in own} for key, part in self._sketches.items()}
+
+    def forget(self, stepped: Iterable[int]) -> None:
+        """A step has been made of these."""
+        self._restarted.difference_update(stepped)
+        for part in self._sketches.values():
+            for index in stepped:
+                part.pop(index, None)
 
 
 class Probe:
@@ -82,9 +119,7 @@ class Probe:
         """The parameters' fingerprints after the last step."""
         self._stepping: list[int] = []
         """The optimizers within whose steps the run is: a closure starts passes there."""
-        self._clipped_after = -1
-        self._unclipped: dict[str, dict[int, Any]] = {}
-        """Sketches of the gradients as the last pass left them, where they were clipped after it."""
+        self._left = Left()
         self._calls = 0
         """Calls of modules since the last optimizer step."""
 
@@ -94,7 +129,6 @@ class Probe:
         torch.autograd.backward = self._watch_pass(torch.autograd.backward, "backward")
         torch.autograd.grad = self._watch_pass(torch.autograd.grad, "grad")
         self._watch_optimizers()
-        self._watch_clipping()
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         if self._reference is not None:
@@ -172,6 +206,7 @@ class Probe:
             self._members(optimizer)
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
         self._passes += 1
+        self._left.before_pass(reached)
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
         roots = roots_of(tensors)
         places = places_in(roots)
@@ -212,8 +247,11 @@ class Probe:
             for tracked in self._parameters
             if tracked.index in reached and (tensor := tracked.tensor) is not None and tensor.grad is not None
         }
-        if self._stepping and state.get("kind") == "backward":
+        sent = state.get("kind") == "backward"
+        if self._stepping and sent:
             self._after_pass_within(self._stepping[-1], state["number"])
+        sketches = self._sketches([tracked.index for tracked in self._parameters if tracked.index in reached])
+        self._left.after_pass(sketches if sent else {})
         live = self._meter.measure() if not self._made else None
         self._events.write(
             "pass",
@@ -221,7 +259,7 @@ class Probe:
             gradients=gradients,
             live=vars(live) if live else None,
             # Weights that are updated by hand are compared pass by pass.
-            **(self._sketches([t.index for t in self._parameters if t.index in reached]) if not self._made else {}),
+            **(sketches if not self._made else {}),
             error={"type": type(failure).__name__, "message": str(failure)} if failure else None,
         )
         if failure is not None and self._stop_at is None:
@@ -288,24 +326,6 @@ class Probe:
 
         Optimizer.__init__ = watched  # type: ignore[method-assign, assignment]
 
-    def _watch_clipping(self) -> None:
-        """Clipping scales all gradients by what all of them are: they are compared as the backward pass left them."""
-        for name in ("clip_grad_norm_", "clip_grad_value_"):
-            original = getattr(torch.nn.utils, name)
-
-            @functools.wraps(original)
-            def watched(*args: Any, _original: Callable[..., Any] = original, **kwargs: Any) -> Any:
-                self._quietly(self._before_clipping)()
-                return _original(*args, **kwargs)
-
-            setattr(torch.nn.utils, name, watched)
-            setattr(torch.nn.utils.clip_grad, name, watched)
-
-    def _before_clipping(self) -> None:
-        if self._clipped_after != self._passes:
-            self._clipped_after = self._passes
-            self._unclipped = self._sketches([tracked.index for tracked in self._parameters])
-
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
         if number is None:
@@ -325,10 +345,8 @@ class Probe:
     def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
         members = self._members(optimizer)
         values = {index: tensor.detach().clone() for index, tensor in members}
-        sketches = self._sketches([index for index, _ in members])
-        if self._clipped_after == self._passes:
-            own = {index for index, _ in members}
-            sketches = {key: {i: v for i, v in part.items() if i in own} for key, part in self._unclipped.items()}
+        # Scaled or clipped gradients depend on all of them: they are compared as the backward pass left them.
+        sketches = self._left.by(self._sketches([index for index, _ in members]))
         elsewhere = [i for i, tensor in members if i in self._last and digest(tensor) != self._last[i]]
         self._stepping.append(self._register(optimizer))
         self._before[self._register(optimizer)] = (
@@ -364,6 +382,7 @@ class Probe:
             live=vars(self._meter.measure()),
             **sketches,
         )
+        self._left.forget(values)
         if self._reference is not None:
             self._reference.after_step([tensor for _, tensor in members])
         if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):

@@ -30,7 +30,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of, walk
 from .leniency import be_lenient
-from .parameters import Parameters
+from .parameters import Parameters, has_no_gradient
 from .sketch import sketch
 
 REMEMBERED = 4
@@ -150,7 +150,7 @@ class Reference:
         self._ran[site] = now
         for leaf in leaves:
             tracked = self._parameters.find(leaf)
-            if tracked is not None and (leaf.grad is None or not bool((leaf.grad != 0).any())):
+            if tracked is not None and has_no_gradient(leaf):
                 self._faulty.pop(tracked.index, None)  # it begins anew
         if not bad:
             if not self._failed:
@@ -206,7 +206,7 @@ class Reference:
                 root.metadata[SENT] = moment.step
         again = bool(earlier) and all(step == moment.step for step in earlier)
         freed = all(SPENT in root.metadata for root in roots if root is not None)
-        kept = all(leaf.grad is not None and bool((leaf.grad != 0).any()) for leaf in walked.leaves)
+        kept = not any(map(has_no_gradient, walked.leaves))
         return again and freed and kept
 
     def faulty(self, index: int) -> Faulty | None:

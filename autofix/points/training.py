@@ -243,7 +243,7 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
     closes = any(step.closure for step, _ in pairs)
     if (
         not closes
-        and (gap := passes_between(theirs.steps))
+        and (gap := passes_between(theirs.later(failure)) or passes_between(theirs.steps))
         and (now := passes_between(mine.later(failure))) * places > SELDOM * gap
     ):
         return f"its optimizer steps after every {now:g} backward passes instead of {gap:g}"

@@ -125,7 +125,8 @@ class Calls(Expressions):
                 continue
             key = ("argument", function, name)
             known = self._known.get(key)
-            if key in self._promoted and value.kind is not Kind.ARRAY:
+            alike = known is not None and known.kind is value.kind is Kind.LIST
+            if key in self._promoted and value.kind is not Kind.ARRAY and not alike:
                 self.refuse("an argument that is sometimes no array")
             if known is not None and known.live:
                 self._wanted.add(key)
@@ -230,6 +231,14 @@ class Calls(Expressions):
         self._groups.append(value.sources)
         return TENSOR
 
+    def _taken_out(self, node: cst.Call, inner: cst.BaseExpression) -> Value:
+        """A tensor's number, of which the loss is computed."""
+
+        def change(found: cst.CSTNode) -> cst.CSTNode:
+            return self.placed(node, receiver(found))
+
+        return replace(self.entry(node, inner, change), rank=0)
+
     def _method(self, node: cst.Call, function: cst.Attribute, args: list[Value]) -> Value:
         owner, name = self.eval(function.value), function.attr.value
         if owner.kind is Kind.ARRAY:
@@ -245,7 +254,7 @@ class Calls(Expressions):
         if name == "numpy" and not args:
             return self.entry(node, function.value, self._entered(node))
         if name == "item" and not args:
-            return NUMBER
+            return self._taken_out(node, function.value) if node in self._drops else NUMBER
         if owner.kind is Kind.TENSOR or name in _ONLY_TENSORS:
             return OTHER if name in ("tolist", "size", "dim", "backward") else TENSOR
         return OTHER

@@ -12,6 +12,7 @@ from codemods.tape.graph import Storage
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     NOTHING,
+    Applied,
     Bound,
     Cell,
     Class,
@@ -187,7 +188,7 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
                 machine.crash(f"a container has no attribute {name!r}")
             return Method(value, name, node)
         case Unknown():
-            if name in _ONLY_TENSORS and _is_number(value.key):
+            if name in _ONLY_TENSORS and is_number(value.key):
                 machine.crash(f"a number has no attribute {name!r}")
             slot = machine.loose.get((value.key, name))
             if slot is None and name in _PARTS and value.lost is not None:
@@ -210,13 +211,13 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
     return machine.fresh("attr", name)
 
 
-def _is_number(key: Hashable) -> bool:
+def is_number(key: Hashable) -> bool:
     """Whether an unknown value is certainly a number of Python's."""
     if not isinstance(key, tuple) or len(key) < 2:
         return False
     if key[0] in ("new", "~"):
         return key[1] in ("number", "dim", "numel", "nelement")
-    return key[0] in ("int", "float") or (key[0] in _ARITHMETIC and all(map(_is_number, key[1:])))
+    return key[0] in ("int", "float", "len", "index") or (key[0] in _ARITHMETIC and all(map(is_number, key[1:])))
 
 
 def shown(machine: Machine, values: Iterable[Value], node: ast.expr) -> None:
@@ -299,7 +300,7 @@ def _of_class(machine: Machine, value: Class, name: str) -> Value:
                 return Bound(slot.value, value)
             return machine.read(slot)
         if isinstance(cls, Name):
-            return Name(f"{cls.path}.{name}")
+            return Applied(value) if name == "apply" and cls.path in _FUNCTIONS else Name(f"{cls.path}.{name}")
     return value.name if name in ("__name__", "__qualname__") else machine.fresh("attr", name)
 
 
@@ -348,8 +349,49 @@ def _is_no_parameter(value: Value) -> bool:
     return isinstance(value, Tensor) and value.cell.leaf is None and not value.guessed
 
 
+OF_MODULES = frozenset(
+    """
+T_destination activation add_bias_kv add_module add_zero_attn affine align_corners all_weights alpha append
+apply approximate batch_first beta bfloat16 bias bias_k bias_v bidirectional blank buffers call_super_init
+ceil_mode check_forward_args check_hidden_size check_input children clear cls_to_become compile
+convert_sync_batchnorm copy count_include_pad cpu cuda custom_decoder custom_encoder cutoffs d_model
+decoder_layer delta device device_ids dilation dim dim_feedforward distance_function div_value divisor_override
+double downscale_factor dropout dtype dump_patches elementwise_affine embed_dim embedding_dim
+enable_nested_tensor encoder_layer end_dim eps eval extend extra_repr flatten_parameters float forward freeze
+from_pretrained fromkeys full gather generate_square_subsequent_mask get get_buffer get_expected_cell_size
+get_expected_hidden_size get_extra_state get_parameter get_submodule groups half has_uninitialized_params head
+head_bias hidden_size ignore_index in1_features in2_features in_channels in_features include_last_offset init
+initialize_parameters inplace input_size insert ipu items k kdim keepdim kernel_size keys label_smoothing lambd
+layer_norm_eps load_state_dict log_input log_prob log_target lower margin mask_check max_norm max_val max_value
+merge_masks min_val min_value mode module modules momentum mtia n_classes name named_buffers named_children
+named_modules named_parameters negative_slope nhead nonlinearity norm norm_first norm_type normalized_shape
+num_channels num_chunks num_classes num_decoder_layers num_embeddings num_encoder_layers num_features num_groups
+num_heads num_layers num_parameters options out_channels out_features output_device output_padding output_ratio
+output_size p padding padding_idx padding_mode parallel_apply parameters permute_hidden pop popitem pos_weight
+predict process_group proj_size recompute_scale_factor reduce reduction register_backward_hook register_buffer
+register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
+register_state_dict_post_hook register_state_dict_pre_hook replicate requires_grad_ reset_parameters
+reset_running_stats return_indices scale_factor scale_grad_by_freq scatter set_extra_state set_submodule
+setdefault share_memory size size_average sparse start_dim state_dict stride swap tail threshold to to_empty
+track_running_stats train training transposed type unflattened_size update upper upscale_factor value values
+vdim weight weight_hh weight_ih xpu zero_grad zero_infinity
+""".split()
+)
+"""Attributes, methods and options of the classes in torch.nn, as PyTorch 2.13 has them."""
+
+
+_CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
+
+
+def lacks(machine: Machine, module: TorchModule, name: str) -> bool:
+    """Whether a module of torch's has no attribute of that name, for nobody has set it."""
+    own = name in module.children or name in module.options or (_owner(machine, module), name) in machine.loose
+    return not own and not name.startswith("_") and name not in OF_MODULES and not _is_parameter(name)
+
+
 def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) -> Value:
-    slot = value.children.get(name)
+    slot = value.children.get(name) or machine.loose.get((_owner(machine, value), name))
     if slot is not None:
         return machine.read(slot)
     if value.leaf is not None and _is_parameter(name):
@@ -415,6 +457,8 @@ def set_plainly(
             if name == "inplace":
                 receiver.options[name] = value
                 receiver.site = machine.site(target)
+            elif receiver.kind in _CONTAINERS and not isinstance(value, (Instance, TorchModule)):
+                machine.loose[_owner(machine, receiver), name] = slot  # no part of what it is made of
             else:
                 receiver.children[name] = slot
         case Class():

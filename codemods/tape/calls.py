@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from codemods.tape import (
     attributes,
+    elements,
     frameworks,
     managers,
     module_calls,
     optimizers,
+    own_functions,
     python_calls,
     tensor_calls,
     torch_calls,
@@ -20,6 +22,7 @@ from codemods.tape import (
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.source import Site
 from codemods.tape.values import (
+    Applied,
     Bound,
     Class,
     Exits,
@@ -72,6 +75,8 @@ def call(machine: Machine, function: Value, args: list[Value], keywords: dict[st
             return torch_calls.call_name(machine, function.path, args, keywords, node)
         case Method():
             return call_method(machine, function, args, keywords, node)
+        case Applied():
+            return own_functions.apply(machine, function.function, [*args, *keywords.values()], node)
         case Record():
             written = _written(node)
             slots = [
@@ -259,11 +264,26 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     return instance
 
 
+def _is_named_tuple(cls: Class) -> bool:
+    return any(isinstance(base, Name) and base.path.rpartition(".")[2] == "NamedTuple" for base in cls.bases)
+
+
 def _is_record(cls: Class) -> bool:
     """Whether a class is a named tuple and nothing more."""
-    bases = [base.path for base in cls.bases if isinstance(base, Name)]
-    named = any(path.rpartition(".")[2] == "NamedTuple" for path in bases)
-    return named and not any(isinstance(slot.value, Function) for slot in cls.names.values())
+    return _is_named_tuple(cls) and not any(isinstance(slot.value, Function) for slot in cls.names.values())
+
+
+def _of_record(
+    machine: Machine, record: Instance, name: str, keywords: dict[str, Value], node: ast.expr
+) -> Instance | Mapping:
+    """``_replace`` and ``_asdict`` of a named tuple that has methods of its own."""
+    if name == "_asdict":
+        fields = [field for field, _ in attributes.fields_of(record.cls) if field in record.names]
+        return Mapping({elements.mapping_key(machine, field): Slot(record.names[field].value) for field in fields})
+    changed = Instance(record.cls, dict(record.names))
+    for field, value in keywords.items():
+        changed.names[field] = machine.slot(value, field, python_calls.written_keyword(node, field))
+    return changed
 
 
 def _record(machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
@@ -385,6 +405,8 @@ def call_method(
             target = ast.copy_location(ast.Attribute(node, args[0], ast.Store()), node)
             attributes.set_attribute(machine, receiver, args[0], args[1], target, None)
             return None
+        case Instance() if name in ("_replace", "_asdict") and _is_named_tuple(receiver.cls):
+            return _of_record(machine, receiver, name, keywords, node)
         case TorchModule() | Instance():
             return module_calls.call_module_method(machine, receiver, name, args, keywords, node)
         case Super():

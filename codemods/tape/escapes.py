@@ -28,8 +28,9 @@ _OF_TENSORS = frozenset(
 _OF_LISTS = frozenset("float64 mean sum std var max min amax amin concatenate argmin cumsum prod average".split())
 METHODS = frozenset(
     """put send put_nowait plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar step
-    stem""".split()
+    stem map imap imap_unordered starmap map_async starmap_async submit""".split()
 )
+_POOLS = ("multiprocessing.Pool", "multiprocessing.get_context.Pool", "futures.ProcessPoolExecutor")
 _PIPES = tuple(
     f"multiprocessing.{context}{kind}"
     for context in ("", "get_context.")
@@ -77,6 +78,9 @@ def called_on(machine: Machine, receiver: Unknown, name: str, args: list[Value],
         if not origin.endswith(_PIPES) or not _holds_graph(machine, args[0], leaves=False):
             return
         _note(machine, "process", args[0], 0, node)
+    elif name in ("map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async", "submit"):
+        if origin.endswith(_POOLS) and len(args) > 1 and _holds_graph(machine, args[1], leaves=False):
+            _note(machine, "process", args[1], 1, node)
     elif origin.startswith("matplotlib."):
         handed(machine, "matplotlib", name, args, node)
 

@@ -315,6 +315,10 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
         made = machine.data()
         made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
         return made
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
+        equal = _same_items(machine, left, right)
+        if equal is not None:
+            return equal == isinstance(op, ast.Eq)
     decided = _by_bounds(op, left, right)
     if decided is None:
         decided = _by_offsets(op, left, right)
@@ -332,6 +336,23 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
     if kind is ast.LtE:
         return negated(machine, machine.unknown(("Gt", machine.key(left), machine.key(right))))
     return machine.unknown((kind.__name__, machine.key(left), machine.key(right)))
+
+
+def _same_items(machine: Machine, left: Sequence, right: Sequence) -> bool | None:
+    """Whether two tuples or lists are equal; None where that is not known."""
+    if left.more or right.more or (left.kind == "set") or (right.kind == "set"):
+        return None
+    if len(left.items) != len(right.items):
+        return False
+    equal: bool | None = True
+    for one, other in zip(left.items, right.items, strict=True):
+        first, second = machine.settled(one.value), machine.settled(other.value)
+        if is_constant(first) and is_constant(second):
+            if first != second:
+                return False
+        elif not (isinstance(first, Unknown) and isinstance(second, Unknown) and first.key == second.key):
+            equal = None
+    return equal
 
 
 def _same_class(machine: Machine, left: Name, right: Name, node: ast.expr) -> bool | None:
@@ -426,6 +447,9 @@ def _contains(machine: Machine, item: Value, container: Value) -> Value:
         return item in container
     if isinstance(container, Mapping):
         return _is_key(machine, item, container)
+    if isinstance(container, Sequence) and is_constant(item):
+        if any(is_constant(slot.value) and slot.value == item for slot in container.items):
+            return True
     if isinstance(container, Sequence) and not container.more and is_constant(item):
         if all(is_constant(slot.value) for slot in container.items):
             return any(slot.value == item for slot in container.items)

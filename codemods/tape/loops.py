@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from collections.abc import Generator as Generated
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, elements, unknown_calls
 from codemods.tape.generators import Exhausted, Generator
-from codemods.tape.values import Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
+from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -39,7 +39,7 @@ class Stream:
     at: Callable[[int, bool], Value]
     whole: int = ITEMS
     limit: int | None = None
-    """How many items there are to be seen, where there are more than that."""
+    """How many items there are to be seen, where there are more than that, and not of the same kind."""
     lazy: bool = False
     """Whether asking for an item that there is not ends it: a generator."""
 
@@ -68,7 +68,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
         case Sequence():
             count = None if value.more else len(value.items)
             whole = PARTS if count is not None and all(_is_part(slot.value) for slot in value.items) else ITEMS
-            limit = len(value.items) or None
+            goes_on = value.more and bool(value.items) and _another(value.items[-1].value) is not None
+            limit = None if goes_on else len(value.items) or None
             return Stream(count, lambda at, exact: _item_of_sequence(machine, value, at), whole, limit)
         case Mapping():
             keys = [elements.key_value(machine, key) for key in value.items]
@@ -133,8 +134,18 @@ def first_of(items: Stream, count: int) -> list[Value]:
 def _unknown(machine: Machine, value: Value) -> Stream:
     serial = machine.new_instance()
     if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
-        return Stream(None, lambda at, exact: at if exact else Unknown(("index", serial, at), low=at))
+        return Stream(
+            None, lambda at, exact: at if exact else Unknown(("index", serial, at), low=at), limit=_items_counted(value)
+        )
     return Stream(None, lambda at, exact: machine.unknown(("item", machine.key(value), serial, at)))
+
+
+def _items_counted(numbers: Unknown) -> int | None:
+    """How many items are known of the container that ``range(len(container))`` goes over: those are all reached."""
+    match numbers.key:
+        case ("range", ("len", _, int() as known, _), _) if known > 1:
+            return known
+    return None
 
 
 def _number(numbers: range, serial: int, at: int, exact: bool) -> Value:
@@ -152,7 +163,20 @@ def counter(machine: Machine, low: int) -> Unknown:
 def _item_of_sequence(machine: Machine, value: Sequence, at: int) -> Value:
     if at < len(value.items):
         return machine.read(value.items[at], value)
-    return machine.fresh("item")
+    like = _another(value.items[-1].value) if value.items else None
+    return machine.fresh("item") if like is None else like
+
+
+def _another(value: Value) -> Value:
+    """Another tensor without a graph like *value*, or tuple of such ones; None for all else."""
+    match value:
+        case Tensor(cell=cell) if cell.node is None and not (cell.leaf or cell.lost or cell.vague or cell.unsure):
+            return Tensor(Cell(scalar=cell.scalar, extent=cell.extent))
+        case Sequence(more=False):
+            parts = [_another(slot.value) for slot in value.items]
+            if parts and None not in parts:
+                return replace(value, items=[Slot(part) for part in parts])
+    return None
 
 
 def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
@@ -222,9 +246,9 @@ class Plan:
         self._machine.stand_for_later(self._grown)
         return 2
 
-    def affords(self, count: int) -> bool:
+    def affords(self, count: int, most: int = ITEMS) -> bool:
         """Whether so many iterations may be run."""
-        return count <= ITEMS and (self._machine.steps_taken - self._steps) * count <= COST
+        return count <= most and (self._machine.steps_taken - self._steps) * count <= COST
 
     def needs_a_third(self) -> bool:
         """Whether two iterations may not show a mistake: one pass, graphs that outlive theirs, another beginning, or
@@ -255,6 +279,13 @@ def _hands_out(machine: Machine, node: ast.For | ast.AsyncFor | ast.While) -> bo
 
 def _yields(node: ast.AST) -> bool:
     return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
+
+
+def _takes_out(node: ast.AST) -> bool:
+    """Whether a loop takes items out of a container: what is left then depends on how often it runs."""
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in ("pop", "popleft", "popitem") for part in ast.walk(node)
+    )
 
 
 def _to_the_end(machine: Machine, node: ast.For | ast.AsyncFor, numbers: Iterator[int]) -> Generated[int, None, None]:
@@ -293,6 +324,10 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
     if plan.over_parts and items.lazy:
         yield from range(1, PARTS)
         return
+    known = items.count or items.limit or 0
+    if known > planned and machine.source.remembered(node, _takes_out) and plan.affords(known, PARTS):
+        yield from range(1, known)
+        return
     most = items.limit or items.count or planned + 1
     if items.count is None and items.limit is not None and plan.affords(items.limit):
         planned = items.limit  # what a container is known to hold is reached by a loop over all of it
@@ -325,6 +360,8 @@ def run_while(machine: Machine, node: ast.While) -> str:
             planned = plan.after_first()
             if _hands_out(machine, node):
                 planned = HANDED_OUT
+            elif isinstance(condition, (Sequence, Mapping)) and plan.affords(PARTS, PARTS):
+                planned = PARTS  # until it is empty
             if counter is not None and plan.cut:
                 counter.stand_for_later()
         if number >= planned + plan.needs_a_third():

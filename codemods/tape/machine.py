@@ -12,7 +12,7 @@ from codemods.tape import calls, cuts, escapes, expressions, holding, statements
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle, is_short, varies
-from codemods.tape.saves import gives_places, saves_of
+from codemods.tape.saves import gives_places, saves_of, variant
 from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import (
     NAMES_PER_VALUE,
@@ -53,6 +53,15 @@ class Frame:
     scope: Scope
     result: Value = None
     generator: Generator | None = None
+
+
+def _common(value: Value) -> Value:
+    """The one number that all items of a tuple are; other values are themselves."""
+    if isinstance(value, Sequence) and value.items and not value.more:
+        first = value.items[0].value
+        if isinstance(first, int) and all(slot.value == first for slot in value.items):
+            return first
+    return value
 
 
 class Machine:
@@ -386,6 +395,7 @@ class Machine:
     def _saved(
         self, name: str, args: list[Value], names: tuple[str, ...], cell: Cell, opaque: bool, inplace: bool
     ) -> tuple[bool, list[Saved]]:
+        name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, Tensor))
         table = saves_of(f"{name}_" if inplace else name)
         if opaque or not table.known or gives_places(name, len(args)):
             return True, []
@@ -411,6 +421,7 @@ class Machine:
         leaf: Leaf | None = None,
         *,
         differentiable: bool = False,
+        saved: Iterable[Saved] = (),
     ) -> Value:
         """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
 
@@ -425,7 +436,7 @@ class Machine:
         for value in values:
             leaves.extend(known for known in self.leaves_of(value))
         if self.operands(*values) or (leaf is not None and self.grad):
-            made = self.operation("call", values, node, leaves=leaves, opaque=True)
+            made = self.operation("call", values, node, leaves=leaves, opaque=True, extra_saved=saved)
             if made.cell.node is not None:
                 made.cell.node.doubtful = leaf is None and not differentiable
             return made

@@ -57,6 +57,8 @@ _OPERATION = {
     },
     **{f"{kind}Pool{n}d": f"{kind.lower()}_pool{n}d" for kind in ("Max", "Avg") for n in (1, 2, 3)},
     **{f"AdaptiveAvgPool{n}d": f"adaptive_avg_pool{n}d" for n in (1, 2, 3)},
+    **{f"{kind}Pad{n}d": f"{kind.lower()}_pad2d" for kind in ("Replication", "Reflection") for n in (1, 2, 3)},
+    **{f"{kind}Pad{n}d": "constant_pad_nd" for kind in ("Constant", "Zero") for n in (1, 2, 3)},
     "LeakyReLU": "leaky_relu",
     "LogSoftmax": "log_softmax",
     "Softmax2d": "softmax",
@@ -111,6 +113,8 @@ def make_module(machine: Machine, kind: str, args: list[Value], keywords: dict[s
         at = _INPLACE_AT.get(kind, 1 if "Dropout" in kind else None)
         if at is not None and args[at : at + 1] == [True]:
             module.options["inplace"] = True
+        if kind.startswith("AdaptiveAvgPool") and args:
+            module.options["output_size"] = args[0]
     else:
         module.leaf = machine.leaf(kind, node)
     return module
@@ -152,7 +156,8 @@ def call_module(
             overwriting.in_place(machine, first, _OPERATION.get(kind, kind), [], node, module.site)
             return first
         view = first if kind in ("Flatten", "Unflatten") and isinstance(first, Tensor) else None
-        made = machine.operation(_OPERATION.get(kind, kind), values, node, view=view)
+        size = [module.options["output_size"]] if "output_size" in module.options else []
+        made = machine.operation(_OPERATION.get(kind, kind), [*values, *size], node, view=view)
         made.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(machine, made, values)
     result = machine.operation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, escapes
@@ -18,6 +19,7 @@ from codemods.tape.values import (
     Sequence,
     Slot,
     Tensor,
+    Unknown,
     Value,
 )
 
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 def param_groups(optimizer: Optimizer) -> Sequence:
     """What an optimizer holds, as its ``param_groups``: taken to be one group."""
     parts = [Slot(Tensor(Cell(node=leaf.node, storage=leaf.storage, leaf=leaf))) for leaf in optimizer.leaves]
-    return Sequence("list", [Slot(Mapping({"params": Slot(Sequence("list", parts))}, more=True))])
+    numbers: dict[Hashable, Slot] = {
+        name: Slot(Unknown(("new", "number", name))) for name in ("lr", "momentum", "weight_decay")
+    }
+    return Sequence("list", [Slot(Mapping({"params": Slot(Sequence("list", parts)), **numbers}, more=True))])
 
 
 def make(machine: Machine, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Optimizer:

@@ -53,6 +53,7 @@ class Oracle:
         known = self._known.get(key, self._switches.get(switch))
         if known is not None:
             return known
+        likely = likely or switch == _SAME_SHAPE
         position = len(self.asked)
         changes = varies(key)
         if position < len(self.path.answers):
@@ -89,14 +90,30 @@ def periodic(key: Hashable) -> bool:
 _OF_TENSORS = frozenset("requires_grad is_leaf grad grad_fn is_cuda is_sparse training".split())
 
 
+_SAME_SHAPE = "same shape"
+
+
 def _switch(key: Hashable) -> str:
     """The name of a switch, ``twin_critic`` of ``self._twin_critic`` and ``config["twin_critic"]``; empty for others.
 
-    The objects of a program that have a switch of one name have it from one configuration.
+    The objects of a program that have a switch of one name have it from one configuration.  So have tensors their
+    shapes: the states of all layers fit the batch, or none does.
     """
+    if isinstance(key, tuple) and len(key) == 3 and key[0] == "Eq" and _is_shape(key[1]) and _is_shape(key[2]):
+        return _SAME_SHAPE
     if isinstance(key, tuple) and len(key) == 3 and key[0] in ("attr", "item") and not varies(key):
         return key[2].strip("_") if isinstance(key[2], str) and key[2] not in _OF_TENSORS else ""
     return ""
+
+
+def _is_shape(key: Hashable) -> bool:
+    """Whether a value is the shape of a tensor, or a part of one."""
+    match key:
+        case ("attr", _, "shape" | "ndim") | ("~", "size" | "numel", *_) | ("len", ("tensor", *_)):
+            return True
+        case ("item", of, _):
+            return _is_shape(of)
+    return False
 
 
 def varies(key: Hashable) -> bool:

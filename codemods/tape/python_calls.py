@@ -164,9 +164,15 @@ def _isinstance(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 
 
 def _is_instance(value: Value, option: Value) -> bool | None:
+    if isinstance(value, Unknown) and isinstance(option, Name) and attributes.is_number(value.key):
+        return False if option.path.rpartition(".")[2] in ("Tensor", "Variable", "Parameter") else None
     if isinstance(value, Unknown) or not isinstance(option, (Name, Class)):
         return None
     if isinstance(option, Class):
+        if isinstance(value, Instance) and any(
+            isinstance(base, Name) and base.path.rpartition(".")[2] == "Protocol" for base in option.bases
+        ):
+            return all(name in value.names or attributes.find(value, name) is not None for name in option.names)
         return isinstance(value, Instance) and option in attributes.lineage(value.cls)
     last = option.path.rpartition(".")[2]
     if last in ("Tensor", "Variable"):
@@ -214,6 +220,8 @@ def _getattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         if isinstance(args[0], Instance) and name not in args[0].names and len(args) > 2:
             if attributes.find(args[0], name) is None:
                 return args[2]
+        if isinstance(args[0], TorchModule) and len(args) > 2 and attributes.lacks(machine, args[0], name):
+            return args[2]
         return attributes.plain(machine, attributes.get(machine, args[0], name, node))
     return machine.fresh("getattr")
 
@@ -244,6 +252,8 @@ def _hasattr(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         ):
             return False
     if len(args) == 2 and isinstance(args[1], str):
+        if isinstance(args[0], TorchModule) and attributes.lacks(machine, args[0], args[1]):
+            return False
         known = _has(args[0], args[1])
         if known is not None:
             return known
@@ -522,6 +532,9 @@ def _sequence_method(
             return None
         case "_replace":
             return _replaced(machine, receiver, keywords, node)
+        case "_asdict":
+            named = zip(receiver.fields, items, strict=False)
+            return Mapping({elements.mapping_key(machine, field): Slot(slot.value) for field, slot in named})
         case "index" | "count":
             return machine.fresh(name)
         case _:
@@ -609,6 +622,7 @@ def call_collection(
     if name == "deque":
         found = copy_of(machine, args[0], "deque", node) if args else Sequence("deque")
         limit = keywords.get("maxlen", args[1] if len(args) > 1 else None)
+        limit = machine.usual(limit) if isinstance(limit, Unknown) else limit
         found.limit = limit if isinstance(limit, int) else None
         return found
     if name == "defaultdict":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -38,6 +39,20 @@ _COMPOSITE: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "ger": (("self", "vec2"), {"self": ("vec2",), "vec2": ("self",)}),
     "inv": (("A",), {"A": ("result",)}),
     "inverse": (("A",), {"A": ("result",)}),
+    "inner": (("self", "other"), {"self": ("other",), "other": ("self",)}),
+    "vecdot": (("x", "y"), {"x": ("y",), "y": ("x",)}),
+    "chain_matmul": (("first", "second"), {"first": ("second",), "second": ("first",)}),
+    "nanmean": (("self",), {"self": ("self",)}),
+    "matrix_norm": (("A",), {"A": ("A", "result")}),
+    "frobenius_norm": (("self",), {"self": ("self", "result")}),
+    "float_power": (("self", "exponent"), {"self": ("copy",)}),
+    "float_power_of_tensor": (("self", "exponent"), dict.fromkeys(("self", "exponent"), ("copy", "result"))),
+    "pow_of_tensor": (("self", "exponent"), dict.fromkeys(("self", "exponent"), ("self", "exponent", "result"))),
+    "gumbel_softmax": (("logits",), {"logits": ("result",)}),
+    "kl_div": (("input", "target"), {"input": ("target",), "target": ("input", "target")}),
+    "multilabel_soft_margin_loss": (("input", "target"), {"input": ("input",), "target": ("input",)}),
+    "lp_pool1d": (("input",), {"input": ("input",)}),
+    "lp_pool2d": (("input",), {"input": ("input",)}),
     "softsign": (("input",), {"input": ("input",)}),
     "normalize": (("input",), {"input": ("input",)}),
     "cosine_similarity": (("x1", "x2"), {"x1": ("x1", "x2"), "x2": ("x1", "x2")}),
@@ -51,6 +66,7 @@ _COMPOSITE: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
         ("input", "normalized_shape", "weight", "bias"),
         dict.fromkeys(("input", "weight", "bias"), ("input", "weight", "bias")),
     ),
+    "rms_norm": (("input", "normalized_shape", "weight"), dict.fromkeys(("input", "weight"), ("input", "weight"))),
     "group_norm": (
         ("input", "num_groups", "weight", "bias"),
         dict.fromkeys(("input", "weight", "bias"), ("input", "weight")),
@@ -80,6 +96,16 @@ _SYNONYMS = {
     "logsigmoid": "log_sigmoid_forward",
     "log_sigmoid": "log_sigmoid_forward",
     "expit": "sigmoid",
+    "pad": "constant_pad_nd",
+    "logdet": "_linalg_slogdet",
+    "slogdet": "_linalg_slogdet",
+    "pinverse": "linalg_pinv",
+    "pdist": "_pdist_forward",
+    "gammaln": "lgamma",
+    "psi": "digamma",
+    "multigammaln": "mvlgamma",
+    **{f"arc{name}": f"a{name}" for name in ("cos", "sin", "tan", "cosh", "sinh", "tanh", "tan2")},
+    "adaptive_max_pool1d": "adaptive_max_pool2d",
     "max_pool1d": "max_pool2d",
     "max_pool3d": "max_pool2d",
     "local_response_norm": "avg_pool2d",
@@ -118,7 +144,36 @@ def _table() -> dict[str, Saves]:
 
 
 def is_operation(name: str) -> bool:
-    return name in _table() or name in _SYNONYMS
+    return name in _SYNONYMS or bool(_entry(name))
+
+
+_FAMILIES = ("{}", "linalg_{}", "_linalg_{}", "_linalg_{}_ex", "special_{}")
+"""What the table calls ``torch.linalg.solve`` and ``torch.special.entr``."""
+
+
+def _entry(name: str) -> str:
+    """The table's own name of an operation; empty where it has none."""
+    return next((entry for family in _FAMILIES if (entry := family.format(name)) in _table()), "")
+
+
+def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], bool]) -> str:
+    """The operation that a function of torch's carries out on these arguments, where it has several to choose from."""
+    second = values[1] if len(values) > 1 else None
+    match name:
+        case "max" | "min" if is_tensor(second):
+            return f"{name}imum"
+        case "pow" | "float_power" if is_tensor(second):
+            return f"{name}_of_tensor"
+        case "pad":
+            modes = {"replicate": "replication_pad2d", "reflect": "reflection_pad2d"}
+            return next((modes[one] for one in values if isinstance(one, str) and one in modes), "constant_pad_nd")
+        case "gumbel_softmax" | "kl_div" if any(one is True for one in values):  # hard samples; a logarithmic target
+            return "?"
+        case "matrix_norm" if second is not None:
+            return "?"
+        case _ if name.startswith("adaptive_avg_pool") and second == 1:
+            return "mean"
+    return name
 
 
 def saves_of(operation: str) -> Saves:
@@ -126,6 +181,7 @@ def saves_of(operation: str) -> Saves:
     special = operation.startswith("__")
     name = operation if special else operation.rstrip("_")
     name = _SYNONYMS.get(name, name)
+    name = _entry(name) or name
     if operation.endswith("_") and not special and f"{name}_" in _table():
         return _table()[f"{name}_"]
     return _table().get(name, _UNKNOWN)

@@ -429,6 +429,12 @@ def _class(machine: Machine, node: ast.ClassDef) -> str:
             slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
     _made_by_metaclass(machine, cls, node)
     outer.names[node.name] = Slot(cls)
+    for base in cls.bases:
+        told = attributes.find(Instance(base), "__init_subclass__") if isinstance(base, Class) else None
+        if isinstance(told, Function):
+            keywords = {one.arg: machine.eval(one.value) for one in node.keywords if one.arg not in (None, "metaclass")}
+            machine.call(Bound(told, cls), [], keywords, _anchor(node))
+            break
     return ""
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.tape import cuts, escapes, frameworks, module_calls, tensor_calls
+from codemods.tape import attributes, cuts, escapes, frameworks, module_calls, tensor_calls
 from codemods.tape.values import (
     Instance,
     Method,
@@ -83,6 +83,10 @@ def call_unknown(
         made = machine.data()
         made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
         return made
+    if name == "requires_grad_" and (not values or values[0] is True) and _is_copy(key):
+        copied = machine.data()
+        attributes.require_grad(machine, copied, True, node)
+        return copied
     if name in _MODEL_METHODS:
         if name == "zero_grad" and receiver.leaf is None:
             return None
@@ -127,6 +131,14 @@ def call_unknown(
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return machine.opaque(label, [*values], node)
     return machine.opaque(label, [*values], node, receiver.leaf)
+
+
+def _is_copy(key: Hashable) -> bool:
+    """Whether a value is what ``clone()`` or ``detach()`` of something gave: a tensor."""
+    match key:
+        case (_, "call", ("method", _, "clone" | "detach"), *_):
+            return True
+    return False
 
 
 def _is_for_its_effect(machine: Machine, node: ast.expr) -> bool:

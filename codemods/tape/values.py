@@ -290,6 +290,13 @@ class Record:
 
 
 @dataclass(eq=False, slots=True)
+class Applied:
+    """The ``apply`` of a ``torch.autograd.Function`` of the program."""
+
+    function: Class
+
+
+@dataclass(eq=False, slots=True)
 class Super:
     instance: Value
     after: Class

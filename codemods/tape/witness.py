@@ -543,12 +543,13 @@ def _made(node: Node, via: tuple[Kept, ...]) -> Span:
 
 
 def _carriers(via: tuple[Kept, ...]) -> tuple[Carrier, ...]:
-    return tuple(
+    carriers = (
         Carrier(
             kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form, kept.items
         )
         for kept in sorted(via, key=lambda kept: kept.clock)
     )
+    return tuple(dict.fromkeys(carriers))  # a comprehension carries all items on by one statement
 
 
 def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | None:
@@ -584,6 +585,7 @@ def _stale_fact(stale: Stale) -> StaleGraph:
     kept = _last_before(stale.via, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
     certain = stale.surely and not (_part_of_opaque(node) or (reader is not None and reader.opaque))
+    inside = point is not None and any(there.instance == point.instance for there in node.loops)
     return StaleGraph(
         made=_made(node, stale.via),
         kept=kept.statement.span if kept else None,
@@ -592,7 +594,8 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         freed=stale.freed.site.span,
         failed=stale.failed.site.span,
         loop=point.statement.span if point else None,
-        inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        inside=inside,
+        sources=_carriers(_sources(node)) if point is not None and not inside else (),
         carriers=_carriers(stale.via),
         outside=_carriers(stale.outside),
         outer=Outer(
@@ -608,6 +611,32 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
     )
+
+
+_MOST_NODES = 4_000
+"""Nodes of a graph that are looked at for the statements by which all of it came."""
+
+
+def _sources(node: Node) -> tuple[Kept, ...]:
+    """The statements by which everything came that has a graph under *node*: to detach there is to detach it all."""
+    reached = {id(node): node}
+    pending = [node]
+    while pending and len(reached) <= _MOST_NODES:
+        for operand in pending.pop().operands:
+            if id(operand.node) not in reached:
+                reached[id(operand.node)] = operand.node
+                pending.append(operand.node)
+    if pending:
+        return ()
+    common: dict[int, dict[Hashable, Kept]] = {}
+    for one in sorted(reached.values(), key=lambda node: node.clock):
+        ways = [
+            common[id(operand.node)] | {(kept.statement, kept.expression, kept.name): kept for kept in operand.via}
+            for operand in one.operands
+        ]
+        first = ways[0] if ways else {}
+        common[id(one)] = {key: kept for key, kept in first.items() if all(key in way for way in ways)}
+    return tuple(common[id(node)].values())
 
 
 def _part_of_opaque(node: Node) -> bool:
