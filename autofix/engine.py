@@ -343,7 +343,7 @@ def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps)
     if keeps is Keeps.ONCE and "used" in roles:
         return roles["used"]
     if isinstance(fact, GraphHeld) and fact.handed is not None and fact.handed.line in touched.changed:
-        return fact.kept
+        return fact.handed if _is_sent_backward(fact.handed, program) else fact.kept
     guard, loop = roles.get("guard"), roles.get("loop")
     if guard is not None and guard.line - 1 not in touched.changed:  # where a decorator stands
         return guard
@@ -376,6 +376,8 @@ def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps)
                 return roles["kept"]
             feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name in ("kept", "made")
             return _first_of_run(roles[name], program, changed) if feature else roles[name]
+    if isinstance(fact, StaleGraph) and twice and fact.outer is not None and fact.outer.used.line in touched.behind:
+        return fact.outer.used  # before it, something is computed anew
     rest = changed - touched.released
     near = [line for line in rest if program.index_at(line) == program.index_at(fact.cause.line)]
     if not near and len(rest) == 1:  # a single line, of a helper in another file
@@ -385,6 +387,13 @@ def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps)
         return fact.cause
     nearest = _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
     return _first_of_run(nearest, program, set(near))
+
+
+def _is_sent_backward(value: Span, program: Program) -> bool:
+    """Whether its own function sends this very value backward: who hands a loss on to a meter should know better."""
+    name = program.lines[value.line - 1][value.column : value.end_column]
+    text = program.files[program.index_at(value.line)].text
+    return re.search(rf"\b{re.escape(name)}\.backward\(|\bbackward\({re.escape(name)}\b", text) is not None
 
 
 def _hands_out(fact: Fact, roles: dict[str, Span], program: Program, changed: set[int]) -> bool:

@@ -11,7 +11,7 @@ from codemods.base import Candidate, Codemod
 from codemods.detach_stored import ends_windows, innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of
 
 _PICKS = frozenset(("setdefault", "get"))
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
@@ -372,11 +372,14 @@ def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree:
     used = tree.expression(fact.used)
     if used is None or not isinstance(store, cst.Attribute):
         return
-    name = store.attr.value
+    name, home = store.attr.value, tree.function_of(used)
     reads = [
         (statement, path)
-        for statement in tree.statements_in(tree.function_of(used))
-        if isinstance(statement, cst.SimpleStatementLine) and not _leaves(statement) and tree.block_of(statement)
+        for statement in tree.statements_in(home)
+        if tree.function_of(statement) is home
+        and isinstance(statement, cst.SimpleStatementLine)
+        and not _leaves(statement)
+        and tree.block_of(statement)
         for path in tree.paths_in(statement)
         if path.endswith(f".{name}")
     ]
@@ -441,10 +444,16 @@ def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[
     is_attribute = isinstance(store, cst.Attribute)
     own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
     made = next((one for one in statements if own in _emptied(one, tree)), None)
+    if made is None and is_attribute:  # given to the object from outside: `policy.log_probs = []`
+        places = ((one, place) for one in statements for place in _emptied(one, tree))
+        made, own = next(((one, place) for one, place in places if _as_self(place) == own), (None, own))
+    owner = own.rpartition(".")[0]
     found = []
     for statement in tree.block_of(made) if made is not None else []:
         for other in _emptied(statement, tree):
-            name = other.rpartition(".")[2]
+            of, _, name = other.rpartition(".")
+            if of != owner:
+                continue
             filled = any(
                 (one := store_of(part, tree)) and _named(tree.code(one), name, is_attribute) for part in statements
             )
@@ -467,11 +476,7 @@ def _emptied(statement: Statement, tree: Tree) -> list[str]:
     part = only_part(statement)
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return []
-    target, value = part.targets[0].target, part.value
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
-        pairs = [(one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True)]
-    else:
-        pairs = [(target, value)]
+    pairs = pairs_of(part.targets[0].target, part.value)
     return [tree.code(one) for one, other in pairs if tree.code(other) in EMPTY]
 
 

@@ -114,7 +114,7 @@ class DetachCarried(Codemod):
             return
         for argument in made.args:
             if isinstance(argument.value, (cst.Name, cst.Attribute)) and not argument.star:
-                taken = _taken_by(made, argument, tree)
+                taken = tree.taken_by(made, argument)
                 if taken is not None:
                     remedy = f"`{tree.code(made.func)}` keeps `{tree.code(taken)}` detached"
                     yield Candidate(Edit(tree).change(taken, detach).program(), remedy)
@@ -300,18 +300,6 @@ def _returned_behind(statement: Statement, name: str, tree: Tree) -> cst.Name | 
     values = [one.value for one in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
     found = [one for one in values if isinstance(one, cst.Name) and one.value == name]
     return found[0] if len(found) == 1 and tree.count_paths(part, {name}) == 1 else None
-
-
-def _taken_by(call: cst.Call, argument: cst.Arg, tree: Tree) -> cst.BaseExpression | None:
-    """Where the function that is called reads *argument*, where one function has that name and reads it once."""
-    function = tree.function_called(call)
-    if function is None:
-        return None
-    parameters = [one.name.value for one in function.params.params]
-    at = call.args.index(argument) + (parameters[:1] == ["self"])
-    name = argument.keyword.value if argument.keyword is not None else parameters[at] if at < len(parameters) else ""
-    reads = [one for one in tree.names_in(function.body) if one.value == name]
-    return reads[0] if len(reads) == 1 else None
 
 
 def _old_attribute(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:

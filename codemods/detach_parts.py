@@ -40,7 +40,7 @@ def _makers(values: list[cst.BaseExpression], tree: Tree, far: int) -> Iterator[
         found += _behind(value, tree, far)
     calls = [function for one in found if isinstance(one, cst.Call) and (function := tree.function_called(one))]
     if far and calls and len(calls) == len(found):
-        returned = [value for function in dict.fromkeys(calls) for value in _returned(function, tree)]
+        returned = [value for function in dict.fromkeys(calls) for value in tree.returned_by(function)]
         yield from _makers(returned, tree, far - 1)
     if found:
         yield found
@@ -85,14 +85,6 @@ def _handed(function: cst.FunctionDef, name: str, tree: Tree) -> Iterator[cst.Ba
             named = [argument for argument in call.args if argument.keyword and argument.keyword.value == name]
             if named or 0 <= at < len(plain):
                 yield (named[0] if named else plain[at]).value
-
-
-def _returned(function: cst.FunctionDef, tree: Tree) -> Iterator[cst.BaseExpression]:
-    for statement in tree.statements_in(function):
-        if isinstance(statement, cst.SimpleStatementLine):
-            for part in statement.body:
-                if isinstance(part, cst.Return) and part.value is not None and tree.function_of(part) is function:
-                    yield part.value
 
 
 def _parts(maker: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
 from codemods.recompute_cached import is_cached
-from codemods.rewrite import Edit, Tree, detach_by_form, detached_code
+from codemods.rewrite import Edit, Statement, Tree, detach_by_form, detached_code, only_part
 
 
 def is_store(statement: cst.CSTNode | None) -> bool:
@@ -121,15 +121,30 @@ class DetachStored(Codemod):
             return
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
+        store, item, _ = place.partition("[")
+        read = _last_read(statement, store, tree) if item and store.startswith("self.") else None
+        if read is not None and tree.class_of(read) is not tree.class_of(after):  # where its owner is done with it
+            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(read, code)):
+                yield Candidate(program, f"detach `{place}` once `{store}` has been read{more}")
         for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
             yield Candidate(program, f"detach `{place}` after the backward that uses it{more}")
-        store, one, _ = place.rpartition("[")
-        if one and form is Form.TENSOR and ends_windows(fact, tree) and place in (f"{store}[-1]", f"{store}[0]"):
+        whole, one, _ = place.rpartition("[")
+        if one and form is Form.TENSOR and ends_windows(fact, tree) and place in (f"{whole}[-1]", f"{whole}[0]"):
             index, indent = tree.fresh_name("index", "position"), tree.module_of(after).default_indent
-            item = f"{store}[{index}]"
-            every = f"for {index} in range(len({store})):\n{indent}{item} = {item}.detach()"
+            item = f"{whole}[{index}]"
+            every = f"for {index} in range(len({whole})):\n{indent}{item} = {item}.detach()"
             for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
-                yield Candidate(program, f"detach all of `{store}` after the backward that uses it{more}")
+                yield Candidate(program, f"detach all of `{whole}` after the backward that uses it{more}")
+
+
+def _last_read(statement: cst.CSTNode | None, store: str, tree: Tree) -> Statement | None:
+    """The last statement of its method that mentions the *store* which *statement* fills, where it stands behind it."""
+    function = tree.function_of(statement) if statement is not None else None
+    block = tree.body_of(function) if isinstance(function, cst.FunctionDef) else []
+    behind = block[block.index(statement) + 1 :] if statement in block else []  # type: ignore[arg-type]
+    readers = [one for one in behind if store in tree.paths_in(one)]
+    last = readers[-1] if readers else None
+    return last if isinstance(only_part(last), (cst.Assign, cst.AugAssign, cst.Expr)) else None
 
 
 def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -> str:

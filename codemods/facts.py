@@ -103,6 +103,18 @@ class Outer:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Severed:
+    """What one of two passes over a shared value should reach, and does not: the value was made of a detached one."""
+
+    cut: Span
+    """The detached value: ``fake.detach()``."""
+    first: bool
+    """Whether it is the pass that frees the graph, or keeps it for the other; else the pass that fails."""
+    wanted: tuple[str, ...]
+    """The parameters of which the value was computed that is detached, and which are stepped."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fact:
     """The base of every fact.  Fields that hold a :class:`Span` are its roles, in the order of the story."""
@@ -174,6 +186,7 @@ class StaleGraph(Fact):
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     sources: tuple[Carrier, ...] = field(default=(), compare=False, metadata={"role": False})
     """Of what was made before the loop: the statements by which everything in it came that has a graph, in order."""
+    severed: Severed | None = None
 
     @property
     def cause(self) -> Span:
@@ -228,6 +241,7 @@ class Overwritten(Fact):
     """The operation that saved it, in the function where it stands; ``saved`` may be a call of that function."""
     part: bool = False
     """Whether it was made through a name for a part of the tensor: ``row = x[0]; row += 1``."""
+    severed: Severed | None = None
 
     @property
     def cause(self) -> Span:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -50,7 +51,7 @@ class ForwardInClosure(Codemod):
             return
         closure = tree.function_of(failed)
         if isinstance(closure, cst.FunctionDef) and not closure.params.params and tree.function_of(made) is not closure:
-            yield from _computed_inside(closure, tree.statement_of(failed), tree)
+            yield from _computed_inside(closure, tree.statement_of(failed), fact, tree)
         if fact.loop is None or fact.inside:
             return
         for carrier in fact.carriers:  # a function that makes the loss function: it computes something once for all
@@ -58,15 +59,20 @@ class ForwardInClosure(Codemod):
             block = tree.block_of(kept) if kept is not None else []
             for inner in block[block.index(kept) + 1 :] if kept in block else []:
                 if isinstance(inner, cst.FunctionDef) and not isinstance(tree.function_of(inner), cst.Module):
-                    yield from _computed_inside(inner, next(iter(tree.body_of(inner)), None), tree)
+                    yield from _computed_inside(inner, next(iter(tree.body_of(inner)), None), fact, tree)
 
 
-def _computed_inside(closure: cst.FunctionDef, before: Statement | None, tree: Tree) -> Iterator[Candidate]:
+def _computed_inside(
+    closure: cst.FunctionDef, before: Statement | None, fact: StaleGraph | Overwritten, tree: Tree
+) -> Iterator[Candidate]:
     """What a function needs and others compute for it, computed in it, in front of the statement *before* at last."""
     moved: list[Statement] = []
+    kept = tree.statement(fact.kept)
     for statement in _computing(closure, tree):
         moved.insert(0, statement)
-        yield from _moved(moved, closure, before, tree)
+        blames = tree.line_of(kept) if kept in moved else 0
+        for one in _moved(moved, closure, before, tree):
+            yield replace(one, blames=blames)
 
 
 def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:

@@ -206,10 +206,12 @@ class GuardFeatures(Codemod):
             if (value := tree.expression(carrier.expression)) is not None
             if any(around is loop for around in tree.loops_around(tree.statement_of(value)))
         ]
-        for value in dict.fromkeys(handed):
-            if tree.code(value).strip() == fact.name:
-                program = Edit(tree).change(value, detach).program()
-                yield Candidate(program, f"the loop takes `{fact.name}` detached", Keeps.PARAMETERS)
+        edit = Edit(tree)
+        taken = [value for value in dict.fromkeys(handed) if tree.code(value).strip() == fact.name]
+        for value in taken:  # `kernel(x, x)` reads it twice: half of it detached is another function
+            edit.change(value, detach)
+        if taken:
+            yield Candidate(edit.program(), f"the loop takes `{fact.name}` detached")
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""

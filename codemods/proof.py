@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
-from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, StaleGraph
+from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
 from codemods.program import Program, split
 from codemods.tape.witness import Edge, Observation, Place
 
@@ -37,6 +37,8 @@ class Keeps(StrEnum):
     """The same, as if no module had ever written over its input."""
     ANEW = "anew"
     """The same, and each iteration begins as the first one began."""
+    REACHED = "reached"
+    """The same, and the pass that ended at a detached value goes on to the parameters that this was computed of."""
     LATER = "later"
     """The same; nothing is computed before a step that it came after, but behind one that it came before."""
 
@@ -136,7 +138,7 @@ def judge(
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
     lost = _lost(before, after, lines, keeps, fact) or _still_cut(fact, after, lines)
-    lost = lost or _trained_once(before, after, lines)
+    lost = lost or _trained_once(before, after, lines) or _still_severed(fact, after, lines)
     if keeps is not Keeps.LATER:
         lost = lost or _before_its_step(before, after, lines, fact)
     if lost:
@@ -159,6 +161,9 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
     more = {name for line, name in trained - before.trained if line not in mended}
+    severed = _severed(fact)
+    if severed is not None and keeps is Keeps.REACHED:
+        more -= set(severed.wanted)
     # What a forward pass computes with a parameter, it trains.
     if more and not isinstance(fact, (LeafChanged, ComputedParameter)):
         return f"{_names(more)} would get gradients that no step used before"
@@ -213,6 +218,21 @@ def _still_cut(fact: Fact, after: Observation, lines: LineMap) -> str:
     if missing < set(fact.wanted) and all(drop.how == "frozen" for drop in fact.drops):
         return ""  # who freezes a model and gives all of it to the optimizer means most of it to stay as it is
     return f"{_names(missing)} would not be trained" if missing else ""
+
+
+def _severed(fact: Fact) -> Severed | None:
+    return fact.severed if isinstance(fact, (StaleGraph, Overwritten)) else None
+
+
+def _still_severed(fact: Fact, after: Observation, lines: LineMap) -> str:
+    """What the pass that ends at a detached value still does not reach."""
+    severed = _severed(fact)
+    if severed is None or not isinstance(fact, (StaleGraph, Overwritten)):
+        return ""
+    first = fact.freed if isinstance(fact, StaleGraph) else fact.retained
+    ends = first if severed.first and first is not None else fact.failed
+    missing = set(severed.wanted) - {name for line, name in after.trained if lines.original(line) == ends.line}
+    return f"{_names(missing)} would still not be trained" if missing else ""
 
 
 def _seen_through(edges: set[Edge], known: frozenset[Edge]) -> set[Edge]:

@@ -126,11 +126,9 @@ def _without(decorator: cst.Decorator) -> Callable[[cst.CSTNode], cst.CSTNode]:
 
 def _returned(function: cst.FunctionDef, tree: Tree) -> Iterator[cst.BaseExpression]:
     """What a function returns, each value by itself."""
-    for statement in tree.statements_in(function):
-        last = statement.body[-1] if isinstance(statement, cst.SimpleStatementLine) else None
-        if isinstance(last, cst.Return) and last.value is not None and tree.function_of(statement) is function:
-            several = last.value.elements if isinstance(last.value, (cst.Tuple, cst.List)) else ()
-            yield from [one.value for one in several] or [last.value]
+    for value in tree.returned_by(function):
+        several = value.elements if isinstance(value, (cst.Tuple, cst.List)) else ()
+        yield from [one.value for one in several] or [value]
 
 
 def _unguarded(branch: cst.If, tree: Tree) -> Iterator[Candidate]:

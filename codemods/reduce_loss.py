@@ -9,7 +9,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, NotScalar
-from codemods.rewrite import Edit, Statement, Tree, method_call, only_part
+from codemods.rewrite import Edit, Statement, Tree, method_call, only_part, pairs_of
 
 _NUMBERS = frozenset(("item", "detach", "tolist", "data"))
 _ROOTS = frozenset(("outputs", "tensors"))
@@ -63,11 +63,75 @@ class ReduceLoss(Codemod):
         ):
             program = Edit(tree).change(made, lambda node: method_call(node, "mean")).program()
             yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+        shared = _returned_with_others(root, failed, tree)
+        if shared is not None:
+            program = Edit(tree).change(shared, lambda node: method_call(node, "mean")).program()
+            remedy = f"`{tree.code(root)}` is the mean over its elements"
+            yield Candidate(program, remedy, blames=tree.line_of(shared))
         if assigned is not None:
             program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
             yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
         program = Edit(tree).change(root, lambda node: method_call(node, "mean")).program()
         yield Candidate(program, f"the mean of `{tree.code(root)}` is sent backward")
+
+
+def _returned_with_others(
+    root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree
+) -> cst.BaseExpression | None:
+    """What a function that is called once computes for *root*, which it returns beside others: ``loss, parts = f(x)``.
+
+    A name for it is to be read there by what wants one number alone.
+    """
+    statement = tree.statement_of(failed)
+    if statement is None or not isinstance(root, (cst.Name, cst.Subscript)):
+        return None
+    block = tree.block_of(statement)
+    for earlier in reversed(block[: block.index(statement)] if statement in block else []):
+        part = only_part(earlier)
+        call = part.value if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
+        function = tree.function_called(call) if isinstance(call, cst.Call) else None
+        if not isinstance(part, cst.Assign) or function is None:
+            continue
+        returned = list(tree.returned_by(function))
+        value = _taken_out(part.targets[0].target, root, returned[0], tree) if len(returned) == 1 else None
+        if value is None:
+            continue
+        others = [one for one in block if one is not earlier]
+        if not is_used_once(value, tree) or not all(_wants_number(name, tree) for name in _readers(others, root, tree)):
+            return None
+        return _computed_as(value, function, tree)
+    return None
+
+
+def _taken_out(
+    target: cst.BaseAssignTargetExpression, root: cst.BaseExpression, returned: cst.BaseExpression, tree: Tree
+) -> cst.BaseExpression | None:
+    """What of *returned* becomes *root*, where *target* is given it: an item of a tuple, or of a dict."""
+    if isinstance(target, cst.Tuple) and isinstance(returned, cst.Tuple):
+        pairs = pairs_of(target, returned)
+        return next((value for one, value in pairs if tree.code(one) == tree.code(root)), None)
+    if isinstance(root, cst.Subscript) and isinstance(returned, cst.Dict) and len(root.slice) == 1:
+        index = root.slice[0].slice
+        key = tree.code(index.value) if isinstance(index, cst.Index) else ""
+        items = [one for one in returned.elements if isinstance(one, cst.DictElement) and tree.code(one.key) == key]
+        return items[0].value if items and tree.code(root.value) == tree.code(target) else None
+    return None
+
+
+def _computed_as(value: cst.BaseExpression, function: cst.FunctionDef, tree: Tree) -> cst.BaseExpression | None:
+    """The expression that *function* computes what it returns with; None where others there read it as it is."""
+    if not isinstance(value, cst.Name):
+        return value
+    given = [
+        (one, made)
+        for one in tree.statements_in(function)
+        if not isinstance(one, cst.BaseCompoundStatement) and (made := _value_given(one, value.value)) is not None
+    ]
+    if len(given) != 1:
+        return None
+    rest = [one for one in tree.statements_in(function) if isinstance(one, cst.SimpleStatementLine)]
+    readers = _readers([one for one in rest if one is not given[0][0]], value, tree)
+    return given[0][1] if all(_wants_number(name, tree) for name in readers) else None
 
 
 def is_used_once(node: cst.CSTNode, tree: Tree) -> bool:
@@ -121,14 +185,15 @@ def _value_given(statement: Statement, name: str) -> cst.BaseExpression | None:
     return None
 
 
-def _readers(statements: list[Statement], root: cst.Name, tree: Tree) -> Iterator[cst.Name]:
+def _readers(statements: list[Statement], root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
+    code = tree.code(root)
     for statement in statements:
-        for name in tree.names_in(statement):
-            if name.value == root.value and name is not root:
-                yield name
+        for one in tree.names_in(statement) if isinstance(root, cst.Name) else tree.inside(statement):
+            if one is not root and isinstance(one, type(root)) and tree.code(one) == code:
+                yield one
 
 
-def _wants_number(name: cst.Name, tree: Tree) -> bool:
+def _wants_number(name: cst.BaseExpression, tree: Tree) -> bool:
     """Whether a mention of the loss is of the kind that only a number allows, or does not mind."""
     around = tree.parent_of(name)
     if isinstance(around, cst.Attribute):

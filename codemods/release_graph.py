@@ -64,6 +64,8 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
     parts = [part for part in map(tree.expression, fact.parts) if part is not None]
     here = [part for part in parts if tree.statement_of(part) is tree.statement(fact.kept)]
     complete = parts and len(parts) == len(fact.parts)
+    if complete and fact.handed is not None:
+        yield from _taken_by_itself(parts, tree)
     if complete and (fact.handed is not None or len(here) == len(parts)):
         yield _each_detached(parts, tree)
     if fact.form in (Form.TENSOR, Form.UNKNOWN):
@@ -76,6 +78,16 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
         yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
+
+
+def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Program]:
+    """``self.update(flat)``: who gives it to itself cuts it in the method, which nobody else gives anything."""
+    argument = tree.parent_of(parts[0]) if len(set(parts)) == 1 else None
+    call = tree.parent_of(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(call, cst.Call) and isinstance(argument, cst.Arg) and tree.code(call.func).startswith("self."):
+        taken = tree.taken_by(call, argument)
+        if taken is not None and tree.class_of(taken) is tree.class_of(call):
+            yield _each_detached([taken], tree)
 
 
 def _each_detached(parts: list[cst.BaseExpression], tree: Tree) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import libcst as cst
 
@@ -51,7 +52,8 @@ class ResetItself(Codemod):
         yield from _of_another_name(tree.statement(fact.kept), tree)
         if not fact.inside:
             return
-        yield from _in_place(tree.expression(fact.used), tree)
+        if not _are_alternatives(tree.expression(fact.used), tree.statement(fact.kept), tree):
+            yield from _in_place(tree.expression(fact.used), tree)
         yield from _names_alone(tree)
         yield from _of_a_function_alone(tree)
         yield from _aliases(tree)
@@ -67,6 +69,17 @@ class ResetItself(Codemod):
 
 
 _FILLING = frozenset("zero_ fill_ normal_ uniform_ random_ bernoulli_ exponential_ constant_ zeros_ ones_".split())
+
+
+def _are_alternatives(used: cst.CSTNode | None, kept: cst.CSTNode | None, tree: Tree) -> bool:
+    """Whether one branch of an ``if`` has the one, and another branch the other: neither resets the other."""
+    if used is None or kept is None:
+        return False
+    around = {part: below for below, part in pairwise([used, *tree.enclosing(used)])}
+    for below, part in pairwise([kept, *tree.enclosing(kept)]):
+        if part in around:
+            return isinstance(part, cst.If) and around[part] is not below
+    return False
 
 
 def _in_place(used: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:

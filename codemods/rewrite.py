@@ -100,15 +100,39 @@ class Tree:
         return own.by_kind.get(kind, [])  # type: ignore[return-value]
 
     def function_called(self, call: cst.Call) -> cst.FunctionDef | None:
-        """The function of the program that a call calls, by its name, if just one function has it."""
-        name = self.code(call.func).rpartition(".")[2]
+        """The function of the program that a call calls, by its name, if just one function has it.
+
+        Of several, ``self.update(x)`` calls the one of its own class.
+        """
+        owner, _, name = self.code(call.func).rpartition(".")
         found = [
             function
             for module in self.modules()
             for function in self.every(cst.FunctionDef, module)
             if function.name.value == name
         ]
+        if len(found) > 1 and owner == "self":
+            found = [function for function in found if self.class_of(function) is self.class_of(call)]
         return found[0] if len(found) == 1 else None
+
+    def taken_by(self, call: cst.Call, argument: cst.Arg) -> cst.Name | None:
+        """Where the function that is called reads *argument*, if it reads it once."""
+        function = self.function_called(call)
+        if function is None:
+            return None
+        parameters = [one.name.value for one in function.params.params]
+        at = call.args.index(argument) + (parameters[:1] == ["self"])
+        position = parameters[at] if at < len(parameters) else ""
+        name = argument.keyword.value if argument.keyword is not None else position
+        reads = [one for one in self.names_in(function.body) if one.value == name]
+        return reads[0] if len(reads) == 1 else None
+
+    def returned_by(self, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+        """What a function returns: the values of its own ``return`` statements."""
+        for statement in self.statements_in(function):
+            for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+                if isinstance(part, cst.Return) and part.value is not None and self.function_of(part) is function:
+                    yield part.value
 
     def with_modules(self, how: Callable[[cst.Module], cst.Module]) -> Program:
         """The program with the files that were read changed by *how*."""
@@ -197,6 +221,15 @@ class Tree:
     def own_code(self, statement: Statement) -> str:
         """A statement without the comments before it."""
         return self.code(statement.with_changes(leading_lines=[])).strip()
+
+    def inside(self, node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+        """Every expression in *node*, itself included, outermost first."""
+        pending: list[cst.CSTNode] = [node]
+        while pending:
+            part = pending.pop(0)
+            if isinstance(part, cst.BaseExpression):
+                yield part
+            pending.extend(part.children)
 
     def enclosing(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes around *node*, innermost first."""

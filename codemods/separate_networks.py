@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods import retain
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, Overwritten, Span, StaleGraph
+from codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from codemods.guard_features import relates_to_old
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Tree, detach, only_part, with_keyword
@@ -28,7 +28,9 @@ class SeparateNetworks(Codemod):
     Fix:
         The discriminator's loss takes ``D(g.detach())`` and the generator's loss a fresh ``D(g)`` after the
         discriminator's step. Where the output only enters a loss that already carries the generator's own graph
-        (``(g + d).sum()``), it is detached there, and the first backward keeps what the second still needs.
+        (``(g + d).sum()``), it is detached there, and the first backward keeps what the second still needs. Where the
+        shared output is that of ``D(g.detach())``, the generator's loss takes ``D(g)``: from the shared one it learns
+        nothing.
 
     When it is not what you want:
         To train both networks at once on one loss, call ``backward()`` on the sum and step both optimizers afterwards.
@@ -52,6 +54,9 @@ class SeparateNetworks(Codemod):
             return
         if isinstance(fact, Overwritten) and not fact.by_step:
             return  # what was changed by hand was meant to change: computed anew it would not be
+        if fact.severed is not None:
+            yield from _rejoined(fact, fact.severed, tree)
+            return
         used = tree.expression(fact.outer.used)
         mixed = list(self._mixed(fact, tree, used)) if used is not None else []
         if mixed and self._only_weighs(fact, tree, used):
@@ -146,13 +151,15 @@ class SeparateNetworks(Codemod):
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
         again = tree.own_code(kept)
+        shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
+        blames = tree.line_of(kept) if shared else 0
         fresh = f"the second loss takes a fresh `{fact.name}`"
         for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):
-            yield Candidate(program, fresh + more, Keeps.PARAMETERS)
+            yield Candidate(program, fresh + more, Keeps.PARAMETERS, blames)
         for value in _operands(made):
 
-            def first(edit: Edit, shared: cst.BaseExpression = value) -> None:
-                edit.insert_before(reader, again).change(shared, detach)
+            def first(edit: Edit, part: cst.BaseExpression = value) -> None:
+                edit.insert_before(reader, again).change(part, detach)
 
             cut = kept.with_changes(leading_lines=[]).deep_replace(value, detach(value))
             assert isinstance(cut, cst.CSTNode)
@@ -162,9 +169,11 @@ class SeparateNetworks(Codemod):
 
             name = tree.code(value)
             for program, more in retain.variants(fact, tree, first):
-                yield Candidate(program, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS)
+                yield Candidate(
+                    program, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS, blames
+                )
             for program, more in retain.variants(fact, tree, second):
-                yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS)
+                yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, blames)
 
     def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
@@ -195,6 +204,51 @@ class SeparateNetworks(Codemod):
             if tree.code(value) == fact.name:
                 program = Edit(tree).change(value, detach).program()
                 yield Candidate(program, f"the {which} loss takes `{fact.name}` detached", Keeps.PARAMETERS)
+
+
+def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> Iterator[Candidate]:
+    """The loss that is to train the generator takes ``D(fake)``; the other one keeps ``D(fake.detach())``."""
+    assert fact.outer is not None
+    kept = tree.statement(fact.kept)
+    cut = tree.expression(severed.cut)
+    place = tree.expression(fact.outer.walked_by if severed.first and isinstance(fact, StaleGraph) else fact.outer.used)
+    reader = tree.statement_of(place)
+    part = only_part(kept)
+    if cut is None or kept is None or reader is None or reader is kept:
+        return
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return
+    if not tree.block_of(reader) or tree.function_of(kept) is not tree.function_of(reader):
+        return
+    whole = _whole(cut)
+    if whole is None:
+        return
+    named = tree.statement_of(cut)  # `frozen = fake.detach()`
+    shared = [one for one in tree.inside(part.value) if one is cut or tree.given(named, tree.code(one)) is cut]
+    if len(shared) != 1:
+        return
+    joined = part.value.deep_replace(shared[0], whole)
+    assert isinstance(joined, cst.BaseExpression)
+    made = cst.Module([]).code_for_node(joined)
+    target = tree.code(part.targets[0].target)
+    if not severed.first:
+        code = f"{target} = {made}"
+        remedy = f"the second loss takes a fresh `{code}`, which trains what `{tree.code(whole)}` was computed with"
+        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, code)):
+            yield Candidate(program, remedy + more, Keeps.REACHED)
+        return
+    for value in tree.inside(reader):
+        if tree.code(value) == target:
+            program = Edit(tree).change(value, lambda _: joined).program()
+            remedy = f"the first loss takes `{made}`, the second keeps `{tree.code(part.value)}`"
+            yield Candidate(program, remedy, Keeps.REACHED)
+            return
+
+
+def _whole(cut: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What was detached: ``fake`` of ``fake.detach()`` and of ``fake.data``."""
+    attribute = cut.func if isinstance(cut, cst.Call) else cut
+    return attribute.value if isinstance(attribute, cst.Attribute) else None
 
 
 def _is_part(code: str, name: str) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Drop, Fact
 from codemods.reduce_loss import is_used_once
-from codemods.rewrite import Edit, Statement, Tree, only_part, parenthesised
+from codemods.rewrite import Edit, Statement, Tree, only_part, pairs_of, parenthesised
 
 _CONVERSIONS = frozenset("float double half int long to type type_as".split())
 
@@ -104,7 +104,8 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
     if statement not in block or isinstance(function, cst.Lambda):
         return
     again = tree.code(soft) == name  # the mask takes the name of what it was made of
-    if any(name in written for written in _writes(function, statement, tree, statement if again else None)):
+    others = _writes(function, statement, tree, statement if again else None)
+    if any(name in written and not _is_made_of_itself(one, name, tree) for one, written in others):
         return
     readers = [one for one in tree.statements_in(function) if _reads(one, name, tree) and one is not statement]
     if again:
@@ -117,7 +118,7 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
             edit.change(part.value, lambda _: soft)
         yield Candidate(edit.program(), _remedy(soft, tree))
     if len(readers) > 1 and isinstance(soft, cst.Name) and not again:
-        if any(soft.value in written for written in _writes(function, None, tree, statement)):
+        if any(soft.value in written for _, written in _writes(function, None, tree, statement)):
             return
         for reader in readers:
             edit = Edit(tree)
@@ -152,10 +153,19 @@ def _reads(statement: Statement, name: str, tree: Tree) -> bool:
     return any(one.value == name and id(one) not in inside for one in tree.names_in(statement))
 
 
+def _is_made_of_itself(statement: Statement, name: str, tree: Tree) -> bool:
+    """``pred, target = pred.flatten(1), target.flatten(1)``: the name stands for the same mask as before."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return False
+    given = [value for target, value in pairs_of(part.targets[0].target, part.value) if tree.code(target) == name]
+    return len(given) == 1 and any(one.value == name for one in tree.names_in(given[0]))
+
+
 def _writes(
     function: cst.CSTNode, but: Statement | None, tree: Tree, behind: Statement | None = None
-) -> Iterator[set[str]]:
-    """The names that the assignments in *function* set, those of *but* left out; only those *behind* a statement."""
+) -> Iterator[tuple[Statement, set[str]]]:
+    """The assignments in *function* and the names that they set, without *but*; only those *behind* a statement."""
     for one in tree.statements_in(function):
         if one is but or not isinstance(one, cst.SimpleStatementLine):
             continue
@@ -164,7 +174,7 @@ def _writes(
         for part in one.body:
             targets = [target.target for target in part.targets] if isinstance(part, cst.Assign) else []
             targets += [part.target] if isinstance(part, (cst.AugAssign, cst.AnnAssign)) else []
-            yield {name.value for target in targets for name in tree.names_in(target)}
+            yield one, {name.value for target in targets for name in tree.names_in(target)}
 
 
 def _is_behind(statement: Statement, earlier: Statement, tree: Tree) -> bool:

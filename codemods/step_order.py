@@ -9,9 +9,9 @@ import libcst as cst
 
 from codemods import retain
 from codemods.base import Candidate, Codemod
-from codemods.facts import Fact, Overwritten
+from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, only_part, with_keyword, without_keyword
+from codemods.rewrite import Edit, Statement, Tree, only_part, operands_of, pairs_of, with_keyword, without_keyword
 
 
 class StepOrder(Codemod):
@@ -30,7 +30,8 @@ class StepOrder(Codemod):
         All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
         loss is computed after the step, from the parameters as they are then. Where a loop steps one optimizer after
         another, each pass collects gradients for its own optimizer only, and a second loop makes the steps. Weights
-        that are clipped or rescaled by hand between the two are so after the pass.
+        that are clipped or rescaled by hand between the two are so after the pass. A critic's value that goes on into
+        the next step, ``value = next_value``, is computed anew for it: detached, only its target would be trained.
 
     When it is not what you want:
         Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
@@ -42,10 +43,14 @@ class StepOrder(Codemod):
 
     code = "AF202"
     name = "early-step"
-    answers = (Overwritten,)
+    answers = (Overwritten, StaleGraph)
     rank = 6
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        if isinstance(fact, StaleGraph):
+            if fact.loop is not None and fact.inside and _is_temporal_difference(fact, tree):
+                yield from _carried_anew(fact, tree)
+            return
         assert isinstance(fact, Overwritten)
         if fact.loop is not None and fact.inside:
             if fact.by_step:
@@ -95,7 +100,8 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
     if only_part(step) is not None:
         code = tree.own_code(step)
         program = Edit(tree).remove(step).insert_after(failed, code).program()
-        yield Candidate(program, f"`{code}` after the last backward that needs the old parameters", Keeps.PARAMETERS)
+        remedy = f"`{code}` after the last backward that needs the old parameters"
+        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
 
 
 def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -181,24 +187,56 @@ def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Can
             yield Candidate(program, f"`{fact.name}` is computed anew after the step{more}", Keeps.PARAMETERS)
 
 
-def _carried_anew(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+def _is_temporal_difference(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether ``value = next_value`` carries what a critic is to learn: ``reward + gamma * next_value - value``.
+
+    Detached, only the target would be trained: to come to the value, and not the value to the target.
+    """
+    value = _carried_name(fact, tree)
+    if value is None:
+        return False
+    around = next(tree.loops_around(value), tree.function_of(value))
+    operations = [one for one in tree.inside(around) if isinstance(one, cst.BinaryOperation)]
+    discounted = any(
+        isinstance(one.operator, cst.Multiply) and value.value in (tree.code(one.left), tree.code(one.right))
+        for one in operations
+    )
+    compared = tree.expression(fact.used)
+    sides = operands_of(compared) if not isinstance(compared, cst.BinaryOperation) or _subtracts(compared) else []
+    return discounted and fact.name in [tree.code(one) for one in sides]
+
+
+def _carried_name(fact: Overwritten | StaleGraph, tree: Tree) -> cst.Name | None:
+    """``next_value`` of ``value = next_value``, and of ``state, value = next_state, next_value``."""
+    part = only_part(tree.statement(fact.kept))
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return None
+    given = (value for target, value in pairs_of(part.targets[0].target, part.value) if tree.code(target) == fact.name)
+    value = next(given, None)
+    return value if isinstance(value, cst.Name) else None
+
+
+def _subtracts(operation: cst.BinaryOperation) -> bool:
+    return isinstance(operation.operator, cst.Subtract)
+
+
+def _carried_anew(fact: Overwritten | StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """``value = next_value`` becomes ``value = critic(state)``: the next pass trains it, with the new parameters."""
-    kept = tree.statement(fact.kept)
-    part = only_part(kept)
-    if kept is None or not isinstance(part, cst.Assign) or not isinstance(part.value, cst.Name):
+    kept, carried = tree.statement(fact.kept), _carried_name(fact, tree)
+    if kept is None or carried is None:
         return
     block = tree.block_of(kept)
     before = block[: block.index(kept)] if kept in block else []
     for at, one in reversed(list(enumerate(before))):
-        value = tree.given(one, part.value.value)
-        if value is None and only_part(one) is not None and part.value.value not in _assigned(one, tree):
+        value = tree.given(one, carried.value)
+        if value is None and isinstance(one, cst.SimpleStatementLine) and carried.value not in _assigned(one, tree):
             continue
         if value is None:
             return  # a loop, a branch or a part of a tuple, which may give it another value
         needed = tree.paths_in(value)
         between = {name for later in before[at + 1 :] for name in _assigned(later, tree)}
         if isinstance(value, cst.Call) and not needed & between:
-            program = Edit(tree).change(part.value, lambda _, anew=value: anew).program()  # type: ignore[misc]
+            program = Edit(tree).change(carried, lambda _, anew=value: anew).program()  # type: ignore[misc]
             yield Candidate(program, f"`{fact.name}` is computed anew after the step", Keeps.PARAMETERS)
         return
 
@@ -224,10 +262,13 @@ def _bound(statement: Statement, tree: Tree) -> Iterator[cst.Name]:
 
 def _assigned(statement: Statement, tree: Tree) -> set[str]:
     """The names that a simple statement gives a value, or another one in place."""
-    part = only_part(statement)
-    if isinstance(part, (cst.AugAssign, cst.AnnAssign)):
-        return {name.value for name in tree.names_in(part.target)}
-    return {name.value for name in _bound(statement, tree)}
+    targets: list[cst.BaseExpression] = []
+    for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+        if isinstance(part, (cst.AugAssign, cst.AnnAssign)):
+            targets.append(part.target)
+        elif isinstance(part, cst.Assign):
+            targets.extend(target.target for target in part.targets)
+    return {name.value for target in targets for name in tree.names_in(target)}
 
 
 def _computes(statement: Statement) -> bool:

@@ -72,3 +72,29 @@ def test_repair_of_a_script_that_runs(tmp_path: Path) -> None:
     script.write_text("print('nothing to do')\n", encoding="utf-8")
     outcome = repair(script, (), Limits())
     assert (outcome.fails, outcome.certificate) == (False, None)
+
+
+METER = """\
+import torch
+from torch import nn
+class Meter:
+    def __init__(self):
+        self.values = []
+    def add(self, value):
+        self.values.append(value)
+net, meter = nn.Linear(3, 1), Meter()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(9):
+    out = net(torch.randn(4, 3))
+    loss = out.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    meter.add({value})
+"""
+
+
+@pytest.mark.parametrize(("value", "line"), [("loss", 16), ("out.mean()", 7)])
+def test_who_sends_a_loss_backward_and_hands_it_to_a_meter_is_to_blame(value: str, line: int) -> None:
+    (finding,) = analyse(METER.replace("{value}", value), "train.py").findings
+    assert (finding.code, finding.cause.line) == ("AF601", line)

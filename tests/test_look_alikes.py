@@ -25,6 +25,15 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "the data of packed sequences have their graph": """
+        from torch.nn.utils.rnn import PackedSequence, pack_sequence
+        def each(layer, packed):
+            return PackedSequence(layer(packed.data), packed.batch_sizes)
+        for _ in range(3):
+            out = each(net, pack_sequence([x, y]))
+            loss = crit(out.data, torch.zeros(8, 3))
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
     "who asks for the shape of a loss sends back what can be": """
         each = nn.MSELoss(reduction="none")
         for _ in range(3):

@@ -24,6 +24,277 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "a generator's loss that reads what the discriminator made of the fake detached": (
+        """
+        noise, real = torch.randn(4, 3), torch.randn(4, 3)
+        first, second = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (net, other))
+        for _ in range(5):
+            fake = net(noise)
+            second.zero_grad()
+            score = other(fake.detach())
+            (other(real).relu().mean() - score.mean()).backward()
+            second.step()
+            first.zero_grad()
+            (-score.mean()).backward()
+            first.step()
+        """,
+        ["score = other(fake)"],
+    ),
+    "the same by another name, with a term of its own and a graph that is kept": (
+        """
+        first, second = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (net, other))
+        for _ in range(5):
+            fake = net(x)
+            constant = fake.detach()
+            score = other(other(constant).relu())
+            second.zero_grad()
+            score.mean().backward(retain_graph=True)
+            second.step()
+            loss = crit(fake, y) - score.mean()
+            first.zero_grad()
+            loss.backward()
+            first.step()
+        """,
+        ["score.mean().backward()", "score = other(other(fake).relu())"],
+    ),
+    "the generator first": (
+        """
+        first, second = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (net, other))
+        for _ in range(5):
+            fake = net(x)
+            score = other(fake.detach())
+            first.zero_grad()
+            (-score.mean()).backward()
+            first.step()
+            second.zero_grad()
+            (score.mean() - other(y).mean()).backward()
+            second.step()
+        """,
+        ["(-other(fake).mean()).backward()"],
+    ),
+    "a critic's value that the next step is to learn from": (
+        f"""
+        value = net(x)
+        for _ in range(5):
+            following = torch.randn(4, 3)
+            next_value = net(following)
+            loss = (1 + 0.9 * next_value - value).pow(2).mean()
+            {STEP}
+            value = next_value
+        """,
+        ["value = net(following)"],
+    ),
+    "the same beside others": (
+        f"""
+        state = x
+        critic = nn.Sequential(net, nn.Tanh(), other)
+        value = critic(state)
+        for _ in range(5):
+            following = torch.randn(4, 3)
+            next_value = critic(following)
+            loss = (1 + 0.9 * next_value.detach() - value).pow(2).mean()
+            {STEP}
+            state, value = following, next_value
+        """,
+        ["state, value = following, critic(following)"],
+    ),
+    "an output that is to be smooth over time": (
+        f"""
+        last = net(x)
+        for _ in range(5):
+            out = net(torch.randn(4, 3))
+            loss = crit(out, y) + 0.1 * (out - last).pow(2).mean()
+            {STEP}
+            last = out
+        """,
+        ["last = out.detach()"],
+    ),
+    "features that a kernel reads twice, and that another pass trains": (
+        f"""
+        scale = nn.Parameter(torch.ones(3))
+        opt = torch.optim.SGD([scale], lr=0.1)
+        def kernel(a, b):
+            return torch.exp(-(a[:, None] - b[None]).pow(2) * scale).sum(-1)
+        out = net(x)
+        for _ in range(5):
+            loss = kernel(out, out).mean()
+            {STEP}
+        crit(out, y).backward()
+        """,
+        ["loss = kernel(out.detach(), out.detach()).mean()"],
+    ),
+    "lists that belong to an object and were given to it from outside": (
+        f"""
+        class Agent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 2)
+        agent = Agent()
+        agent.terms, agent.rewards = [], []
+        opt = torch.optim.SGD(agent.parameters(), lr=0.1)
+        def learn():
+            loss = sum(r * t.mean() for r, t in zip(agent.rewards, agent.terms))
+            {STEP}
+        for _ in range(5):
+            for _ in range(3):
+                agent.terms.append(agent.layer(x).log_softmax(-1))
+                agent.rewards.append(float(torch.rand(())))
+            learn()
+        """,
+        ["agent.terms.clear()", "agent.rewards.clear()"],
+    ),
+    "an encoder in a group of its own, behind a decorator that records nothing": (
+        f"""
+        class Pair(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.tower, self.head = nn.Linear(3, 3), nn.Linear(3, 1)
+            @torch.no_grad()
+            def embed(self, x):
+                return F.normalize(self.tower(x))
+            def forward(self, x):
+                return self.head(self.embed(x))
+        pair = Pair()
+        opt = torch.optim.SGD([dict(params=pair.tower.parameters()), dict(params=pair.head.parameters())], lr=0.1)
+        for _ in range(5):
+            loss = crit(pair(x), y[:, :1])
+            {STEP}
+        """,
+        [],
+    ),
+    "a loss that a function returns beside others": (
+        f"""
+        def objective(x, y):
+            out = net(x)
+            each = F.mse_loss(out, y, reduction="none")
+            loss = each.sum(-1) + 0.1 * out.abs().sum(-1)
+            return loss, each.mean().item()
+        for _ in range(5):
+            loss, error = objective(x, y)
+            {STEP}
+        """,
+        ["loss = (each.sum(-1) + 0.1 * out.abs().sum(-1)).mean()"],
+    ),
+    "the same in a dictionary": (
+        """
+        def objective(x, y):
+            out = net(x)
+            each = F.mse_loss(out, y, reduction="none")
+            return {"loss": each, "out": out}
+        for _ in range(5):
+            found = objective(x, y)
+            opt.zero_grad()
+            found["loss"].backward()
+            opt.step()
+        """,
+        ['each = F.mse_loss(out, y, reduction="none").mean()'],
+    ),
+    "a loss that somebody else reads element by element": (
+        f"""
+        def objective(x, y):
+            out = net(x)
+            each = F.mse_loss(out, y, reduction="none")
+            return each, each.amax(1)
+        for _ in range(5):
+            loss, worst = objective(x, y)
+            {STEP}
+        """,
+        ["opt.zero_grad(); loss.mean().backward(); opt.step()"],
+    ),
+    "a method that is given what it keeps by its own object": (
+        f"""
+        class Probe(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.log = nn.Linear(3, 3), []
+            def note(self, out):
+                self.log.append(out.norm())
+            def forward(self, x):
+                out = self.layer(x)
+                self.note(out)
+                return out
+        probe = Probe()
+        opt = torch.optim.SGD(probe.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(probe(x), y)
+            {STEP}
+        """,
+        ["self.log.append(out.detach().norm())"],
+    ),
+    "a window that loses its first item before it is read": (
+        f"""
+        window = []
+        for _ in range(50):
+            window.append(net(x))
+            if len(window) > 4:
+                window.pop(0)
+            loss = crit(torch.stack(window).mean(0), y)
+            {STEP}
+        """,
+        ["window[-1] = window[-1].detach()"],
+    ),
+    "the same by del, in a while": (
+        f"""
+        window = []
+        for _ in range(50):
+            window.append(net(x))
+            while len(window) > 4:
+                del window[0]
+            loss = crit(torch.stack(window).mean(0), y)
+            {STEP}
+        """,
+        ["window[-1] = window[-1].detach()"],
+    ),
+    "the same by a slice, of a length that is not known": (
+        f"""
+        import settings
+        window = []
+        for _ in range(50):
+            window.append(net(x))
+            if len(window) > settings.WINDOW:
+                window = window[1:]
+            loss = crit(torch.stack(window).mean(0), y)
+            {STEP}
+        """,
+        ["window[-1] = window[-1].detach()"],
+    ),
+    "a bank that a module fills and reads, and a loop elsewhere": (
+        """
+        class Bank(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.bank = nn.Linear(3, 3), []
+            def forward(self, x):
+                out = self.layer(x)
+                self.bank.append(out)
+                keys = torch.cat(self.bank)
+                return out @ keys.T
+        class Trainer:
+            def __init__(self):
+                self.model = Bank()
+                self.opt = torch.optim.SGD(self.model.parameters(), lr=0.1)
+            def update(self, x):
+                self.opt.zero_grad()
+                self.model(x).logsumexp(-1).mean().backward()
+                self.opt.step()
+        trainer = Trainer()
+        for _ in range(5):
+            trainer.update(x)
+        """,
+        ["self.bank[-1] = self.bank[-1].detach()"],
+    ),
+    "a mask that is flattened under its own name": (
+        f"""
+        def overlap(logits, mask):
+            pred = (logits.sigmoid() > 0.5).float()
+            pred, mask = pred.flatten(1), mask.flatten(1)
+            return 1 - (pred * mask).sum() / (pred + mask).sum()
+        for _ in range(5):
+            loss = overlap(net(x), (y > 0).float())
+            {STEP}
+        """,
+        ["pred = logits.sigmoid()"],
+    ),
     "modules that are told to work in place after they were made": (
         f"""
         net2 = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.1), nn.Linear(3, 3))
@@ -492,6 +763,35 @@ SHAPES = {
 }
 
 RIGHT = {
+    "a window of one": f"""
+        window = []
+        for _ in range(50):
+            window.append(net(x))
+            if len(window) > 1:
+                window.pop(0)
+            loss = crit(torch.stack(window).mean(0), y)
+            {STEP}
+        """,
+    "a window that is sent backward whole, and emptied": f"""
+        window = []
+        for step in range(50):
+            window.append(net(x))
+            if len(window) > 4:
+                window.pop(0)
+            if (step + 1) % 5 == 0:
+                loss = crit(torch.stack(window).mean(0), y)
+                {STEP}
+                window.clear()
+        """,
+    "a discriminator's output in two losses of its own": """
+        second = torch.optim.SGD(other.parameters(), lr=0.1)
+        for _ in range(5):
+            score = other(net(x).detach())
+            second.zero_grad()
+            score.mean().backward(retain_graph=True)
+            score.pow(2).mean().backward()
+            second.step()
+        """,
     "a total that is begun anew": """
         for _ in range(5):
             loss = 0

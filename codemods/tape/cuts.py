@@ -259,13 +259,16 @@ def sent_back(machine: Machine, roots: Iterable[Value], node: ast.expr) -> None:
         machine.tape.cut.append(Rootless(lost, machine.site(node), machine.loops, name_of(machine, node)))
 
 
-def missing(args: Iterable[Value]) -> tuple[Lost, ...]:
+def missing(args: Iterable[Value]) -> tuple[tuple[Lost, ...], tuple[Cut, ...]]:
     """What the arguments of an operation lost on ways that keep no graph, whatever is meant: as numbers, as arrays.
 
-    And what a function that records nothing has computed for it, which may be meant: see the witness.
+    And what a function that records nothing has computed for it, which may be meant: see the witness.  Then the one
+    place where an argument lost its graph that was only detached.
     """
-    found = (lost_by(part) for part in _parts(args))
-    return tuple(lost for lost in found if lost is not None and (_is_copied(lost) or is_unrecorded(lost)))
+    found = [lost for part in _parts(args) if (lost := lost_by(part)) is not None]
+    graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one))
+    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in ("detach", "data"))
+    return graphs, tuple(detached)
 
 
 def _is_copied(lost: Lost) -> bool:

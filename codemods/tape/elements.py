@@ -197,7 +197,8 @@ def _basic(index: Value, node: ast.expr) -> bool:
 def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr) -> Value:
     if isinstance(index, slice):
         picked = Sequence(value.kind, more=value.more)
-        for slot in value.items[index]:
+        first = index == slice(1, None, None) and value.loses_an_unknown_one()
+        for slot in value.items if first else value.items[index]:
             picked.items.append(Slot(machine.read(slot, value), None))
         return picked
     if isinstance(index, int):

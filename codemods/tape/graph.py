@@ -173,6 +173,8 @@ class Node:
     """The calls of the program's own functions that it was made in, outermost first."""
     missing: tuple[Lost, ...] = ()
     """What those of the arguments lost that came without a graph."""
+    constants: tuple[Cut, ...] = ()
+    """Where arguments were detached, which is to say that they are meant as constants."""
     walked: Pass | None = None
     """The first pass that went over it."""
     consumed: Pass | None = None
@@ -318,10 +320,12 @@ class Tape:
     """The same, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
     owned: set[Leaf] = field(default_factory=set)
     """Parameters that some optimizer holds."""
+    stepped: set[Leaf] = field(default_factory=set)
+    """Those for which an optimizer's step was made, whether they had a gradient or not."""
     owners: dict[Leaf, Site] = field(default_factory=dict)
+    """Where the last optimizer was made that was given a parameter."""
     groups: list[Group] = field(default_factory=list)
     """Groups that optimizers were given one by one."""
-    """Where the last optimizer was made that was given a parameter."""
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, bool] = field(default_factory=dict)
@@ -457,7 +461,7 @@ class Tape:
             late = node.clock < before and crossing(node.loops, current.loops) is not None
             if again or (late and any(id(operand.node) in old for operand in node.operands)):
                 old.add(id(node))
-        return old
+        return old | _behind_the_spoilt(walked, current)
 
     def _check_saved(self, node: Node, parents: dict[int, tuple[Node | None, tuple[Kept, ...]]], current: Pass) -> None:
         for storage, version in node.saved:
@@ -477,6 +481,7 @@ class Tape:
         """An optimizer's step: changes in place every parameter that has a gradient."""
         moment = self.tick()
         for leaf in leaves:
+            self.stepped.add(leaf)
             if not leaf.grads and not leaf.given:
                 continue
             for backward in leaf.grads:
@@ -496,6 +501,33 @@ class Tape:
         parameter: bool = False,
     ) -> None:
         storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
+
+
+def _behind_the_spoilt(walked: list[Node], current: Pass) -> set[int]:
+    """Identities of the nodes that a pass reaches only through those of earlier iterations which a step has spoilt.
+
+    It fails there, so that no gradient of it gets any further, whatever is done about it.
+    """
+    spoilt = {
+        id(node)
+        for node in walked
+        if any(change.by_step for one in node.saved for change in one.storage.changes[one.version :])
+        and crossing(node.loops, current.loops) is not None
+    }
+    if not spoilt:
+        return spoilt
+    below: dict[int, list[int]] = {}
+    for consumer, producer in current.edges:
+        below.setdefault(id(consumer), []).append(id(producer))
+    producers = {one for found in below.values() for one in found}
+    pending = [id(node) for node in walked if id(node) not in producers]
+    reached: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if one not in reached and one not in spoilt:
+            reached.add(one)
+            pending.extend(below.get(one, ()))
+    return {id(node) for node in walked} - reached
 
 
 def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:

@@ -348,6 +348,8 @@ def run_while(machine: Machine, node: ast.While) -> str:
             condition = machine.eval(node.test)
             if not isinstance(condition, (Unknown, Tensor)) and not machine.truth(condition):
                 break
+            if isinstance(condition, Unknown):
+                machine.note_length(condition.key, True)
             signal = machine.run(node.body)
         if signal == "break":
             return ""

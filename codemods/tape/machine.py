@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from codemods.tape import calls, cuts, escapes, expressions, holding, statements
 from codemods.tape.generators import Generator
@@ -39,6 +40,9 @@ STEPS = 150_000
 """Expressions and statements evaluated on one path before the run gives up."""
 DEPTH = 24
 """Calls inside calls that are entered."""
+_LONG = 1_000
+"""Items of a container whose length is compared with a bound that is not known."""
+_PACKING = ("PackedSequence", "pack_sequence", "pack_padded_sequence")
 
 
 class GaveUp(Exception):
@@ -367,6 +371,7 @@ class Machine:
         saves, saved = self._saved(name, args, names, cell, opaque, inplace)
         saved += list(extra_saved)
         cuts.saves_inference(self, saved, node)
+        missing, constants = cuts.missing(args)
         cell.node = Node(
             name,
             self.site(node),
@@ -378,7 +383,8 @@ class Machine:
             opaque=opaque,
             scalar=scalar is True,
             stack=self.stack,
-            missing=cuts.missing(args),
+            missing=missing,
+            constants=constants,
         )
         self.misses = self.misses or bool(cell.node.missing)
         return Tensor(cell)
@@ -451,7 +457,14 @@ class Machine:
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:
             cell.vague = True  # an object of its own, maybe: what it calls its data has a graph
+        if own_version and made is not None and made.leaf is None and self._packs:
+            cell.vague = True  # the data of packed sequences have their graph
         return Tensor(cell)
+
+    @cached_property
+    def _packs(self) -> bool:
+        """Whether the program packs sequences of several lengths."""
+        return any(word in one.text for one in self.sources.all for word in _PACKING)
 
     def change(
         self,
@@ -534,17 +547,9 @@ class Machine:
         value = self.settled(value)
         match value:
             case Unknown():
-                if value.low is not None and value.low > 0:
-                    return True
-                key = value.key
-                if isinstance(key, tuple) and len(key) == 4 and key[0] == "remainder":
-                    # `if t % k` holds where `t % k == 0` does not.
-                    _, base, offset, modulus = key
-                    nought = ("residue", base, modulus, -offset % modulus)
-                    return not self.oracle.decide(nought, not likely, optional=optional, sceptical=True)
-                while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-                    return not self.oracle.decide(key[1], not likely, optional=optional, sceptical=True)
-                return self.oracle.decide(key, likely, optional=optional)
+                answer = self._answer(value, likely, optional)
+                self.note_length(value.key, answer)
+                return answer
             case Tensor():
                 return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)
             case Sequence() | Mapping():
@@ -552,6 +557,40 @@ class Machine:
             case None | bool() | int() | float() | str() | bytes() | range():
                 return bool(value)
         return True
+
+    def note_length(self, key: Hashable, answer: bool) -> None:
+        """A container whose items are not all known was asked for its length: note how many it holds at least."""
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            key, answer = key[1], not answer
+        match key, answer:
+            case ("Gt", ("len", which, *_), bound), True:
+                more = 1
+            case ("Lt", bound, ("len", which, *_)), True:
+                more = 1
+            case ("Lt", ("len", which, *_), bound), False:
+                more = 0
+            case ("Gt", bound, ("len", which, *_)), False:
+                more = 0
+            case _:
+                return
+        container = self.identified(which)
+        if isinstance(container, Sequence):
+            known = bound[1] if isinstance(bound, tuple) and bound[:1] == ("int",) else _LONG
+            container.least = known + more if isinstance(known, int) else _LONG
+
+    def _answer(self, value: Unknown, likely: bool, optional: bool) -> bool:
+        """Whether an unknown value is true on this path."""
+        if value.low is not None and value.low > 0:
+            return True
+        key = value.key
+        if isinstance(key, tuple) and len(key) == 4 and key[0] == "remainder":
+            # `if t % k` holds where `t % k == 0` does not.
+            _, base, offset, modulus = key
+            nought = ("residue", base, modulus, -offset % modulus)
+            return not self.oracle.decide(nought, not likely, optional=optional, sceptical=True)
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            return not self.oracle.decide(key[1], not likely, optional=optional, sceptical=True)
+        return self.oracle.decide(key, likely, optional=optional)
 
     @contextmanager
     def iteration(self, statement: ast.stmt | ast.expr, instance: int, number: int, cut: bool) -> Iterator[None]:

@@ -515,6 +515,8 @@ def _sequence_method(
                 )
         case "pop" | "popleft":
             at = 0 if name == "popleft" else (args[0] if args and isinstance(args[0], int) else -1)
+            if at == 0 and items and receiver.loses_an_unknown_one():
+                return machine.read(items[0], receiver)
             if items and -len(items) <= at < len(items):
                 return machine.read(items.pop(at), receiver)
             return machine.fresh("pop")

@@ -541,6 +541,8 @@ def _delete(machine: Machine, node: ast.Delete) -> str:
                 if isinstance(index, slice) and index == slice(None, None, None):
                     container.items.clear()
                     container.more = False
+                elif index in (0, slice(None, 1, None)) and container.loses_an_unknown_one():
+                    continue
                 elif isinstance(index, (int, slice)):
                     try:
                         del container.items[index]

@@ -159,6 +159,13 @@ class Sequence:
     limit: int | None = None
     fields: tuple[str, ...] = ()
     """Names of the items of a named tuple."""
+    least: int = 0
+    """How many it holds at least, by the last question that was asked of its length: ``if len(window) > 4``."""
+
+    def loses_an_unknown_one(self) -> bool:
+        """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""
+        held, self.least = self.least, 0
+        return self.more and held > len(self.items)
 
 
 @dataclass(eq=False, slots=True)

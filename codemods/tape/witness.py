@@ -32,6 +32,7 @@ from codemods.facts import (
     Overwritten,
     PartBeside,
     PartChanged,
+    Severed,
     Span,
     StaleGraph,
 )
@@ -345,11 +346,11 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for stale in _distinct(
         tape.stale, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.freed, one.failed)
     ):
-        found.facts.setdefault(_stale_fact(stale), path)
+        found.facts.setdefault(_stale_fact(stale, tape), path)
     for clobbered in _distinct(
         tape.clobbered, lambda one: _story(one.node, one.reader, (*one.outside, *one.via), one.change, one.failed)
     ):
-        found.facts.setdefault(_overwritten_fact(clobbered), path)
+        found.facts.setdefault(_overwritten_fact(clobbered, tape), path)
     for site, mixed in tape.leaf_changes.items():
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node), mixed=mixed), path)
     for site, made in tape.parts_changed.items():
@@ -384,12 +385,11 @@ def _collect(machine: Machine, found: _Collected) -> None:
         if not dropped.wanted or tape.unknown_owner:
             continue
         in_block = any(one.guard is not None and isinstance(one.guard.node, ast.With) for one in rootless.lost.cuts)
-        if in_block and not _misses_a_group(rootless, tape):
-            continue
-        if not in_block and not _shares_an_optimizer(dropped, tape):
-            continue
-        if in_block or not cuts.is_unrecorded(rootless.lost) or _trains_no_layer(tape):
+        if cuts.is_unrecorded(rootless.lost) and _misses_a_group(rootless, tape):
             found.facts.setdefault(dropped, path)
+        elif not in_block and _shares_an_optimizer(dropped, tape):
+            if not cuts.is_unrecorded(rootless.lost) or _trains_no_layer(tape):
+                found.facts.setdefault(dropped, path)
     for site, (made, name) in tape.computed.items():
         found.facts.setdefault(ComputedParameter(made=made.span, owner=site.span, name=name), path)
     for site, made in tape.beside.items():
@@ -580,7 +580,7 @@ def _only_names(kept: Kept) -> bool:
     return isinstance(kept.expression.node, (ast.Subscript, ast.Attribute))
 
 
-def _stale_fact(stale: Stale) -> StaleGraph:
+def _stale_fact(stale: Stale, tape: Tape) -> StaleGraph:
     point = crossing(stale.freed.loops, stale.failed.loops)
     kept = _last_before(stale.via, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
@@ -610,7 +610,29 @@ def _stale_fact(stale: Stale) -> StaleGraph:
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
+        severed=_severed(node, (stale.freed, stale.failed), tape) if point is None else None,
     )
+
+
+def _severed(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> Severed | None:
+    """What one of two passes over a *shared* node does not reach, though nothing else that it does there is of use.
+
+    A discriminator's output for a fake that was detached is all right in the discriminator's loss. In the
+    generator's, whose step follows, it trains nobody: the gradients of the discriminator are thrown away.
+    """
+    if tape.unknown_owner:
+        return None
+    nodes = cuts.nodes_under([shared]).values()
+    here = {node.leaf for node in nodes if node.leaf is not None}
+    served = [any((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
+    if served[0] == served[1]:
+        return None
+    for node in nodes:
+        for cut in node.constants:
+            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in tape.stepped and not leaf.frozen}
+            if behind and not behind & here:
+                return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
+    return None
 
 
 _MOST_NODES = 4_000
@@ -646,10 +668,12 @@ def _part_of_opaque(node: Node) -> bool:
     return node.opaque
 
 
-def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
+def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
     node, reader = clobbered.node, clobbered.reader
     point = crossing(node.loops, clobbered.failed.loops)
     kept = _last_before(clobbered.via, clobbered.failed.loops, clobbered.change.clock)
+    read = reader.operands if reader is not None else ()
+    shared = next((operand.node for operand in read if operand.via == clobbered.via), node)
     return Overwritten(
         saved=_made(node, clobbered.via) if reader else node.site.span,
         kept=kept.statement.span if kept and reader else None,
@@ -675,6 +699,7 @@ def _overwritten_fact(clobbered: Clobbered) -> Overwritten:
         operation=node.site.span,
         part=clobbered.change.part,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+        severed=_severed(shared, (node.walked, clobbered.failed), tape) if node.walked and point is None else None,
     )
 
 

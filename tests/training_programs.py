@@ -1,0 +1,469 @@
+"""Training scripts that were written twice: with a mistake, and as they were meant.
+
+Each family of mistakes is written in many shapes: flat, in a function, as a trainer's method; states in names,
+attributes, dictionaries, lists and tuples; in one loop or in two.  What a repair makes of the one must train like the
+other.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+HEAD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from collections import deque
+torch.manual_seed(3)
+DATA = [torch.randn(4, 3) for _ in range(12)]
+GOAL = [torch.randn(4, 3) for _ in range(12)]
+"""
+
+
+@dataclass
+class Pair:
+    """Lines of a script, with the mistake and without: setup, what each iteration does, what comes after each epoch."""
+
+    models: dict[str, str]
+    """The networks, by the names that the script has for them."""
+    setup: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    meant: list[str] = field(default_factory=list)
+    meant_setup: list[str] | None = None
+    classes: str = ""
+    optimizers: dict[str, list[str]] = field(default_factory=dict)
+    """The optimizers, by name, and the networks that each of them trains; one for all where none is named."""
+
+
+class Writer:
+    """Writes the scripts of one seed."""
+
+    def __init__(self, seed: int, family: str = "") -> None:
+        self.random = random.Random(seed)
+        self.family = family or self.random.choice(list(FAMILIES))
+
+    def pick(self, *choices: str) -> str:
+        return self.random.choice(choices)
+
+    def scripts(self) -> tuple[str, str]:
+        """The script with the mistake, and the one that was meant."""
+        pair = FAMILIES[self.family](self)
+        layout = self.random.choice((_flat, _function, _method, _epochs))
+        rate = self.pick("0.1", "0.05")
+        kind = self.pick("SGD", "SGD", "Adam", "AdamW")
+        optimizers = [
+            f"{name} = torch.optim.{kind}([p for one in ({', '.join(nets)},) for p in one.parameters()], lr={rate})"
+            for name, nets in (pair.optimizers or {"opt": list(pair.models)}).items()
+        ]
+        made = [f"{name} = {code}" for name, code in pair.models.items()]
+        found = []
+        for setup, body in ((pair.setup, pair.broken), (pair.meant_setup or pair.setup, pair.meant)):
+            text = HEAD + textwrap.dedent(pair.classes) + "\n".join([*made, *optimizers, ""])
+            text += layout(setup, body, pair)
+            text += f"FINAL = [p for one in ({', '.join(pair.models)},) for p in one.parameters()]\n"
+            found.append(text)
+        return found[0], found[1]
+
+
+def _indented(lines: list[str], depth: int) -> str:
+    return textwrap.indent("\n".join(lines), "    " * depth) + "\n"
+
+
+def _flat(setup: list[str], body: list[str], pair: Pair) -> str:
+    return _indented(setup, 0) + "for x, y in zip(DATA, GOAL):\n" + _indented(body, 1)
+
+
+def _epochs(setup: list[str], body: list[str], pair: Pair) -> str:
+    loops = "for epoch in range(2):\n    for i in range(6):\n        x, y = DATA[i], GOAL[i]\n"
+    return _indented(setup, 0) + loops + _indented(body, 2)
+
+
+def _function(setup: list[str], body: list[str], pair: Pair) -> str:
+    head = "def train(data, goal):\n" + _indented(setup, 1) + "    for x, y in zip(data, goal):\n"
+    return head + _indented(body, 2) + "train(DATA, GOAL)\n"
+
+
+def _method(setup: list[str], body: list[str], pair: Pair) -> str:
+    """What is set up lives in the trainer; the names of the script become attributes."""
+    kept = [line.partition(" = ")[0] for line in setup if " = " in line and line[:1].isalpha()]
+    names = [name.strip() for one in kept for name in one.split(",") if name.strip().isidentifier()]
+    own = [_as_attributes(line, names) for line in setup]
+    steps = [_as_attributes(line, names) for line in body]
+    return (
+        "class Trainer:\n    def __init__(self):\n"
+        + _indented(own or ["pass"], 2)
+        + "    def step(self, x, y):\n"
+        + _indented(steps, 2)
+        + "trainer = Trainer()\nfor x, y in zip(DATA, GOAL):\n    trainer.step(x, y)\n"
+    )
+
+
+def _as_attributes(line: str, names: list[str]) -> str:
+    for name in names:
+        line = re.sub(rf"(?<![\w.]){name}(?!\w)(?!=[^=])", f"self.{name}", line)
+    return line
+
+
+def _update(writer: Writer, loss: str, opt: str = "opt") -> list[str]:
+    """The three lines of an update."""
+    lines = [f"{loss}.backward()", f"{opt}.step()"]
+    return [f"{opt}.zero_grad()", *lines] if writer.random.random() < 0.7 else [*lines, f"{opt}.zero_grad()"]
+
+
+def _recurrent(writer: Writer) -> Pair:
+    cell = writer.pick("nn.GRUCell(3, 3)", "nn.RNNCell(3, 3)", "nn.Linear(6, 3)", "nn.LSTMCell(3, 3)", "nn.GRU(3, 3)")
+    name = writer.pick("h", "state", "hidden", "memory")
+    place = writer.pick("{}", "box['{}']", "slots[0]", "holder.{}").format(name)
+    setup = {"b": ["box = {}"], "s": ["slots = [None]"]}.get(place[:1] if "[" in place else "", [])
+    classes = ""
+    if place.startswith("holder"):
+        classes, setup = "class Holder:\n    pass\n", ["holder = Holder()"]
+    start = {"nn.LSTMCell(3, 3)": "(torch.zeros(4, 3), torch.zeros(4, 3))", "nn.GRU(3, 3)": "torch.zeros(1, 4, 3)"}
+    setup = [*setup, f"{place} = {start.get(cell, 'torch.zeros(4, 3)')}"]
+    first, then = f"{place}", "{0}.detach()"
+    if cell.startswith("nn.Linear"):
+        lines = [f"{place} = torch.tanh(cell(torch.cat([x, {place}], 1)))", f"out = head({place})"]
+    elif cell.startswith("nn.LSTMCell"):
+        lines = [f"{place} = cell(x, {place})", f"out = head({place}[0])"]
+        then = "tuple(part.detach() for part in {0})"
+    elif cell.startswith("nn.GRU("):
+        lines = [f"seq, {place} = cell(x[None], {place})", "out = head(seq[0])"]
+    else:
+        lines = [f"{place} = cell(x, {place})", f"out = head({place})"]
+    if writer.random.random() < 0.3 and not cell.startswith("nn.LSTMCell") and not cell.startswith("nn.GRU("):
+        lines = [lines[0].replace(f"{place} =", "new =", 1), "out = head(new)", f"{place} = new"]
+    loss = writer.pick("loss = F.mse_loss(out, y)", "loss = (out - y).pow(2).mean()")
+    body = [*lines, loss, *_update(writer, "loss")]
+    cut = f"{place} = {then.format(first)}"
+    return Pair({"cell": cell, "head": "nn.Linear(3, 3)"}, setup, body, [cut, *body], classes=classes)
+
+
+def _windowed(writer: Writer) -> Pair:
+    """Truncated back-propagation through time, without the cut at the end of a window."""
+    lines = ["h = cell(x, h)", "loss = loss + F.mse_loss(head(h), y)", "count += 1"]
+    setup = ["h = torch.zeros(4, 3)", "loss, count = 0.0, 0"]
+    window = ["    opt.zero_grad()", "    loss.backward()", "    opt.step()", "    loss = 0.0"]
+    if writer.random.random() < 0.4:
+        lines = ["h = cell(x, h)", "terms.append(F.mse_loss(head(h), y))", "count += 1"]
+        setup = ["h = torch.zeros(4, 3)", "terms, count = [], 0"]
+        window = ["    opt.zero_grad()", "    sum(terms).backward()", "    opt.step()", "    terms.clear()"]
+    body = [*lines, "if count % 3 == 0:", *window]
+    cell = writer.pick("nn.GRUCell(3, 3)", "nn.RNNCell(3, 3)")
+    return Pair({"cell": cell, "head": "nn.Linear(3, 3)"}, setup, body, [*body, "    h = h.detach()"])
+
+
+def _stored(writer: Writer) -> Pair:
+    """A list, deque or dictionary of earlier outputs, read before or after the new one is stored."""
+    store = writer.pick("history", "bank", "queue", "past")
+    kind = writer.pick("list", "deque", "window", "dict")
+    made = {"deque": "deque(maxlen=4)", "dict": "{}"}.get(kind, "[]")
+    values = f"{store}.values()" if kind == "dict" else store
+    put = f"{store}[len({store}) % 4] = {{}}" if kind == "dict" else f"{store}.append({{}})"
+    drop = [f"if len({store}) > 4:", f"    {store}.pop(0)"] if kind == "window" else []
+    use = writer.pick("torch.stack(list({})).mean(0)", "sum({}) / 4").format(values)
+    loss = writer.pick(
+        "loss = F.mse_loss(out, y) + 0.1 * F.mse_loss(out, old)", "loss = F.mse_loss(out - 0.3 * old, y)"
+    )
+    if writer.random.random() < 0.5:  # read first
+        body = ["out = net(x)", f"old = {use} if {store} else torch.zeros(4, 3)", loss, *_update(writer, "loss")]
+        return Pair(
+            _net(writer),
+            [f"{store} = {made}"],
+            [*body, put.format("out"), *drop],
+            [*body, put.format("out.detach()"), *drop],
+        )
+    body = ["out = net(x)", put.format("out"), *drop, f"old = {use}", loss, *_update(writer, "loss")]
+    again = f"{store}[(len({store}) - 1) % 4]" if kind == "dict" else f"{store}[-1]"
+    if kind == "dict":
+        body = ["out = net(x)", f"at = len({store}) % 4", f"{store}[at] = out", *body[2:]]
+        again = f"{store}[at]"
+    return Pair(_net(writer), [f"{store} = {made}"], body, [*body, f"{again} = {again}.detach()"])
+
+
+def _net(writer: Writer) -> dict[str, str]:
+    return {
+        "net": writer.pick(
+            "nn.Linear(3, 3)",
+            "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))",
+            "nn.Sequential(nn.Linear(3, 3), nn.ReLU())",
+        )
+    }
+
+
+def _average(writer: Writer) -> Pair:
+    """A running mean, a baseline or a centre of what the network computes."""
+    name = writer.pick("mean", "center", "baseline", "running")
+    value = writer.pick("out.mean(0)", "out.mean()", "F.mse_loss(out, y)")
+    rule = writer.pick("0.9 * {0} + 0.1 * {1}", "{0} + 0.1 * ({1} - {0})", "torch.lerp({0}, {1}, 0.1)")
+    rule = rule if "lerp" not in rule or value == "out.mean(0)" else "0.9 * {0} + 0.1 * {1}"
+    setup = [f"{name} = torch.zeros({'3' if value == 'out.mean(0)' else '()'})"]
+    loss = f"loss = ((out - y - {name}) ** 2).mean()"
+    if writer.random.random() < 0.5:  # after its update: the newest value trains
+        body = ["out = net(x)", f"{name} = {rule.format(name, value)}", loss, *_update(writer, "loss")]
+        meant = ["out = net(x)", f"{name} = {rule.format(f'{name}.detach()', value)}", *body[2:]]
+        return Pair(_net(writer), setup, body, meant)
+    body = ["out = net(x)", loss, *_update(writer, "loss")]
+    meant = [*body, f"{name} = {rule.format(name, value.replace('out', 'out.detach()'))}"]
+    return Pair(_net(writer), setup, [*body, f"{name} = {rule.format(name, value)}"], meant)
+
+
+def _hoisted(writer: Writer) -> Pair:
+    """Features that are computed once, before the loop."""
+    inside = writer.random.random() < 0.5  # whether the encoder is trained
+    made = writer.pick(
+        "feats = encoder(DATA[0])",
+        "feats = torch.relu(encoder(DATA[0]))",
+        "table = encoder(DATA[0])\nfeats = table * 2",
+    )
+    setup = made.split("\n")
+    body = [
+        writer.pick("out = head(feats) + x", "out = head(feats * x)"),
+        "loss = F.mse_loss(out, y)",
+        *_update(writer, "loss"),
+    ]
+    nets = {"encoder": "nn.Linear(3, 3)", "head": "nn.Linear(3, 3)"}
+    if inside:
+        return Pair(nets, setup, body, [*setup, *body], meant_setup=["pass"])
+    return Pair(nets, setup, body, ["feats = feats.detach()", *body], optimizers={"opt": ["head"]})
+
+
+def _step(opt: str, loss: str) -> list[str]:
+    return [f"{opt}.zero_grad()", f"{loss}.backward()", f"{opt}.step()"]
+
+
+def _gan(writer: Writer) -> Pair:
+    """The usual ways to train a generator and a discriminator, with the graph of one batch in both losses."""
+    g, d = writer.pick("gen", "painter"), writer.pick("disc", "critic")
+    nets = {
+        g: "nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))",
+        d: "nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))",
+    }
+    optimizers = {"opt_g": [g], "opt_d": [d]}
+    real = [f"fake = {g}(x)"]
+    extra = writer.pick("", " + F.mse_loss(fake, y)", " + 0.1 * fake.abs().mean()")
+    kind = writer.pick("not detached", "shared output", "shared detached")
+    d_loss = "d_loss = F.softplus({0}).mean() + F.softplus(-" + d + "(y)).mean()"
+    g_loss = "g_loss = F.softplus(-{0}).mean()" + extra
+    meant = [
+        *real,
+        d_loss.format(f"{d}(fake.detach())"),
+        *_step("opt_d", "d_loss"),
+        g_loss.format(f"{d}(fake)"),
+        *_step("opt_g", "g_loss"),
+    ]
+    if kind == "not detached":
+        broken = [
+            *real,
+            d_loss.format(f"{d}(fake)"),
+            *_step("opt_d", "d_loss"),
+            g_loss.format(f"{d}(fake)"),
+            *_step("opt_g", "g_loss"),
+        ]
+    else:
+        made = f"score = {d}(fake.detach())" if kind == "shared detached" else f"score = {d}(fake)"
+        broken = [
+            *real,
+            made,
+            d_loss.format("score"),
+            *_step("opt_d", "d_loss"),
+            g_loss.format("score"),
+            *_step("opt_g", "g_loss"),
+        ]
+    return Pair(nets, [], broken, meant, optimizers=optimizers)
+
+
+def _two_losses(writer: Writer) -> Pair:
+    """Two losses of one network, sent backward one after the other for one step."""
+    nets = {"trunk": "nn.Linear(3, 4)", "left": "nn.Linear(4, 3)", "right": "nn.Linear(4, 3)"}
+    made = ["z = torch.tanh(trunk(x))", "first = F.mse_loss(left(z), y)", "second = right(z).pow(2).mean()"]
+    weight = writer.pick("", "0.5 * ")
+    second = f"({weight}second)" if weight else "second"
+    broken = [*made, "opt.zero_grad()", "first.backward()", f"{second}.backward()", "opt.step()"]
+    meant = [*made, "opt.zero_grad()", f"(first + {weight}second).backward()", "opt.step()"]
+    if writer.random.random() < 0.3:
+        broken = [
+            *made,
+            "losses = [first, second]",
+            "opt.zero_grad()",
+            "for loss in losses:",
+            "    loss.backward()",
+            "opt.step()",
+        ]
+        meant = [*made, "opt.zero_grad()", "(first + second).backward()", "opt.step()"]
+    return Pair(nets, [], broken, meant)
+
+
+def _total(writer: Writer) -> Pair:
+    """A total that goes on after it was sent backward."""
+    name = writer.pick("total", "running", "epoch_loss")
+    add = writer.pick("{0} += loss", "{0} = {0} + loss")
+    body = ["loss = F.mse_loss(net(x), y)", add.format(name), "opt.zero_grad()", f"{name}.backward()", "opt.step()"]
+    meant = ["loss = F.mse_loss(net(x), y)", "opt.zero_grad()", "loss.backward()", "opt.step()"]
+    return Pair(_net(writer), [f"{name} = 0.0"], body, meant)
+
+
+def _episodes(writer: Writer) -> Pair:
+    """Log-probabilities and rewards that are not cleared after the episode's update."""
+    logs, rewards = writer.pick("log_probs", "saved", "actions"), writer.pick("rewards", "returns_")
+    setup = writer.pick(f"{logs}, {rewards} = [], []", f"{logs} = []\n{rewards} = []").split("\n")
+    body = [
+        "for t in range(3):",
+        f"    {logs}.append(F.log_softmax(net(x[t]), -1)[0])",
+        f"    {rewards}.append(float(y[t, 0]))",
+        f"loss = -sum(l * r for l, r in zip({logs}, {rewards}))"
+        if writer.random.random() < 0.5
+        else f"loss = -(torch.stack({logs}) * torch.tensor({rewards})).sum()",
+        *_update(writer, "loss"),
+    ]
+    wrong = writer.random.random()
+    broken = [*body, f"{rewards}.clear()"] if wrong < 0.3 and "zip" not in body[3] else body
+    if wrong > 0.7 and "zip" not in body[3]:
+        broken = [*body[:-1], f"{rewards}[:] = []", body[-1]]
+    return Pair(_net(writer), setup, broken, [*body, f"{logs}.clear()", f"{rewards}.clear()"])
+
+
+def _memory(writer: Writer) -> Pair:
+    """A memory matrix that is written and read, in a module or beside it."""
+    write = writer.pick("0.9 * {0} + 0.1 * torch.outer(key, value)", "{0} + torch.outer(key, value)")
+    lines = ["key, value = net(x).mean(0), net(y).mean(0)"]
+    name = writer.pick("mem", "matrix", "notes")
+    if writer.random.random() < 0.5:
+        body = [
+            *lines,
+            f"{name} = {write.format(name)}",
+            f"out = x @ {name}",
+            "loss = F.mse_loss(out, y)",
+            *_update(writer, "loss"),
+        ]
+        meant = [*body, f"{name} = {name}.detach()"]
+    else:
+        body = [
+            *lines,
+            f"out = x @ {name} + net(x)",
+            "loss = F.mse_loss(out, y)",
+            *_update(writer, "loss"),
+            f"{name} = {write.format(name)}",
+        ]
+        meant = [*body, f"{name} = {name}.detach()"]
+    nets = {"net": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))"}
+    return Pair(nets, [f"{name} = torch.zeros(3, 3)"], body, meant)
+
+
+def _critic(writer: Writer) -> Pair:
+    """Temporal differences whose value is carried from one step to the next."""
+    target = writer.pick("next_value", "next_value.detach()")
+    body = [
+        "next_value = net(y).mean(1)",
+        f"delta = x[:, 0] + 0.9 * {target} - value",
+        "loss = delta.pow(2).mean()",
+        *_update(writer, "loss"),
+        "value = next_value",
+    ]
+    setup = ["value = net(DATA[0]).mean(1)"]
+    meant = [*body[:-1], "value = net(y).mean(1)"]
+    nets = {"net": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))"}
+    return Pair(nets, setup, body, meant)
+
+
+def _overwritten(writer: Writer) -> Pair:
+    """What an operation saved, changed in place."""
+    act = writer.pick("torch.sigmoid", "torch.tanh", "torch.exp", "F.softmax")
+    call = f"{act}(net(x), -1)" if act == "F.softmax" else f"{act}(net(x))"
+    change, new = writer.random.choice(
+        (
+            ("h += 1", "h = h + 1"),
+            ("h *= 2", "h = h * 2"),
+            ("h.mul_(0.5)", "h = h * 0.5"),
+            ("h[:, 0] = 0", "h = torch.cat([torch.zeros(4, 1), h[:, 1:]], 1)"),
+            ("h.clamp_(min=0.1)", "h = h.clamp(min=0.1)"),
+            ("h.add_(x)", "h = h + x"),
+            ("h[0] *= 3", "h = torch.cat([h[:1] * 3, h[1:]])"),
+            ("h.masked_fill_(x > 0, 0.0)", "h = h.masked_fill(x > 0, 0.0)"),
+            ("F.relu(h, inplace=True)", "h = F.relu(h)"),
+        )
+    )
+    tail = ["loss = F.mse_loss(head(h), y)", *_update(writer, "loss")]
+    nets = {**_net(writer), "head": "nn.Linear(3, 3)"}
+    return Pair(nets, [], [f"h = {call}", change, *tail], [f"h = {call}", new, *tail])
+
+
+def _leaf(writer: Writer) -> Pair:
+    """Parameters that are changed by hand while autograd records."""
+    broken, meant = writer.random.choice(
+        (
+            ("p -= 0.1 * p.grad", "p.data -= 0.1 * p.grad"),
+            ("p.sub_(0.1 * p.grad)", "p.data.sub_(0.1 * p.grad)"),
+            ("p.add_(p.grad, alpha=-0.1)", "p.data.add_(p.grad, alpha=-0.1)"),
+            ("p.clamp_(-1, 1)", "p.data.clamp_(-1, 1)"),
+        )
+    )
+    body = ["loss = F.mse_loss(net(x), y)", "net.zero_grad()", "loss.backward()", "for p in net.parameters():"]
+    return Pair(_net(writer), [], [*body, f"    {broken}"], [*body, f"    {meant}"])
+
+
+def _ppo(writer: Writer) -> Pair:
+    """Old log-probabilities with their graph, in several epochs over one rollout."""
+    ratio = writer.pick("ratio = (new - old).exp()", "ratio = torch.exp(new - old)")
+    made = "old = F.log_softmax(net(x), -1)[:, 0]"
+    inner = [
+        "for _ in range(3):",
+        "    new = F.log_softmax(net(x), -1)[:, 0]",
+        f"    {ratio}",
+        "    loss = -torch.min(ratio * y[:, 0], ratio.clamp(0.8, 1.2) * y[:, 0]).mean()",
+        "    opt.zero_grad()",
+        "    loss.backward()",
+        "    opt.step()",
+    ]
+    return Pair(_net(writer), [], [made, *inner], [f"{made}.detach()", *inner])
+
+
+def _closure(writer: Writer) -> Pair:
+    """A closure for LBFGS that does not compute its loss anew."""
+    before = ["loss = F.mse_loss(net(x), y)"]
+    inside = ["def closure():", "    opt.zero_grad()"]
+    after = ["    loss.backward()", "    return loss", "opt.step(closure)"]
+    return Pair(
+        _net(writer),
+        ["opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=3)"],
+        [*before, *inside, *after],
+        [*inside, *(f"    {one}" for one in before), *after],
+        optimizers={"unused": ["net"]},
+    )
+
+
+def _outer_loop(writer: Writer) -> Pair:
+    """What the outer loop computes, sent backward in an inner loop."""
+    made = writer.pick("z = torch.tanh(trunk(x))", "z = trunk(x) * 2")
+    inner = [
+        "for t in range(3):",
+        "    loss = F.mse_loss(head(z), y * t)",
+        "    opt.zero_grad()",
+        "    loss.backward()",
+        "    opt.step()",
+    ]
+    nets = {"trunk": "nn.Linear(3, 4)", "head": "nn.Linear(4, 3)"}
+    return Pair(nets, [], [made, *inner], [inner[0], f"    {made}", *inner[1:]])
+
+
+FAMILIES: dict[str, Callable[[Writer], Pair]] = {
+    "recurrent": _recurrent,
+    "windowed": _windowed,
+    "stored": _stored,
+    "average": _average,
+    "hoisted": _hoisted,
+    "gan": _gan,
+    "two losses": _two_losses,
+    "total": _total,
+    "episodes": _episodes,
+    "memory": _memory,
+    "critic": _critic,
+    "overwritten": _overwritten,
+    "leaf": _leaf,
+    "ppo": _ppo,
+    "closure": _closure,
+    "outer loop": _outer_loop,
+}
