@@ -75,13 +75,35 @@ class ClearStore(Codemod):
                 yield from _copies_emptied(whole.attr.value, tree)
             again = list(_in_the_loop(store, kept, fact, tree))
             yield from (one for called, one in again if called)  # the author has a call that empties it, too seldom
-            if isinstance(store, cst.Attribute):
-                yield from _before_it_is_filled(store, kept, failed, tree)
-            if not isinstance(store, cst.Subscript):
-                yield from _after_the_pass(store, kept, failed, fact, tree)
+            emptied = _emptying(store, tree)
+            if isinstance(whole, cst.Attribute) and emptied:
+                yield from _before_it_is_filled(whole, emptied, kept, failed, fact, tree)
+            if emptied:
+                yield from _after_the_pass(whole, emptied, kept, failed, fact, tree)
             yield from (one for _, one in again)
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
+
+
+def _emptying(store: cst.BaseExpression, tree: Tree) -> str:
+    """How a store is emptied, with ``{}`` for the name of all of it; nothing where that is not known.
+
+    Of ``log[name].append(x)`` that is the whole mapping, where it makes its lists itself, else each list that it has.
+    """
+    if not isinstance(store, cst.Subscript):
+        return "{}.clear()"
+    if isinstance(store.value, cst.Subscript):
+        return ""
+    statements = tree.statements_in(tree.module_of(store))
+    made = next((value for one in statements if (value := tree.given(one, tree.code(store.value))) is not None), None)
+    item, indent = tree.fresh_name("values", "kept", "items"), tree.module_of(store).default_indent
+    if isinstance(made, cst.Call) and tree.code(made.func).rpartition(".")[2] == "defaultdict":
+        return "{}.clear()"
+    if isinstance(made, (cst.Dict, cst.DictComp)):
+        return f"for {item} in {{}}.values():\n{indent}{item}.clear()"
+    if isinstance(made, (cst.List, cst.ListComp)):
+        return f"for {item} in {{}}:\n{indent}{item}.clear()"
+    return ""
 
 
 def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -217,13 +239,21 @@ def _stored_as_data(span: Span, fact: StaleGraph | Overwritten, tree: Tree) -> I
             yield Candidate(program, f"`{carrier.name or fact.name}` remembers values", Keeps.PARAMETERS)
 
 
-def _before_it_is_filled(store: cst.Attribute, kept: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+def _before_it_is_filled(
+    store: cst.Attribute,
+    emptied: str,
+    kept: Statement,
+    failed: Statement,
+    fact: StaleGraph | Overwritten,
+    tree: Tree,
+) -> Iterator[Candidate]:
     """Emptied where its twin is: ``self.first.clear()`` is followed by ``self.second.clear()``.
 
     What a hook fills is emptied as the step begins: what is called between two steps, an evaluation, fills it too.
     """
     home, name = tree.function_of(failed), store.attr.value
-    owners = [path.removesuffix(f".{name}") for path in sorted(tree.paths_in(home)) if path.endswith(f".{name}")]
+    places = [path for path in sorted(tree.paths_in(home)) if path.endswith(f".{name}")]
+    owners = [path.removesuffix(f".{name}") for path in places]
     for statement in tree.statements_in(home):
         if not tree.block_of(statement) or not _resets(statement, name, kept, tree):
             continue
@@ -232,12 +262,19 @@ def _before_it_is_filled(store: cst.Attribute, kept: Statement, failed: Statemen
             if owner != twin:
                 program = Edit(tree).insert_after(statement, f"{owner}.{method}").program()
                 yield Candidate(program, f"`{owner}` is emptied where `{twin}` is")
-    hook = tree.function_of(kept)
     body = tree.body_of(home)
-    if isinstance(hook, cst.FunctionDef) and body and _is_hook(hook.name.value, tree.module_of(kept), tree):
-        codes = [f"{owner}.{name}.clear()" for owner in owners]
+    if not places and (place := _place(store, kept, failed, fact, tree)):
+        places = [place]
+    if body and places and _fills_in_a_hook(kept, tree):
+        codes = [emptied.format(place) for place in places]
         program = Edit(tree).insert_before(_first(body), *codes).program()
         yield Candidate(program, f"`{name}` is emptied before it is filled")
+
+
+def _fills_in_a_hook(kept: Statement, tree: Tree) -> bool:
+    """Whether a statement stands in a function that is registered as a hook, or in one that makes such a function."""
+    around = (one for one in tree.enclosing(kept) if isinstance(one, cst.FunctionDef))
+    return any(_is_hook(one.name.value, tree.module_of(kept), tree) for one in around)
 
 
 def _is_hook(name: str, module: cst.Module, tree: Tree) -> bool:
@@ -259,7 +296,12 @@ def _first(body: list[Statement]) -> Statement:
 
 
 def _after_the_pass(
-    store: cst.BaseExpression, kept: Statement, failed: Statement, fact: StaleGraph | Overwritten, tree: Tree
+    store: cst.BaseExpression,
+    emptied: str,
+    kept: Statement,
+    failed: Statement,
+    fact: StaleGraph | Overwritten,
+    tree: Tree,
 ) -> Iterator[Candidate]:
     """Emptied once the pass, the step and all else that mentions the list are through."""
     place = _place(store, kept, failed, fact, tree)
@@ -270,6 +312,8 @@ def _after_the_pass(
     places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
     deletes = any(_deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
     codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
+    if "\n" in emptied or isinstance(store_of(kept, tree), cst.Subscript):
+        codes[0] = emptied.format(place)
     after = _last_use(failed, {one.rpartition(".")[2] for one in places}, tree)
     used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
     if _leaves(after) or any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
@@ -281,8 +325,13 @@ def _after_the_pass(
 def store_of(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
     """The list that a statement adds to."""
     part = only_part(statement)
-    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and isinstance(part.value.func, cst.Attribute):
-        found = part.value.func.value if part.value.func.attr.value in _ADDS else None
+    call = part.value if isinstance(part, cst.Expr) else None
+    if isinstance(call, cst.Call) and (
+        lambdas := [arg.value.body for arg in call.args if isinstance(arg.value, cst.Lambda)]
+    ):
+        call = lambdas[0]  # `layer.register_forward_hook(lambda module, args, out: outs.append(out))`
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        found = call.func.value if call.func.attr.value in _ADDS else None
         if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _PICKS:
             found = found.func.value  # the whole of the mapping: `maps.setdefault(name, []).append(x)`
     elif isinstance(part, cst.AugAssign) and isinstance(part.value, cst.List):

@@ -14,11 +14,13 @@ class DetachSent(Codemod):
 
     Error:
         RuntimeError: Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not
-        support crossing process boundaries.
+        support crossing process boundaries. From the workers of a loader: stack(): functions with out=... arguments
+        don't support automatic differentiation, but one of the arguments requires grad.
 
     Cause:
         A graph belongs to the process that recorded it. A queue or a pipe of ``torch.multiprocessing`` sends the data
-        of a tensor, and refuses to pretend that the graph came along.
+        of a tensor, and refuses to pretend that the graph came along. So does a ``DataLoader`` with ``num_workers``,
+        where its dataset computes features with a network, or holds them.
 
     Fix:
         The tensor is detached before it is sent.

@@ -608,14 +608,22 @@ class GraphSent(Fact):
     carriers: tuple[Carrier, ...] = ()
     """What put tensors with graphs into the container that is sent."""
     form: Form = Form.TENSOR
+    by_loader: bool = False
+    """Whether a ``DataLoader`` has workers that collect it: they stack what they read in memory that is shared."""
     name: str = ""
 
     @property
+    def raised(self) -> str:
+        return OutGiven.error if self.by_loader else self.error
+
+    @property
     def cause(self) -> Span:
-        return self.call
+        return self.value if self.by_loader and self.value is not None else self.call
 
     @property
     def message(self) -> str:
+        if self.by_loader:
+            return "the workers of a loader are to hand on a tensor with a graph"
         return f"`{self.name}` sends a tensor with a graph to another process"
 
 

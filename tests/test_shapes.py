@@ -24,6 +24,123 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "features that a loader hands out": (
+        f"""
+        from torch.utils.data import DataLoader, TensorDataset
+        opt = torch.optim.SGD(other.parameters(), lr=0.1)
+        features = net(x)
+        loader = DataLoader(TensorDataset(features, y), batch_size=2)
+        for epoch in range(3):
+            for batch, goal in loader:
+                loss = crit(other(batch), goal)
+                {STEP}
+        """,
+        ["with torch.no_grad():", "features = net(x)"],
+    ),
+    "features that a dataset of one's own holds, of which a part is handed out": (
+        f"""
+        from torch.utils.data import DataLoader, Dataset, random_split
+        class Codes(Dataset):
+            def __init__(self, encoder, x):
+                self.codes = encoder(x)
+            def __len__(self):
+                return len(self.codes)
+            def __getitem__(self, at):
+                return self.codes[at]
+        opt = torch.optim.SGD(other.parameters(), lr=0.1)
+        train, val = random_split(Codes(net, x), [3, 1])
+        for epoch in range(3):
+            for batch in DataLoader(train, batch_size=1):
+                loss = other(batch).pow(2).mean()
+                {STEP}
+        """,
+        ["with torch.no_grad():", "self.codes = encoder(x)"],
+    ),
+    "features that workers hand out": (
+        f"""
+        from torch.utils.data import DataLoader, TensorDataset
+        opt = torch.optim.SGD(other.parameters(), lr=0.1)
+        loader = DataLoader(TensorDataset(net(x), y), batch_size=2, num_workers=2)
+        for batch, goal in loader:
+            loss = crit(other(batch), goal)
+            {STEP}
+        """,
+        ["loader = DataLoader(TensorDataset(net(x).detach(), y), batch_size=2, num_workers=2)"],
+    ),
+    "features that workers compute": (
+        f"""
+        from torch.utils.data import DataLoader, Dataset
+        class Encoded(Dataset):
+            def __init__(self, encoder, x):
+                self.encoder, self.x = encoder, x
+            def __len__(self):
+                return len(self.x)
+            def __getitem__(self, at):
+                code = self.encoder(self.x[at])
+                return code, self.x[at]
+        opt = torch.optim.SGD(other.parameters(), lr=0.1)
+        for batch, goal in DataLoader(Encoded(net, x), batch_size=2, num_workers=1):
+            loss = crit(other(batch), goal)
+            {STEP}
+        """,
+        ["code = self.encoder(self.x[at]).detach()"],
+    ),
+    "lists in a mapping that makes them itself": (
+        f"""
+        from collections import defaultdict
+        terms = defaultdict(list)
+        for _ in range(5):
+            for name in ("a", "b"):
+                terms[name].append(crit(net(x), y))
+            loss = sum(torch.stack(found).mean() for found in terms.values())
+            {STEP}
+        """,
+        ["terms.clear()"],
+    ),
+    "lists in a mapping that was made with them": (
+        f"""
+        terms = {{name: [] for name in ("a", "b")}}
+        for _ in range(5):
+            for name in ("a", "b"):
+                terms[name].append(crit(net(x), y))
+            loss = sum(torch.stack(found).mean() for found in terms.values())
+            {STEP}
+        """,
+        ["for values in terms.values():", "values.clear()"],
+    ),
+    "lists in a list": (
+        f"""
+        terms = [[], []]
+        for _ in range(5):
+            for at in range(2):
+                terms[at].append(crit(net(x), y))
+            loss = sum(torch.stack(found).mean() for found in terms)
+            {STEP}
+        """,
+        ["for values in terms:", "values.clear()"],
+    ),
+    "a probe whose hooks fill lists by name": (
+        f"""
+        from collections import defaultdict
+        class Probe:
+            def __init__(self, root):
+                self.log = defaultdict(list)
+                root.register_forward_hook(self.hook("root"))
+            def hook(self, name):
+                def keep(module, args, out):
+                    self.log[name].append(out)
+                return keep
+            def cost(self):
+                return sum(out.abs().mean() for outs in self.log.values() for out in outs)
+        probe = Probe(net)
+        def step():
+            loss = crit(net(x), y) + probe.cost()
+            {STEP}
+        for _ in range(5):
+            step()
+        """,
+        ["probe.log.clear()"],
+    ),
     "a generator's loss that reads what the discriminator made of the fake detached": (
         """
         noise, real = torch.randn(4, 3), torch.randn(4, 3)
@@ -763,6 +880,46 @@ SHAPES = {
 }
 
 RIGHT = {
+    "datasets whose parameters are looked up in the loop, or whose features have no graph": f"""
+        from torch.utils.data import DataLoader, Dataset, TensorDataset
+        class Codes(Dataset):
+            def __init__(self):
+                self.codes = nn.Parameter(torch.randn(4, 3))
+            def __len__(self):
+                return 4
+            def __getitem__(self, at):
+                return at, x[at]
+        codes = Codes()
+        opt = torch.optim.SGD([codes.codes, *net.parameters()], lr=0.1)
+        for at, batch in DataLoader(codes, batch_size=2, num_workers=1):
+            loss = crit(net(batch), codes.codes[at])
+            {STEP}
+        with torch.no_grad():
+            features = net(x)
+        for batch, goal in DataLoader(TensorDataset(features, y), batch_size=2, num_workers=2):
+            loss = crit(net(batch), goal)
+            {STEP}
+        """,
+    "a loader over what is sent backward as a whole": f"""
+        from torch.utils.data import DataLoader, TensorDataset
+        for _ in range(3):
+            loss = 0.0
+            for batch, goal in DataLoader(TensorDataset(net(x), y), batch_size=2):
+                loss = loss + crit(other(batch), goal)
+            {STEP}
+        """,
+    "a dataset that computes each item anew": f"""
+        from torch.utils.data import DataLoader, Dataset
+        class Encoded(Dataset):
+            def __len__(self):
+                return 4
+            def __getitem__(self, at):
+                return net(x[at]), y[at]
+        for _ in range(3):
+            for batch, goal in DataLoader(Encoded(), batch_size=2):
+                loss = crit(other(batch), goal)
+                {STEP}
+        """,
     "a window of one": f"""
         window = []
         for _ in range(50):

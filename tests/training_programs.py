@@ -35,6 +35,9 @@ class Pair:
     meant: list[str] = field(default_factory=list)
     meant_setup: list[str] | None = None
     classes: str = ""
+    meant_classes: str = ""
+    flat: bool = False
+    """Whether the script is written without functions."""
     optimizers: dict[str, list[str]] = field(default_factory=dict)
     """The optimizers, by name, and the networks that each of them trains; one for all where none is named."""
 
@@ -52,7 +55,7 @@ class Writer:
     def scripts(self) -> tuple[str, str]:
         """The script with the mistake, and the one that was meant."""
         pair = FAMILIES[self.family](self)
-        layout = self.random.choice((_flat, _function, _method, _epochs))
+        layout = self.random.choice((_flat, _epochs) if pair.flat else (_flat, _function, _method, _epochs))
         rate = self.pick("0.1", "0.05")
         kind = self.pick("SGD", "SGD", "Adam", "AdamW")
         optimizers = [
@@ -61,8 +64,9 @@ class Writer:
         ]
         made = [f"{name} = {code}" for name, code in pair.models.items()]
         found = []
-        for setup, body in ((pair.setup, pair.broken), (pair.meant_setup or pair.setup, pair.meant)):
-            text = HEAD + textwrap.dedent(pair.classes) + "\n".join([*made, *optimizers, ""])
+        meant = pair.meant_setup or pair.setup, pair.meant, pair.meant_classes or pair.classes
+        for setup, body, classes in ((pair.setup, pair.broken, pair.classes), meant):
+            text = HEAD + classes + "\n".join([*made, *optimizers, ""])
             text += layout(setup, body, pair)
             text += f"FINAL = [p for one in ({', '.join(pair.models)},) for p in one.parameters()]\n"
             found.append(text)
@@ -449,6 +453,176 @@ def _outer_loop(writer: Writer) -> Pair:
     return Pair(nets, [], [made, *inner], [inner[0], f"    {made}", *inner[1:]])
 
 
+def _module_state(writer: Writer) -> Pair:
+    """A module that keeps its state from one call to the next."""
+    name = writer.pick("h", "state", "_memory")
+    first = writer.pick("None", "zeros")
+    read = f"self.{name} if self.{name} is not None else torch.zeros(4, 3)" if first == "None" else f"self.{name}"
+    store = writer.pick(f"self.{name} = new", f"self.{name} = self.cell(x, old)\n        new = self.{name}")
+    compute = "" if "cell" in store else "        new = self.cell(x, old)\n"
+
+    def classes(old: str, stored: str) -> str:
+        return (
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            f"        self.cell = nn.GRUCell(3, 3)\n        self.out = nn.Linear(3, 3)\n"
+            f"        self.{name} = {'None' if first == 'None' else 'torch.zeros(4, 3)'}\n"
+            f"    def forward(self, x):\n        old = {old}\n{compute}        {stored}\n        return self.out(new)\n"
+        )
+
+    body = ["loss = F.mse_loss(net(x), y)", *_update(writer, "loss")]
+    cut = f"(self.{name}.detach() if self.{name} is not None else torch.zeros(4, 3))"
+    cut = cut if first == "None" else f"self.{name}.detach()"
+    return Pair({"net": "Net()"}, [], body, body, classes=classes(read, store), meant_classes=classes(cut, store))
+
+
+def _layers(writer: Writer) -> Pair:
+    """A state for each layer, in a list, a dictionary or a tuple."""
+    kind = writer.pick("list", "dict", "tuple")
+    nets = {"low": "nn.GRUCell(3, 3)", "high": "nn.GRUCell(3, 3)", "head": "nn.Linear(3, 3)"}
+    zeros = "torch.zeros(4, 3)"
+    if kind == "tuple":
+        setup = [f"hs = ({zeros}, {zeros})"]
+        lines = ["a = low(x, hs[0])", "b = high(a, hs[1])", "out = head(b)"]
+        carry, cut = ["hs = (a, b)"], ["hs = (a.detach(), b.detach())"]
+    else:
+        keys = ("0", "1") if kind == "list" else ("'low'", "'high'")
+        setup = [f"hs = [{zeros}, {zeros}]" if kind == "list" else f"hs = {{'low': {zeros}, 'high': {zeros}}}"]
+        lines = [f"hs[{keys[0]}] = low(x, hs[{keys[0]}])", f"hs[{keys[1]}] = high(hs[{keys[0]}], hs[{keys[1]}])"]
+        lines.append(f"out = head(hs[{keys[1]}])")
+        carry, cut = [], [f"hs[{key}] = hs[{key}].detach()" for key in keys]
+    body = [*lines, "loss = F.mse_loss(out, y)", *_update(writer, "loss")]
+    return Pair(nets, setup, [*body, *carry], [*body, *cut])
+
+
+def _hooked(writer: Writer) -> Pair:
+    """What a hook collects for a penalty, and nobody clears."""
+    store = writer.pick("acts", "taps", "seen")
+    hook = writer.pick(f"lambda m, i, o: {store}.append(o)", "keep")
+    setup = [f"{store} = []"]
+    if hook == "keep":
+        setup += ["def keep(module, args, out):", f"    {store}.append(out)"]
+    setup.append(f"net[0].register_forward_hook({hook})")
+    penalty = writer.pick(
+        f"sum(a.abs().mean() for a in {store})", f"torch.stack([a.pow(2).mean() for a in {store}]).sum()"
+    )
+    body = [f"loss = F.mse_loss(net(x), y) + 0.1 * {penalty}", *_update(writer, "loss")]
+    nets = {"net": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))"}
+    return Pair(nets, setup, body, [*body, f"{store}.clear()"], flat=True)
+
+
+def _cached(writer: Writer) -> Pair:
+    """A value of parameters that is computed once."""
+    name = writer.pick("kernel", "weight_", "_table")
+    value = writer.pick("self.base.weight.softmax(-1)", "self.base(torch.eye(3))", "F.normalize(self.base.weight)")
+    how = writer.pick("init", "lazy", "cached_property")
+    head = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    head += "        self.base = nn.Linear(3, 3)\n"
+    anew = f"{head}    def forward(self, x):\n        return x @ {value}\n"
+    if how == "init":
+        wrong = f"{head}        self.{name} = {value}\n    def forward(self, x):\n        return x @ self.{name}\n"
+    elif how == "lazy":
+        wrong = (
+            f"{head}        self.{name} = None\n    def forward(self, x):\n        if self.{name} is None:\n"
+            f"            self.{name} = {value}\n        return x @ self.{name}\n"
+        )
+    else:
+        wrong = (
+            f"from functools import cached_property\n{head}    @cached_property\n    def {name}(self):\n"
+            f"        return {value}\n    def forward(self, x):\n        return x @ self.{name}\n"
+        )
+    body = ["loss = F.mse_loss(net(x), y)", *_update(writer, "loss")]
+    return Pair({"net": "Net()"}, [], body, body, classes=wrong, meant_classes=anew)
+
+
+def _buffer(writer: Writer) -> Pair:
+    """Statistics in a buffer that is updated from activations with their graph."""
+    rule = writer.pick("self.mean = 0.9 * self.mean + 0.1 * {0}", "self.mean = self.mean + 0.1 * ({0} - self.mean)")
+    value = "h{0}.mean(0)"
+
+    def classes(update: str) -> str:
+        return (
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.layer = nn.Linear(3, 3)\n        self.out = nn.Linear(3, 3)\n"
+            "        self.register_buffer('mean', torch.zeros(3))\n"
+            f"    def forward(self, x):\n        h = torch.tanh(self.layer(x))\n{update}"
+            "        return self.out(h - self.mean)\n"
+        )
+
+    wrong = f"        {rule.format(value.format(''))}\n"
+    meant = "        self.mean = self.mean.detach()\n" + wrong
+    body = ["loss = F.mse_loss(net(x), y)", *_update(writer, "loss")]
+    return Pair({"net": "Net()"}, [], body, body, classes=classes(wrong), meant_classes=classes(meant))
+
+
+def _cut(writer: Writer) -> Pair:
+    """A loss that lost its graph on its way."""
+    loss = "F.mse_loss(net(x), y)"
+    wrong, meant = writer.random.choice(
+        (
+            (f"loss = torch.tensor({loss})", f"loss = {loss}"),
+            (f"loss = torch.tensor({loss}.item(), requires_grad=True)", f"loss = {loss}"),
+            (f"loss = {loss}.detach()", f"loss = {loss}"),
+            (f"loss = {loss}.data", f"loss = {loss}"),
+            ("loss = F.mse_loss(net(x).detach(), y)", f"loss = {loss}"),
+            (
+                "loss = torch.from_numpy(net(x).detach().numpy()).sub(y).pow(2).mean()",
+                "loss = net(x).sub(y).pow(2).mean()",
+            ),
+            (
+                "loss = torch.tensor([F.mse_loss(net(a), b) for a, b in zip(x, y)]).mean()",
+                "loss = torch.stack([F.mse_loss(net(a), b) for a, b in zip(x, y)]).mean()",
+            ),
+            ("with torch.no_grad():\n    out = net(x)\nloss = F.mse_loss(out, y)", f"loss = {loss}"),
+            (f"loss = torch.FloatTensor([{loss}.item()])", f"loss = {loss}"),
+        )
+    )
+    tail = _update(writer, "loss")
+    return Pair(_net(writer), [], [*wrong.split("\n"), *tail], [meant, *tail])
+
+
+def _unreduced(writer: Writer) -> Pair:
+    """A loss of several elements."""
+    loss = writer.pick(
+        "F.mse_loss(net(x), y, reduction='none')", "(net(x) - y).pow(2)", "F.l1_loss(net(x), y, reduction='none')"
+    )
+    tail = _update(writer, "loss")
+    return Pair(_net(writer), [], [f"loss = {loss}", *tail], [f"loss = {loss}.mean()", *tail])
+
+
+def _preallocated(writer: Writer) -> Pair:
+    """Outputs that are written into a tensor row by row, and read back."""
+    made = writer.pick("torch.zeros(5, 4, 3)", "torch.empty(5, 4, 3)", "x.new_zeros(5, 4, 3)")
+    act = writer.pick("torch.tanh", "torch.sigmoid")
+    wrong = [
+        f"outs = {made}",
+        "outs[0] = x",
+        "for t in range(4):",
+        f"    outs[t + 1] = {act}(net(outs[t]))",
+        "loss = F.mse_loss(outs[4], y) + outs.mean()",
+    ]
+    meant = [
+        "outs = [x]",
+        "for t in range(4):",
+        f"    outs.append({act}(net(outs[t])))",
+        "outs = torch.stack(outs)",
+        "loss = F.mse_loss(outs[4], y) + outs.mean()",
+    ]
+    tail = _update(writer, "loss")
+    nets = {"net": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))"}
+    return Pair(nets, [], [*wrong, *tail], [*meant, *tail])
+
+
+def _served(writer: Writer) -> Pair:
+    """Features that a loader hands out, of an encoder that is not trained."""
+    made = writer.pick("feats = encoder(torch.cat(DATA))", "feats = torch.relu(encoder(torch.cat(DATA)))")
+    setup = [made, "pairs = torch.utils.data.TensorDataset(feats, torch.cat(GOAL))"]
+    inner = ["for f, g in torch.utils.data.DataLoader(pairs, batch_size=8):", "    loss = F.mse_loss(head(f), g)"]
+    inner += [f"    {one}" for one in _update(writer, "loss")]
+    nets = {"encoder": "nn.Linear(3, 3)", "head": "nn.Linear(3, 3)"}
+    meant = [f"{made}.detach()", *setup[1:]]
+    return Pair(nets, setup, inner, inner, meant_setup=meant, optimizers={"opt": ["head"]})
+
+
 FAMILIES: dict[str, Callable[[Writer], Pair]] = {
     "recurrent": _recurrent,
     "windowed": _windowed,
@@ -466,4 +640,13 @@ FAMILIES: dict[str, Callable[[Writer], Pair]] = {
     "ppo": _ppo,
     "closure": _closure,
     "outer loop": _outer_loop,
+    "module state": _module_state,
+    "layers": _layers,
+    "hooked": _hooked,
+    "cached": _cached,
+    "buffer": _buffer,
+    "cut": _cut,
+    "unreduced": _unreduced,
+    "preallocated": _preallocated,
+    "served": _served,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import sys
 import threading
 import types
@@ -78,11 +79,22 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
     last = frames[-1] if frames else {"file": "", "line": None}
     return {
         "type": type(error).__name__,
-        "message": str(error),
+        "message": _said(str(error)),
         "file": last["file"],
         "line": last["line"],
         "frames": frames,
     }
+
+
+def _said(message: str) -> str:
+    """What an error says; of one that a loader's worker hands on with its traceback, what that one says."""
+    if not message.startswith("Caught ") or "Original Traceback" not in message:
+        return message
+    named = (_NAMED.match(line) for line in reversed(message.splitlines()))
+    return next((one[1] for one in named if one), message)
+
+
+_NAMED = re.compile(r"[A-Z]\w*(?:Error|Exception): (.*)")
 
 
 def is_user_file(path: str, root: str) -> bool:

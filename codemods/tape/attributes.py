@@ -188,6 +188,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
                 machine.crash(f"a container has no attribute {name!r}")
             return Method(value, name, node)
         case Unknown():
+            if name in _ONLY_TENSORS and value.key in machine.served:
+                machine.crash(f"a loader has no attribute {name!r}")
             if name in _ONLY_TENSORS and is_number(value.key):
                 machine.crash(f"a number has no attribute {name!r}")
             slot = machine.loose.get((value.key, name))

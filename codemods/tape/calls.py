@@ -190,6 +190,7 @@ def _run_body(machine: Machine, function: Function, frame: Frame) -> None:
     """Run a function's own code."""
     with machine.grad_mode(function.grad_mode, Site(function.source, function.node)):
         if isinstance(function.node, ast.Lambda):
+            machine.statement = function.statement or machine.statement
             frame.result = machine.eval(function.node.body)
         else:
             machine.raised = machine.run(function.node.body) == "raise"

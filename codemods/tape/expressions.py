@@ -552,7 +552,7 @@ def _lambda(machine: Machine, node: ast.Lambda) -> Value:
         for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
         if default is not None
     }
-    return Function(node, machine.source, machine.scope, defaults, named, "<lambda>")
+    return Function(node, machine.source, machine.scope, defaults, named, "<lambda>", statement=machine.statement)
 
 
 def _display(kind: str) -> Callable[[Machine, Any], Value]:

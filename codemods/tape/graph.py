@@ -278,7 +278,7 @@ class Escape(NamedTuple):
     """A tensor with a graph goes where none can."""
 
     where: str
-    """``numpy``, ``copy`` or ``process``."""
+    """``numpy``, ``copy``, ``process``, or the ``workers`` of a loader."""
     value: Site | None = None
     """The argument that has the graph."""
     form: Form = Form.TENSOR
@@ -286,6 +286,8 @@ class Escape(NamedTuple):
     """What put it into the object or the container that is copied."""
     path: str = ""
     """Where in the object it is: ``.encoder.features``."""
+    behind: tuple[Leaf, ...] = ()
+    """For what a loader's workers send: the parameters that it was computed with."""
 
 
 class Holding(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Generator as Generated
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, elements, unknown_calls
+from codemods.tape import attributes, datasets, elements, unknown_calls
 from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
 
@@ -137,7 +137,14 @@ def _unknown(machine: Machine, value: Value) -> Stream:
         return Stream(
             None, lambda at, exact: at if exact else Unknown(("index", serial, at), low=at), limit=_items_counted(value)
         )
-    return Stream(None, lambda at, exact: machine.unknown(("item", machine.key(value), serial, at)))
+
+    def item(at: int) -> Value:
+        return machine.unknown(("item", machine.key(value), serial, at))
+
+    loader = datasets.served(machine, value)
+    if loader is not None:
+        return Stream(None, lambda at, exact: datasets.batch(machine, loader, item(at)))
+    return Stream(None, lambda at, exact: item(at))
 
 
 def _items_counted(numbers: Unknown) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codemods.tape import calls, cuts, escapes, expressions, holding, statements
+from codemods.tape.datasets import Served
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle, is_short, varies
@@ -141,6 +142,8 @@ class Machine:
         self.spread: set[ast.expr] = set()
         """Calls that are given ``**`` of something unknown: any parameter may be among it."""
         self._identified: dict[int, object] = {}
+        self.served: dict[Hashable, Served] = {}
+        """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.loose: dict[tuple[Hashable, str], Slot] = {}
         """Attributes set on values that have no names of their own."""
         self._fresh = itertools.count()

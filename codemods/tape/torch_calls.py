@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.tape import (
     attributes,
     cuts,
+    datasets,
     elements,
     escapes,
     extents,
@@ -288,9 +289,10 @@ def _call_torch(
         return _checkpointed(machine, args, keywords, node)
     if last in unknown_calls.PASSED_THROUGH and args:
         return args[0]
+    if path.startswith("torch.utils.data"):
+        return datasets.make(machine, last, args, keywords, node)
     if path.startswith(
         (
-            "torch.utils.data",
             "torch.multiprocessing",
             "torch.cuda",
             "torch.backends",
@@ -298,8 +300,6 @@ def _call_torch(
             "torch.device",
         )
     ):
-        if last == "DataLoader":
-            return machine.fresh("torch.utils.data.DataLoader", extents.makes_batches(args, keywords))
         return machine.fresh(path)
     if last == "is_tensor" and args:
         return isinstance(args[0], Tensor) or machine.fresh("is_tensor")

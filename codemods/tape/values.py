@@ -211,6 +211,8 @@ class Function:
     """Of a property: what an assignment to it calls."""
     deleter: Function | None = None
     """The same for ``del``."""
+    statement: Site | None = None
+    """Of a lambda: the statement in which it is written."""
 
 
 @dataclass(eq=False, slots=True)

@@ -363,7 +363,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
         found.holdings[held] = kept
         found.facts.setdefault(held, path)
     for site, escape in tape.escapes.items():
-        found.facts.setdefault(_escape_fact(site, escape), path)
+        found.facts.setdefault(_escape_fact(site, escape, tape), path)
     found.used |= tape.reached | tape.emptied
     found.executed |= machine.executed
     for root, site, name, by_row in tape.unreduced:
@@ -703,12 +703,17 @@ def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
     )
 
 
-def _escape_fact(site: Site, escape: Escape) -> Fact:
+def _escape_fact(site: Site, escape: Escape, tape: Tape) -> Fact:
     value = escape.value.span if escape.value is not None else None
     text = site.source.text_of(site.node)
-    if escape.where == "process":
+    if escape.where in ("process", "workers"):
         carriers = _carriers(escape.kept)
-        return GraphSent(call=site.span, value=value, carriers=carriers, form=escape.form, name=text)
+        trained = {name for _, name in tape.trained}
+        # Who steps what it was computed with, and trains it nowhere else, does not want it without its graph.
+        meant = any(leaf in tape.stepped and leaf.name not in trained for leaf in escape.behind)
+        form = Form.OTHER if meant else escape.form
+        served = escape.where == "workers"
+        return GraphSent(call=site.span, value=value, carriers=carriers, form=form, by_loader=served, name=text)
     if escape.where == "numpy":
         return GraphEscapes(call=site.span, value=value, form=escape.form, name=text)
     kept = escape.kept[0] if escape.kept and escape.value is None else None

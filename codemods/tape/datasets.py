@@ -1,0 +1,161 @@
+"""What a ``DataLoader`` hands out of a dataset in which tensors have a graph.
+
+Nearly all datasets hold data, and their batches are values of which nothing is known.  Features that a network has
+computed before are no data: a batch of them leads back into the graph that they were computed with.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.tape import attributes, cuts, elements, escapes, extents
+from codemods.tape.graph import Escape
+from codemods.tape.values import (
+    NOTHING,
+    Extent,
+    Instance,
+    Sequence,
+    Several,
+    Slot,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+    form_of,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_PARTS = ("Subset", "random_split")
+"""What takes parts of a dataset."""
+_WORKERS = 5
+"""The position of ``num_workers`` among a loader's arguments."""
+
+
+class Served:
+    """A dataset with a graph, or a loader of it: what it is made of, where, and whether it makes batches."""
+
+    def __init__(self, source: Value, node: ast.expr, written: list[ast.expr]) -> None:
+        self.source = source
+        self.node = node
+        self.written = written
+        """The expressions for the tensors of a ``TensorDataset``."""
+        self.batches = False
+
+
+def make(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """``TensorDataset(...)``, ``DataLoader(...)`` and what else there is in ``torch.utils.data``."""
+    made = machine.fresh(f"torch.utils.data.{name}")
+    written = list(node.args) if isinstance(node, ast.Call) else []
+    if name == "TensorDataset":
+        if any(_has_graph(value) for value in args):
+            machine.served[made.key] = Served(Sequence("tuple", [Slot(value) for value in args]), node, written)
+    elif name in _PARTS and args:
+        if (known := _known(machine, args[0], node)) is not None:
+            machine.served[made.key] = known
+    elif name == "DataLoader":
+        batches = extents.makes_batches(args, keywords)
+        made = machine.fresh("torch.utils.data.DataLoader", batches)
+        _serve(machine, made, args, keywords, node, batches)
+    return made
+
+
+def _serve(
+    machine: Machine, made: Unknown, args: list[Value], keywords: dict[str, Value], node: ast.expr, batches: bool
+) -> None:
+    known = _known(machine, args[0] if args else keywords.get("dataset"), node)
+    if known is None or keywords.get("collate_fn") is not None or not machine.grad:
+        return
+    workers = keywords.get("num_workers", args[_WORKERS] if len(args) > _WORKERS else 0)
+    workers = machine.usual(workers) if isinstance(workers, Unknown) else workers
+    if workers == 0:
+        loader = Served(known.source, known.node, known.written)
+        loader.batches = batches
+        machine.served[made.key] = loader
+    elif isinstance(workers, int):
+        _sent_by_workers(machine, known, node)
+
+
+def _known(machine: Machine, dataset: Value, node: ast.expr) -> Served | None:
+    """What is known of a dataset that a loader or a part is made of, if it has to do with graphs at all."""
+    if isinstance(dataset, Instance):
+        return Served(dataset, node, []) if _computes(machine, dataset) else None
+    if isinstance(dataset, Sequence):  # pairs in a list
+        first = dataset.items[0].value if dataset.items else None
+        slots = first.items if isinstance(first, Sequence) else []
+        return Served(first, node, []) if any(_has_graph(slot.value) for slot in slots) else None
+    return served(machine, dataset)
+
+
+def served(machine: Machine, value: Value) -> Served | None:
+    """What is known of a dataset or a loader, or of a part of it."""
+    key = value.key if isinstance(value, Unknown) else None
+    while isinstance(key, tuple):
+        if key in machine.served:
+            return machine.served[key]
+        key = key[1] if key[:1] == ("item",) and len(key) > 1 else None
+    return None
+
+
+def batch(machine: Machine, loader: Served, base: Value) -> Value:
+    """One batch, of which *base* stands for all that has no graph."""
+    item = _item(machine, loader)
+    if isinstance(item, Tensor) and _has_graph(item):
+        return _batched(machine, loader, item)
+    if not isinstance(item, Sequence) or not any(_has_graph(slot.value) for slot in item.items):
+        return base
+    parts = [
+        _batched(machine, loader, slot.value)
+        if isinstance(slot.value, Tensor) and _has_graph(slot.value)
+        else elements.item(machine, base, at, loader.node)
+        for at, slot in enumerate(item.items)
+    ]
+    return Sequence("list", [Slot(part) for part in parts])
+
+
+def _item(machine: Machine, loader: Served) -> Value:
+    """What the dataset gives for some index: of tensors, all of them."""
+    if isinstance(loader.source, Instance):
+        index = machine.fresh("index")
+        return elements.item(machine, loader.source, index, loader.node)
+    return loader.source
+
+
+def _batched(machine: Machine, loader: Served, value: Tensor) -> Tensor:
+    """Some rows of a tensor, or several items side by side."""
+    made = machine.operation("index", [value, machine.data()], loader.node)
+    made.cell.extent = Extent(Several.CERTAIN, 1) if loader.batches else NOTHING
+    return made
+
+
+def _has_graph(value: Value) -> bool:
+    return isinstance(value, Tensor) and escapes.certainly_has_graph(value)
+
+
+def _computes(machine: Machine, dataset: Instance) -> bool:
+    """Whether an object of the program's holds tensors with a graph, or a network to compute them with."""
+    if attributes.find(dataset, "__getitem__") is None:
+        return False
+    values = [slot.value for slot in dataset.names.values()]
+    models = [value for value in values if isinstance(value, (Instance, TorchModule))]
+    tensors = [tensor for tensor in machine.tensors(*values) if _has_graph(tensor)]
+    return bool(tensors) or any(machine.leaves_of(model) for model in models)
+
+
+def _sent_by_workers(machine: Machine, dataset: Served, node: ast.expr) -> None:
+    """The items of a dataset come from other processes, which hand no graphs on."""
+    item = _item(machine, dataset)
+    slots = item.items if isinstance(item, Sequence) else [Slot(item)]
+    for at, slot in enumerate(slots):
+        value = slot.value
+        if not isinstance(value, Tensor) or not _has_graph(value):
+            continue
+        made = [one.expression for one in (*value.via, slot.kept) if one is not None and one.expression is not None]
+        site = machine.site(dataset.written[at]) if at < len(dataset.written) else next(iter(made), None)
+        if site is None and value.cell.node is not None:
+            site = value.cell.node.site
+        behind = tuple(cuts.leaves_under([value.cell.node])) if value.cell.node is not None else ()
+        machine.tape.escapes[machine.site(node)] = Escape("workers", site, form_of(value), behind=behind)
+        return
