@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TypedDict
 
 from autofix.points.agreement import (
+    but_for_what_is_reached,
     same_until_failure,
     until_changed_later,
     until_computed_anew,
@@ -126,6 +127,7 @@ class Promises(TypedDict):
     once: bool
     anew: bool
     inputs: bool
+    reached: bool
 
 
 def promised(made: Collection[Keeps]) -> Promises:
@@ -135,6 +137,7 @@ def promised(made: Collection[Keeps]) -> Promises:
         "once": Keeps.ONCE in made,
         "anew": Keeps.ANEW in made,
         "inputs": Keeps.INPUTS in made,
+        "reached": Keeps.REACHED in made,
     }
 
 
@@ -147,13 +150,15 @@ def prove(
     once: bool = False,
     anew: bool = False,
     inputs: bool = False,
+    reached: bool = False,
 ) -> Certificate:
     """Run the patched script within the original's limits, and judge the patch.
 
     ``expected_error`` is a piece of the message that the original must raise; ``ratio`` says that the patch takes the
     old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
     another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
-    that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do.
+    that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do, and
+    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     before, limits = original.before, original.limits
@@ -188,6 +193,8 @@ def prove(
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)
+    if reached:
+        same = but_for_what_is_reached(before, after, same)
     same = until_computed_anew(before, after, same, gradients)
     same = until_changed_later(before, reference, after, same, gradients)
     points = (

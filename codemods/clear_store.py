@@ -262,9 +262,13 @@ def _before_it_is_filled(
             if owner != twin:
                 program = Edit(tree).insert_after(statement, f"{owner}.{method}").program()
                 yield Candidate(program, f"`{owner}` is emptied where `{twin}` is")
-    body = tree.body_of(home)
     if not places and (place := _place(store, kept, failed, fact, tree)):
         places = [place]
+    given = {one.name.value for one in home.params.params} if isinstance(home, cst.FunctionDef) else set()
+    loop = next(tree.loops_around(failed), None)
+    # What the function makes itself is there in its loop.
+    begins = home if all(place.partition(".")[0] in given for place in places) else loop
+    body = tree.body_of(begins) if begins is not None else []
     if body and places and _fills_in_a_hook(kept, tree):
         codes = [emptied.format(place) for place in places]
         program = Edit(tree).insert_before(_first(body), *codes).program()

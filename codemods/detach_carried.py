@@ -183,7 +183,7 @@ class DetachCarried(Codemod):
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
         # A guard against the None or the number before the first iteration only where no place does without.
-        early = [place for place in places if not place[1]]
+        early = [place for place in places if not place[1] or place[0] is kept]
         yield from self._inserted(fact, tree, name, [(whole(guarded), *place) for place in early])
         if form is Form.TENSOR:
             sure = f"if isinstance({name}, {tree.torch_name(kept)}.Tensor):\n{_indented(code, indent)}"

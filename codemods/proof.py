@@ -278,7 +278,7 @@ def _in_original(
 
 
 def _original(place: Place, lines: LineMap) -> Place:
-    calls = tuple((lines.original(line), rank) for line, rank in place.calls)
+    calls = tuple((lines.original(line), rank, name) for line, rank, name in place.calls)
     return place._replace(line=lines.original(place.line), calls=calls)
 
 

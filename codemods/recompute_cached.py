@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import CACHES, Fact, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, detach
+from codemods.rewrite import Edit, Statement, Tree, detach, only_part
 
 _MISSING = frozenset(("None", "{}", "dict()", "False", "OrderedDict()", "collections.OrderedDict()"))
 """What a cache is before something is in it."""
@@ -150,7 +150,38 @@ def _stores(branch: cst.If, tree: Tree) -> list[str]:
     stores = sorted(path for path in kept if path in mentioned or path.rpartition(".")[2] in mentioned)
     if any(path.isidentifier() for path in stores):  # `out = cache.get(key)`, and then `if out is None:`
         stores = sorted(path for path in kept if not path.isidentifier()) or stores
-    return [] if _set_elsewhere(stores, branch, tree) else stores
+    return [] if _set_elsewhere(stores, branch, tree) or _remembers(branch, tree) else stores
+
+
+def _remembers(branch: cst.If, tree: Tree) -> bool:
+    """Whether a branch keeps the first of many values that are used by themselves, too: ``first = out.mean(0)``.
+
+    Computed anew each time it would be the value itself, and no longer what that is compared with.
+    """
+    home = tree.function_of(branch)
+    around = next(tree.loops_around(branch), home if isinstance(home, cst.FunctionDef) else None)
+    if around is None:
+        return False
+    inside = set(tree.names_in(branch))
+    own = {name.value for name in inside if _is_given(name, tree)}
+    outside = [name for name in tree.names_in(around) if name not in inside]
+    given = {name.value for name in outside if _is_given(name, tree)}
+    read = {name.value for name in outside if not _is_given(name, tree)}
+    for statement in tree.body_of(branch):
+        part = only_part(statement)
+        if isinstance(part, cst.Assign):
+            made_of = {name.value for name in tree.names_in(part.value) if not tree.is_imported(name)}
+            if made_of and made_of <= given - own and made_of & read:
+                return True
+    return False
+
+
+def _is_given(name: cst.Name, tree: Tree) -> bool:
+    """Whether a statement gives the name its value there: an assignment, or a loop."""
+    above = tree.parent_of(name)
+    while isinstance(above, (cst.Element, cst.Tuple)):
+        name, above = above, tree.parent_of(above)  # type: ignore[assignment]
+    return isinstance(above, cst.AssignTarget) or (isinstance(above, cst.For) and above.target is name)
 
 
 def _tests_missing(test: cst.BaseExpression) -> bool:

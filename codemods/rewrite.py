@@ -364,6 +364,13 @@ class Edit(cst.CSTTransformer):
         return self
 
     def insert_before(self, statement: Statement, *codes: str) -> Edit:
+        """Insert statements; behind a docstring and the declarations with which a function begins."""
+        while _comes_first(statement):
+            block = self._tree.block_of(statement)
+            at = block.index(statement) + 1 if statement in block else len(block)
+            if at >= len(block):
+                return self.insert_after(statement, *codes)
+            statement = block[at]
         self._before.setdefault(statement, []).extend(self._parsed(statement, code) for code in codes)
         return self
 
@@ -406,6 +413,13 @@ class Edit(cst.CSTTransformer):
         changed = [*self._changes, *self._before, *self._after, *self._removed]
         self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
         return self._tree.with_modules(lambda module: module.visit(self) if module in self._touched else module)
+
+
+def _comes_first(statement: Statement) -> bool:
+    """Whether a statement has to stay where it is: a docstring, ``global`` and ``nonlocal``."""
+    part = only_part(statement)
+    said = isinstance(part, cst.Expr) and isinstance(part.value, (cst.SimpleString, cst.ConcatenatedString))
+    return said or isinstance(part, (cst.Global, cst.Nonlocal))
 
 
 def small_statement(code: str) -> cst.BaseSmallStatement:

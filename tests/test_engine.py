@@ -98,3 +98,29 @@ for _ in range(9):
 def test_who_sends_a_loss_backward_and_hands_it_to_a_meter_is_to_blame(value: str, line: int) -> None:
     (finding,) = analyse(METER.replace("{value}", value), "train.py").findings
     assert (finding.code, finding.cause.line) == ("AF601", line)
+
+
+def test_a_generator_that_was_not_trained_may_differ_from_the_original(tmp_path: Path) -> None:
+    script = tmp_path / "gan.py"
+    script.write_text(
+        """\
+import torch
+from torch import nn
+gen, disc = nn.Linear(4, 6), nn.Linear(6, 1)
+steps_g = torch.optim.SGD(gen.parameters(), lr=0.01)
+steps_d = torch.optim.SGD(disc.parameters(), lr=0.01)
+for real in torch.randn(4, 8, 6):
+    fake = gen(torch.randn(8, 4))
+    verdict = disc(fake.detach())
+    steps_g.zero_grad()
+    (verdict - 1).pow(2).mean().backward()
+    steps_g.step()
+    steps_d.zero_grad()
+    (disc(real).pow(2).mean() + verdict.pow(2).mean()).backward()
+    steps_d.step()
+""",
+        encoding="utf-8",
+    )
+    done = repair(script, (), Limits())
+    assert done.certificate is not None and done.certificate.proved
+    assert "(disc(fake) - 1).pow(2)" in done.analysis.patched

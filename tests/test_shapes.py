@@ -24,6 +24,63 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "the first of many losses, by which the later ones are divided": (
+        f"""
+        first = {{}}
+        for _ in range(5):
+            loss = 0.0
+            for name, layer in (("a", net), ("b", other)):
+                term = crit(layer(x), y)
+                if name not in first:
+                    first[name] = term
+                loss = loss + term / first[name]
+            {STEP}
+        """,
+        ["first[name] = term.detach()"],
+    ),
+    "the first mean of all outputs": (
+        f"""
+        start = None
+        for _ in range(5):
+            out = net(x)
+            if start is None:
+                start = out.mean(0)
+            loss = crit(out, y) + (out.mean(0) - start).pow(2).sum()
+            {STEP}
+        """,
+        ["start = start.detach()"],
+    ),
+    "what was now is before, and there is nothing at first": (
+        f"""
+        class Path(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.kept = nn.Linear(3, 3), {{}}
+            def forward(self, x):
+                out = torch.tanh(self.layer(x))
+                self.kept["before"], self.kept["now"] = self.kept.get("now"), out
+                return out
+        path = Path()
+        opt = torch.optim.SGD(path.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(path(x), y)
+            if path.kept["before"] is not None:
+                loss = loss + crit(path.kept["now"], path.kept["before"])
+            {STEP}
+        """,
+        ['if self.kept["before"] is not None:', 'self.kept["before"] = self.kept["before"].detach()'],
+    ),
+    "a curve that NumPy grows": (
+        f"""
+        import numpy as np
+        curve = np.array([])
+        for _ in range(5):
+            loss = crit(net(x), y)
+            {STEP}
+            curve = np.append(curve, loss)
+        """,
+        ["curve = np.append(curve, loss.detach())"],
+    ),
     "features that a loader hands out": (
         f"""
         from torch.utils.data import DataLoader, TensorDataset
@@ -1130,3 +1187,22 @@ def test_what_is_right_is_left_alone(text: str) -> None:
     mended = mend(Program.of(before, "program.py"), all_codemods())
     assert mended.observation.facts == ()
     assert mended.patched.files[0].text == before
+
+
+def test_what_a_patch_inserts_stands_behind_declarations_and_docstrings() -> None:
+    text = program(f"""
+        def main():
+            h = torch.zeros(4, 3)
+            def step():
+                "One step."
+                nonlocal h
+                h = torch.tanh(net(x + h))
+                loss = crit(h, y)
+                {STEP}
+            for _ in range(5):
+                step()
+        main()
+        """)
+    mended = mend(Program.of(text, "program.py"), all_codemods())
+    assert mended.left == ()
+    compile(mended.patched.files[0].text, "program.py", "exec")

@@ -55,7 +55,7 @@ class Writer:
     def scripts(self) -> tuple[str, str]:
         """The script with the mistake, and the one that was meant."""
         pair = FAMILIES[self.family](self)
-        layout = self.random.choice((_flat, _epochs) if pair.flat else (_flat, _function, _method, _epochs))
+        layout = self.random.choice((_flat, _epochs) if pair.flat else LAYOUTS)
         rate = self.pick("0.1", "0.05")
         kind = self.pick("SGD", "SGD", "Adam", "AdamW")
         optimizers = [
@@ -93,8 +93,7 @@ def _function(setup: list[str], body: list[str], pair: Pair) -> str:
 
 def _method(setup: list[str], body: list[str], pair: Pair) -> str:
     """What is set up lives in the trainer; the names of the script become attributes."""
-    kept = [line.partition(" = ")[0] for line in setup if " = " in line and line[:1].isalpha()]
-    names = [name.strip() for one in kept for name in one.split(",") if name.strip().isidentifier()]
+    names = _names_of(setup)
     own = [_as_attributes(line, names) for line in setup]
     steps = [_as_attributes(line, names) for line in body]
     return (
@@ -106,10 +105,69 @@ def _method(setup: list[str], body: list[str], pair: Pair) -> str:
     )
 
 
-def _as_attributes(line: str, names: list[str]) -> str:
+def _as_attributes(line: str, names: list[str], owner: str = "self") -> str:
     for name in names:
-        line = re.sub(rf"(?<![\w.]){name}(?!\w)(?!=[^=])", f"self.{name}", line)
+        line = re.sub(rf"(?<![\w.]){name}(?!\w)(?!=[^=])", f"{owner}.{name}", line)
     return line
+
+
+def _names_of(setup: list[str]) -> list[str]:
+    """The names that are set up, as a list."""
+    kept = [line.partition(" = ")[0] for line in setup if " = " in line and line[:1].isalpha()]
+    return [name.strip() for one in kept for name in one.split(",") if name.strip().isidentifier()]
+
+
+def _split(setup: list[str], body: list[str], pair: Pair) -> str:
+    """One method computes the loss, another one learns from it; what they share are the trainer's attributes."""
+    starts = [at for at, line in enumerate(body) if line.endswith("zero_grad()") or ".backward(" in line]
+    at = min(starts) if starts else 0
+    first, then = body[:at], body[at:]
+    local = {name for line in first if " = " in line for name in re.findall(r"\w+", line.partition(" = ")[0])} - {
+        "loss"
+    }
+    used = {name for line in then for name in re.findall(r"(?<![\w.])\w+", line)}
+    several = any(line.startswith(" ") for line in body[at - 1 : at + 1])
+    if not first or several or local & used or sum(".backward(" in line for line in body) != 1 or "loss" not in used:
+        return _method(setup, body, pair)
+    names = _names_of(setup)
+    own = [_as_attributes(line, names) for line in setup]
+    return (
+        "class Trainer:\n    def __init__(self):\n"
+        + _indented(own or ["pass"], 2)
+        + "    def compute(self, x, y):\n"
+        + _indented([_as_attributes(line, names) for line in [*first, "return loss"]], 2)
+        + "    def learn(self, loss, x, y):\n"
+        + _indented([_as_attributes(line, names) for line in then], 2)
+        + "trainer = Trainer()\nfor x, y in zip(DATA, GOAL):\n    trainer.learn(trainer.compute(x, y), x, y)\n"
+    )
+
+
+def _nested(setup: list[str], body: list[str], pair: Pair) -> str:
+    """A function in a function, to which what is set up is not local."""
+    names = _names_of(setup)
+    outer = [f"nonlocal {', '.join(names)}"] if names else []
+    return (
+        "def main():\n"
+        + _indented([*setup, "def step(x, y):"], 1)
+        + _indented([*outer, *body], 2)
+        + "    for at in range(len(DATA)):\n        step(DATA[at], GOAL[at])\nmain()\n"
+    )
+
+
+def _namespace(setup: list[str], body: list[str], pair: Pair) -> str:
+    """What is set up are the attributes of an object that a function is given."""
+    names = _names_of(setup)
+    own = [_as_attributes(line, names, "run") for line in setup]
+    return (
+        "from types import SimpleNamespace\nrun = SimpleNamespace()\n"
+        + _indented(own, 0)
+        + "def step(run, batch):\n    x, y = batch\n"
+        + _indented([_as_attributes(line, names, "run") for line in body], 1)
+        + "for batch in zip(DATA, GOAL):\n    step(run, batch)\n"
+    )
+
+
+LAYOUTS = (_flat, _function, _method, _epochs, _split, _nested, _namespace)
 
 
 def _update(writer: Writer, loss: str, opt: str = "opt") -> list[str]:

@@ -61,7 +61,7 @@ class Parameters:
         self._told: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Tracked]:
-        return iter(self._by_key.values())
+        return iter(tuple(self._by_key.values()))  # another thread may make a parameter
 
     def find(self, tensor: torch.Tensor) -> Tracked | None:
         tracked = self._by_id.get(id(tensor))

@@ -92,6 +92,28 @@ def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradie
     return replace(part, detail=detail) if part.verdict is Verdict.PASSED else same
 
 
+def but_for_what_is_reached(before: RunRecord, after: RunRecord, same: Point) -> Point:
+    """*same*, or that of all parameters but those that the original stepped without a gradient: they are to train now.
+
+    Up to the failing pass its losses must not show it: they belong to one step of the script.
+    """
+    failure = before.failure
+    if same.verdict is not Verdict.FAILED or failure is None:
+        return same
+    indices = matching(before, after)
+    freed: set[int] = set()
+    for ours, theirs in zip(before.updates[: failure.steps], after.updates, strict=False):
+        changed = {i for i, bits in ours.state.items() if i in indices and theirs.state.get(indices[i], bits) != bits}
+        if any(ours.gradients.get(i) for i in changed):
+            return same
+        freed |= changed
+    if not freed or first_difference(before.passes[: failure.passes], after.passes) is not None:
+        return same
+    rest = count(len(before.parameters) - len(freed), "parameter")
+    now = f"{count(len(freed), 'parameter')} that had no gradient have one now"
+    return replace(same, verdict=Verdict.PASSED, detail=f"{rest} bit-equal over {count(failure.steps, 'step')}; {now}")
+
+
 def until_changed_later(
     before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point
 ) -> Point:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CANDIDATES = 30
+CANDIDATES = 36
 """Candidates of one program that are executed."""
 TURN = 3
 """Candidates for one meaning of the evidence before the next one is asked."""

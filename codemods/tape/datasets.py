@@ -7,6 +7,8 @@ computed before are no data: a batch of them leads back into the graph that they
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, elements, escapes, extents
@@ -15,6 +17,7 @@ from codemods.tape.values import (
     NOTHING,
     Extent,
     Instance,
+    Mapping,
     Sequence,
     Several,
     Slot,
@@ -34,27 +37,38 @@ _WORKERS = 5
 """The position of ``num_workers`` among a loader's arguments."""
 
 
-class Served:
-    """A dataset with a graph, or a loader of it: what it is made of, where, and whether it makes batches."""
+class Kind(StrEnum):
+    """What hands out the items of a dataset."""
 
-    def __init__(self, source: Value, node: ast.expr, written: list[ast.expr]) -> None:
-        self.source = source
-        self.node = node
-        self.written = written
-        """The expressions for the tensors of a ``TensorDataset``."""
-        self.batches = False
+    DATASET = "dataset"
+    PARTS = "parts"  # a list of datasets: what `random_split` gives
+    ROWS = "rows"  # a loader, one item at a time
+    BATCHES = "batches"  # a loader
+
+
+@dataclass(frozen=True)
+class Served:
+    """A dataset with a graph, or a loader of it."""
+
+    source: Value
+    """The object of the program's own, or an item: of a ``TensorDataset`` all its tensors."""
+    node: ast.expr
+    """Where the dataset was made, or what hands out the object's items."""
+    written: tuple[ast.expr, ...] = ()
+    """The expressions for the tensors of a ``TensorDataset``."""
+    kind: Kind = Kind.DATASET
 
 
 def make(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """``TensorDataset(...)``, ``DataLoader(...)`` and what else there is in ``torch.utils.data``."""
     made = machine.fresh(f"torch.utils.data.{name}")
-    written = list(node.args) if isinstance(node, ast.Call) else []
+    written = tuple(node.args) if isinstance(node, ast.Call) else ()
     if name == "TensorDataset":
         if any(_has_graph(value) for value in args):
             machine.served[made.key] = Served(Sequence("tuple", [Slot(value) for value in args]), node, written)
     elif name in _PARTS and args:
         if (known := _known(machine, args[0], node)) is not None:
-            machine.served[made.key] = known
+            machine.served[made.key] = replace(known, kind=Kind.PARTS) if name == "random_split" else known
     elif name == "DataLoader":
         batches = extents.makes_batches(args, keywords)
         made = machine.fresh("torch.utils.data.DataLoader", batches)
@@ -71,9 +85,7 @@ def _serve(
     workers = keywords.get("num_workers", args[_WORKERS] if len(args) > _WORKERS else 0)
     workers = machine.usual(workers) if isinstance(workers, Unknown) else workers
     if workers == 0:
-        loader = Served(known.source, known.node, known.written)
-        loader.batches = batches
-        machine.served[made.key] = loader
+        machine.served[made.key] = replace(known, kind=Kind.BATCHES if batches else Kind.ROWS)
     elif isinstance(workers, int):
         _sent_by_workers(machine, known, node)
 
@@ -81,11 +93,11 @@ def _serve(
 def _known(machine: Machine, dataset: Value, node: ast.expr) -> Served | None:
     """What is known of a dataset that a loader or a part is made of, if it has to do with graphs at all."""
     if isinstance(dataset, Instance):
-        return Served(dataset, node, []) if _computes(machine, dataset) else None
+        return Served(dataset, node) if _computes(machine, dataset) else None
     if isinstance(dataset, Sequence):  # pairs in a list
         first = dataset.items[0].value if dataset.items else None
         slots = first.items if isinstance(first, Sequence) else []
-        return Served(first, node, []) if any(_has_graph(slot.value) for slot in slots) else None
+        return Served(first, node) if any(_has_graph(slot.value) for slot in slots) else None
     return served(machine, dataset)
 
 
@@ -99,20 +111,41 @@ def served(machine: Machine, value: Value) -> Served | None:
     return None
 
 
+def item(machine: Machine, dataset: Unknown, index: Value) -> Value | None:
+    """``dataset[i]``, where it is known to have a graph."""
+    known = machine.served.get(dataset.key)
+    if known is None or known.kind is not Kind.DATASET:
+        return None
+    if isinstance(known.source, Sequence) and known.written:
+        parts = [elements.item(machine, slot.value, index, known.node) for slot in known.source.items]
+        return Sequence("tuple", [Slot(part) for part in parts])
+    return _item(machine, known)
+
+
 def batch(machine: Machine, loader: Served, base: Value) -> Value:
     """One batch, of which *base* stands for all that has no graph."""
-    item = _item(machine, loader)
-    if isinstance(item, Tensor) and _has_graph(item):
-        return _batched(machine, loader, item)
-    if not isinstance(item, Sequence) or not any(_has_graph(slot.value) for slot in item.items):
+    one = _item(machine, loader)
+    if not any(_has_graph(slot.value) for slot in _slots(one)):
         return base
-    parts = [
-        _batched(machine, loader, slot.value)
-        if isinstance(slot.value, Tensor) and _has_graph(slot.value)
-        else elements.item(machine, base, at, loader.node)
-        for at, slot in enumerate(item.items)
-    ]
-    return Sequence("list", [Slot(part) for part in parts])
+
+    def part(value: Value, at: Value) -> Slot:
+        if isinstance(value, Tensor) and _has_graph(value):
+            return Slot(_batched(machine, loader, value))
+        return Slot(elements.item(machine, base, at, loader.node))
+
+    if isinstance(one, Mapping):
+        keys = {key: elements.key_value(machine, key) for key in one.items}
+        return Mapping({key: part(slot.value, keys[key]) for key, slot in one.items.items()})
+    if isinstance(one, Sequence):
+        return Sequence("list", [part(slot.value, at) for at, slot in enumerate(one.items)])
+    return part(one, 0).value
+
+
+def _slots(item: Value) -> list[Slot]:
+    """The parts of an item; an item that has none is its own."""
+    if isinstance(item, Mapping):
+        return list(item.items.values())
+    return item.items if isinstance(item, Sequence) else [Slot(item)]
 
 
 def _item(machine: Machine, loader: Served) -> Value:
@@ -126,7 +159,7 @@ def _item(machine: Machine, loader: Served) -> Value:
 def _batched(machine: Machine, loader: Served, value: Tensor) -> Tensor:
     """Some rows of a tensor, or several items side by side."""
     made = machine.operation("index", [value, machine.data()], loader.node)
-    made.cell.extent = Extent(Several.CERTAIN, 1) if loader.batches else NOTHING
+    made.cell.extent = Extent(Several.CERTAIN, 1) if loader.kind is Kind.BATCHES else NOTHING
     return made
 
 
@@ -146,9 +179,7 @@ def _computes(machine: Machine, dataset: Instance) -> bool:
 
 def _sent_by_workers(machine: Machine, dataset: Served, node: ast.expr) -> None:
     """The items of a dataset come from other processes, which hand no graphs on."""
-    item = _item(machine, dataset)
-    slots = item.items if isinstance(item, Sequence) else [Slot(item)]
-    for at, slot in enumerate(slots):
+    for at, slot in enumerate(_slots(_item(machine, dataset))):
         value = slot.value
         if not isinstance(value, Tensor) or not _has_graph(value):
             continue

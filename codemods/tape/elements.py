@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, extents, holding, overwriting
+from codemods.tape import attributes, cuts, datasets, extents, holding, overwriting
 from codemods.tape.values import (
     Instance,
     Mapping,
@@ -122,6 +122,8 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
                 slot = machine.loose.get((owner.key, f"[{machine.key(index)!r}]"))
                 if slot is not None:
                     return machine.read(slot)
+                if owner.key in machine.served and (one := datasets.item(machine, owner, index)) is not None:
+                    return one
                 picked_out = machine.unknown(("item", owner.key, machine.key(index)))
                 picked_out.lost = picked_out.lost or owner.lost
                 return picked_out

@@ -19,13 +19,27 @@ if TYPE_CHECKING:
 
 # Tried out with NumPy 2 and torch 2.13.
 _OF_TENSORS = frozenset(
-    """array asarray ascontiguousarray asanyarray float32 exp log log10 sqrt abs tanh sign clip argmax argsort
-    stack vstack hstack save round transpose dot allclose isclose isnan isfinite unique median percentile histogram
-    corrcoef linspace where plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar
-    step stem""".split()
+    """abs absolute acos acosh add allclose append arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax
+    argmin argpartition argsort around array asanyarray asarray ascontiguousarray asin asinh atan atan2 atanh
+    atleast_1d atleast_2d atleast_3d average bincount broadcast_to cbrt ceil choose clip column_stack convolve copy
+    copysign corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum deg2rad degrees delete diag diagonal
+    digitize divide dot dstack ediff1d einsum empty_like equal exp exp2 expand_dims expm1 fabs flatnonzero fliplr flipud
+    float32 float_power floor floor_divide fmax fmin fmod full full_like geomspace greater greater_equal heaviside
+    histogram histogram2d histogram_bin_edges hstack hypot inner insert interp isclose isfinite isinf isnan kron ldexp
+    less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logspace
+    matmul maximum median meshgrid minimum mod multiply nanargmax nanargmin nancumsum nanmax nanmean nanmin
+    nanpercentile nanprod nanquantile nanstd nansum nanvar negative not_equal ones_like outer pad partition percentile
+    polyfit polyval power ptp quantile rad2deg radians ravel reciprocal remainder repeat reshape rint roll roots rot90
+    round save searchsorted select sign signbit sin sinc sinh sort sqrt square stack subtract take tan tanh tensordot
+    tile trace transpose trapezoid trapz true_divide trunc union1d unique unwrap vdot vstack where zeros_like
+    savetxt norm inv pinv det eigh eigvalsh eig eigvals svd qr cholesky matrix_rank cond slogdet
+    plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar step stem""".split()
 )
 # NumPy's ``float64`` is a ``float``, which a tensor of one number can be made.
-_OF_LISTS = frozenset("float64 mean sum std var max min amax amin concatenate argmin cumsum prod average".split())
+_OF_LISTS = frozenset(
+    """float64 mean sum std var max min amax amin concatenate concat prod all any argwhere diff flip gradient isin
+    nanmedian nonzero setdiff1d split squeeze vander""".split()
+)
 METHODS = frozenset(
     """put send put_nowait plot scatter bar hist imshow matshow semilogx semilogy loglog fill_between errorbar step
     stem map imap imap_unordered starmap map_async starmap_async submit""".split()

@@ -42,6 +42,8 @@ class Stream:
     """How many items there are to be seen, where there are more than that, and not of the same kind."""
     lazy: bool = False
     """Whether asking for an item that there is not ends it: a generator."""
+    counts: bool = False
+    """Whether the items are numbers, of which there may be more than the *limit*."""
 
     @property
     def cut(self) -> bool:
@@ -135,7 +137,10 @@ def _unknown(machine: Machine, value: Value) -> Stream:
     serial = machine.new_instance()
     if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
         return Stream(
-            None, lambda at, exact: at if exact else Unknown(("index", serial, at), low=at), limit=_items_counted(value)
+            None,
+            lambda at, exact: at if exact else Unknown(("index", serial, at), low=at),
+            limit=_items_counted(value),
+            counts=True,
         )
 
     def item(at: int) -> Value:
@@ -336,7 +341,9 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
         yield from range(1, known)
         return
     most = items.limit or items.count or planned + 1
-    if items.count is None and items.limit is not None and plan.affords(items.limit):
+    if items.counts and not plan.cut:  # something happens every k-th time
+        most = max(most, planned)
+    elif items.count is None and items.limit is not None and plan.affords(items.limit):
         planned = items.limit  # what a container is known to hold is reached by a loop over all of it
     yield from range(1, min(planned, most))
     if plan.needs_a_third() and most > 2:

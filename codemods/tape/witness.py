@@ -76,8 +76,10 @@ class Place(NamedTuple):
     line: int
     rank: int = 0
     """Which one it is of those with this operation on this line, from left to right."""
-    calls: tuple[tuple[int, int], ...] = ()
-    """The line of each call that led there, and which one on its line: two views of one picture are two ways."""
+    calls: tuple[tuple[int, int, str], ...] = ()
+    """The line of each call that led there, which one on its line of those of this name, and the name: two views of one
+    picture are two ways.
+    """
 
 
 class Edge(NamedTuple):
@@ -457,7 +459,13 @@ def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
 
 def _place(node: Node) -> Place:
     name = node.leaf.name if node.leaf is not None else node.operation
-    return Place(name, node.site.line, _column(node.site), tuple((site.line, _column(site)) for site in node.stack))
+    calls = tuple((site.line, _column(site), _called(site.node)) for site in node.stack)
+    return Place(name, node.site.line, _column(node.site), calls)
+
+
+def _called(node: ast.AST) -> str:
+    """The name of what a call calls; empty for what else leads into a function: an operator, a property."""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _column(site: Site) -> int:
@@ -469,13 +477,13 @@ def _ranked(edges: set[Edge]) -> Iterator[Edge]:
     columns: dict[tuple[str, int], set[int]] = {}
     for place in {place for edge in edges for place in (edge.consumer, edge.producer)}:
         columns.setdefault((place.operation, place.line), set()).add(place.rank)
-        for line, column in place.calls:
-            columns.setdefault(("", line), set()).add(column)
+        for line, column, name in place.calls:
+            columns.setdefault((f"{name}()", line), set()).add(column)
     order = {key: {column: rank for rank, column in enumerate(sorted(found))} for key, found in columns.items()}
 
     @cache
     def ranked(place: Place) -> Place:
-        calls = tuple((line, order["", line][column]) for line, column in place.calls)
+        calls = tuple((line, order[f"{name}()", line][column], name) for line, column, name in place.calls)
         return place._replace(rank=order[place.operation, place.line][place.rank], calls=calls)
 
     for edge in edges:
