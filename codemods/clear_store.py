@@ -11,7 +11,7 @@ from codemods.base import Candidate, Codemod
 from codemods.detach_stored import ends_windows, innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of, without_index
 
 _PICKS = frozenset(("setdefault", "get"))
 _ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
@@ -67,9 +67,7 @@ class ClearStore(Codemod):
                 if not ends_windows(fact, tree):
                     yield from _stored_as_data(span, fact, tree)
                 continue
-            whole = store
-            while isinstance(whole, cst.Subscript):
-                whole = whole.value
+            whole = without_index(store)
             if isinstance(whole, cst.Attribute):
                 yield from _deep_down(whole.attr.value, tree)
                 yield from _copies_emptied(whole.attr.value, tree)
@@ -97,7 +95,7 @@ def _emptying(store: cst.BaseExpression, tree: Tree) -> str:
     statements = tree.statements_in(tree.module_of(store))
     made = next((value for one in statements if (value := tree.given(one, tree.code(store.value))) is not None), None)
     item, indent = tree.fresh_name("values", "kept", "items"), tree.module_of(store).default_indent
-    if isinstance(made, cst.Call) and tree.code(made.func).rpartition(".")[2] == "defaultdict":
+    if isinstance(made, cst.Call) and tree.called(made) == "defaultdict":
         return "{}.clear()"
     if isinstance(made, (cst.Dict, cst.DictComp)):
         return f"for {item} in {{}}.values():\n{indent}{item}.clear()"
@@ -112,9 +110,8 @@ def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[C
     part = only_part(kept)
     # `self.terms[name] = self.terms.get(name, 0.0) + value`
     store = part.targets[0].target if isinstance(part, cst.Assign) else store_of(kept, tree)
+    store = without_index(store) if store is not None else None
     again = tree.statement_of(tree.expression(fact.outer.used)) if fact.outer is not None else None
-    while isinstance(store, cst.Subscript):
-        store = store.value
     block = tree.block_of(failed)
     if kept is None or not isinstance(store, cst.Attribute) or again is None or again not in block:
         return
@@ -215,9 +212,7 @@ def _loops_over(name: str, function: cst.FunctionDef, tree: Tree) -> Iterator[tu
 
 def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
     """Whether a store is a memory that is meant to live on: one of limited length, or one that is sampled from."""
-    while isinstance(store, cst.Subscript):
-        store = store.value
-    name = tree.code(store).rpartition(".")[2]
+    name = tree.code(without_index(store)).rpartition(".")[2]
     for statement in tree.statements_in(tree.module_of(store)):
         code = tree.code(statement) if isinstance(statement, cst.SimpleStatementLine) else ""
         if name in code and any(f"{word}({before}{name}" in code for word in _SAMPLING for before in ("", "self.")):
@@ -355,8 +350,7 @@ def _in_the_loop(
     loop = tree.statement(fact.loop)
     if loop is None or not tree.body_of(loop):
         return
-    while isinstance(store, cst.Subscript):
-        store = store.value
+    store = without_index(store)
     name = tree.code(store).rpartition(".")[2]
     is_attribute = isinstance(store, cst.Attribute)
     here: list[tuple[Statement, dict[str, str]]] = [(statement, {}) for statement in _before(loop, tree)]
@@ -411,7 +405,7 @@ def _resets(statement: Statement, name: str, kept: Statement, tree: Tree) -> boo
     home = tree.class_of(kept)
     if not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call) or home is None or part.value.args:
         return False
-    called = tree.code(part.value.func).rpartition(".")[2]
+    called = tree.called(part.value)
     return any(
         isinstance(method, cst.FunctionDef)
         and method.name.value == called

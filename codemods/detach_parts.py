@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.rewrite import Edit, Tree, detach, operands_of
+from codemods.rewrite import Edit, Tree, detach, operands_of, without_index
 
 _FAR = 4
 """Names, parameters and calls that are followed from where a value is stored."""
@@ -102,6 +102,5 @@ def _parts(maker: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 def _root(operand: cst.BaseExpression, tree: Tree) -> str:
     """The name, or attribute of ``self``, that an operand is, or is an item of; empty for all else."""
-    while isinstance(operand, cst.Subscript):
-        operand = operand.value
+    operand = without_index(operand)
     return tree.code(operand).strip() if isinstance(operand, (cst.Name, cst.Attribute)) else ""

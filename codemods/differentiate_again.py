@@ -42,7 +42,7 @@ class DifferentiateAgain(Codemod):
         call = tree.expression(fact.freed)
         if fact.loop is not None and fact.inside:
             return
-        if not isinstance(call, cst.Call) or tree.code(call.func).rpartition(".")[2] != "grad":
+        if not isinstance(call, cst.Call) or tree.called(call) != "grad":
             return
         given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
         if given & {"retain_graph", "create_graph"}:

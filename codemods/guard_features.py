@@ -12,7 +12,7 @@ from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.retain_shared import one_call
-from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, guarded, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, guarded, only_part, without_index
 
 
 class GuardFeatures(Codemod):
@@ -74,7 +74,10 @@ class GuardFeatures(Codemod):
         several = len(_targets(kept, tree)) > 1  # what was computed before may be for one of the others
         for part in ([kept], run) if several else (run,):
             if _guardable(part):
-                yield Candidate(guarded(tree, part), f"compute `{name}` under no_grad: nothing behind it is trained")
+                computing = _without_data(part, tree)
+                yield Candidate(
+                    guarded(tree, computing), f"compute `{name}` under no_grad: nothing behind it is trained"
+                )
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if made is not None and made is not kept and tree.block_of(made) and _guardable([made]):
             for part in (_computation(made, tree.block_of(made), tree), [made]):
@@ -437,9 +440,7 @@ def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
         if isinstance(power, cst.Name):
             power = own.get(power.value)
         if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract):
-            old = power.right
-            while isinstance(old, cst.Subscript):  # the loop may choose which of the old ones it takes
-                old = old.value
+            old = without_index(power.right)  # the loop may choose which of the old ones it takes
             if tree.paths_in(power.left) & own.keys() and not tree.paths_in(old) & own.keys():
                 return True
     return False
@@ -511,7 +512,7 @@ def _built_on(run: list[Statement], loop: Statement, tree: Tree) -> list[Stateme
         part = only_part(statement)
         if tree.paths_in(statement) & names:
             value = part.value if isinstance(part, cst.Assign) and _targets(statement, tree) else None
-            binds = isinstance(value, cst.Call) and tree.code(value.func).rpartition(".")[2] == "partial"
+            binds = isinstance(value, cst.Call) and tree.called(value) == "partial"
             if not binds and not isinstance(value, cst.Lambda):
                 return []
             names |= _targets(statement, tree)
@@ -565,6 +566,19 @@ def _computation(kept: Statement, block: list[Statement], tree: Tree) -> list[St
         needed |= tree.paths_in(statement)
         bound |= targets
     return run
+
+
+def _without_data(run: list[Statement], tree: Tree) -> list[Statement]:
+    """*run* without the data, or the parameters, that its first statements only make."""
+    for at, statement in enumerate(run[:-1]):
+        part = only_part(statement)
+        call = part.value if isinstance(part, cst.Assign) else None
+        if not isinstance(call, cst.Call) or tree.called(call) not in _MADE:
+            return run[at:]
+    return run[-1:]
+
+
+_MADE = frozenset("Parameter randn rand randint zeros ones tensor arange linspace empty full eye as_tensor".split())
 
 
 def _read_outside(targets: set[str], run: list[Statement], tree: Tree) -> bool:

@@ -139,7 +139,7 @@ def _beside_the_meter(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
         call
         for module in tree.modules()
         for call in tree.every(cst.Call, module)
-        if tree.code(call.func).rpartition(".")[2] == meter.name.value
+        if tree.called(call) == meter.name.value
         if not isinstance(tree.parent_of(call), cst.Expr)
     ]
     if len(calls) != 1:

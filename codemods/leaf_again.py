@@ -72,7 +72,7 @@ def _flag(call: cst.Call) -> cst.Arg | None:
 
 def _is_parameter(call: cst.Call, tree: Tree) -> bool:
     one = len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star
-    return one and tree.code(call.func).rpartition(".")[2] == "Parameter"
+    return one and tree.called(call) == "Parameter"
 
 
 def _called(func: cst.BaseExpression, node: cst.CSTNode) -> cst.CSTNode:

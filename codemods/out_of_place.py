@@ -197,7 +197,7 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
 
 def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
     """Whether the last of a call's arguments is ``inplace``: ``nn.ReLU(True)``, ``F.dropout(x, p, training, True)``."""
-    name = tree.code(call.func).rpartition(".")[2]
+    name = tree.called(call)
     return name[:1].isupper() or INPLACE_AT.get(name) == len(call.args) - 1
 
 

@@ -89,7 +89,7 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
     call = item.item
-    return isinstance(call, cst.Call) and tree.code(call.func).rpartition(".")[2] in _MODES
+    return isinstance(call, cst.Call) and tree.called(call) in _MODES
 
 
 def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candidate]:

@@ -11,7 +11,16 @@ from codemods.base import Candidate, Codemod
 from codemods.clear_store import EMPTY, emptied_by, only_value, store_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, method_call, only_part, small_statement
+from codemods.rewrite import (
+    Edit,
+    Statement,
+    Tree,
+    calls_in,
+    method_call,
+    only_part,
+    small_statement,
+    without_index,
+)
 
 
 class ResetItself(Codemod):
@@ -60,11 +69,12 @@ class ResetItself(Codemod):
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in fact.carriers))):
             kept = tree.statement(span)
             store = store_of(kept, tree)
-            while isinstance(store, cst.Subscript):
-                store = store.value
-            if kept is not None and isinstance(store, (cst.Name, cst.Attribute)):
+            if kept is None or store is None:
+                continue
+            store = without_index(store)
+            if isinstance(store, (cst.Name, cst.Attribute)):
                 yield from _copies(store, tree)
-            if kept is not None and isinstance(store, cst.Attribute):
+            if isinstance(store, cst.Attribute):
                 yield from _of_another_object(store, kept, tree)
 
 
@@ -286,7 +296,7 @@ def _attributes_with(kind: str, tree: Tree) -> Iterator[tuple[str, bool]]:
             if not isinstance(part, cst.Assign) or len(part.targets) != 1:
                 continue
             target = part.targets[0].target
-            made = [call for call in calls_in(part.value) if tree.code(call.func).rpartition(".")[2] == kind]
+            made = [call for call in calls_in(part.value) if tree.called(call) == kind]
             if made and isinstance(target, cst.Attribute) and tree.code(target.value) == "self":
                 found[target.attr.value, made[0] is not part.value] = None
     yield from found

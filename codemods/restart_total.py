@@ -67,7 +67,7 @@ def _begins(statement: Statement, name: str, tree: Tree) -> bool:
     if isinstance(value, cst.BinaryOperation):  # `[0.0] * len(tasks)`
         value = value.left
     if isinstance(value, cst.Call):
-        return tree.code(value.func).rpartition(".")[2] in _EMPTY
+        return tree.called(value) in _EMPTY
     return isinstance(value, (cst.Integer, cst.Float, cst.List, cst.Dict))
 
 

@@ -218,6 +218,10 @@ class Tree:
     def code(self, node: cst.CSTNode) -> str:
         return self.module_of(node).code_for_node(node)
 
+    def called(self, call: cst.Call) -> str:
+        """The last part of the name of what is called: ``randn`` of ``torch.randn(3)``."""
+        return self.code(call.func).rpartition(".")[2]
+
     def own_code(self, statement: Statement) -> str:
         """A statement without the comments before it."""
         return self.code(statement.with_changes(leading_lines=[])).strip()
@@ -442,6 +446,13 @@ def pairs_of(
             yield from ((one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True))
     else:
         yield target, value
+
+
+def without_index(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``log`` of ``log[name][0]``: all of what an item is taken from."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node
 
 
 def calls_in(node: cst.CSTNode) -> list[cst.Call]:

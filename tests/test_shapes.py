@@ -24,6 +24,35 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "errors that are kept by time step, and of which the numbers are read": (
+        f"""
+        from collections import defaultdict
+        book = defaultdict(list)
+        for _ in range(50):
+            steps = torch.randint(0, 9, (4,))
+            errors = (net(x) - y).pow(2).mean(1)
+            loss = errors.mean()
+            {STEP}
+            for step, error in zip(steps.tolist(), errors):
+                book[step].append(error)
+            if len(book) == 9 and min(map(len, book.values())) > 3:
+                print([sum(error.item() for error in book[step][-3:]) for step in range(9)])
+        """,
+        ["book[step].append(error.detach())"],
+    ),
+    "the same in a list of lists": (
+        f"""
+        book = [[] for _ in range(9)]
+        for _ in range(50):
+            steps = torch.randint(0, 9, (4,))
+            errors = (net(x) - y).pow(2).mean(1)
+            loss = errors.mean()
+            {STEP}
+            for step, error in zip(steps.tolist(), errors):
+                book[step].append(error)
+        """,
+        ["book[step].append(error.detach())"],
+    ),
     "the first of many losses, by which the later ones are divided": (
         f"""
         first = {{}}
@@ -937,6 +966,17 @@ SHAPES = {
 }
 
 RIGHT = {
+    "terms of several tasks, kept in lists until they are sent backward": f"""
+        terms = [[] for _ in range(3)]
+        for step in range(50):
+            for task in torch.randint(0, 3, (4,)).tolist():
+                terms[task].append(crit(net(x), y))
+            if step % 2:
+                loss = sum(sum(one) for one in terms)
+                {STEP}
+                for one in terms:
+                    one.clear()
+        """,
     "datasets whose parameters are looked up in the loop, or whose features have no graph": f"""
         from torch.utils.data import DataLoader, Dataset, TensorDataset
         class Codes(Dataset):
@@ -1192,17 +1232,19 @@ def test_what_is_right_is_left_alone(text: str) -> None:
 def test_what_a_patch_inserts_stands_behind_declarations_and_docstrings() -> None:
     text = program(f"""
         def main():
-            h = torch.zeros(4, 3)
+            states = {{"low": torch.zeros(4, 3), "high": torch.zeros(4, 3)}}
             def step():
                 "One step."
-                nonlocal h
-                h = torch.tanh(net(x + h))
-                loss = crit(h, y)
+                nonlocal states
+                states["low"] = torch.tanh(net(x + states["low"]))
+                states["high"] = torch.tanh(other(states["low"] + states["high"]))
+                loss = crit(states["high"], y)
                 {STEP}
             for _ in range(5):
                 step()
         main()
         """)
     mended = mend(Program.of(text, "program.py"), all_codemods())
-    assert mended.left == ()
-    compile(mended.patched.files[0].text, "program.py", "exec")
+    lines = mended.patched.files[0].text.splitlines()
+    at = lines.index("        nonlocal states")
+    assert lines[at - 1 : at + 2] == ['        "One step."', "        nonlocal states", "        for key in states:"]

@@ -196,6 +196,10 @@ def _basic(index: Value, node: ast.expr) -> bool:
     )
 
 
+def _are_containers(value: Sequence) -> bool:
+    return all(isinstance(slot.value, (Sequence, Mapping)) for slot in value.items)
+
+
 def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr) -> Value:
     if isinstance(index, slice):
         picked = Sequence(value.kind, more=value.more)
@@ -208,6 +212,8 @@ def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr
             return machine.read(value.items[index], value)
         return machine.fresh("item")
     taken = _taken_in_turn(machine, value, index)
+    if taken is not None and taken.value is None and value.items and _are_containers(value):
+        taken = value.items[-1]  # one of those that are not known is like those that are
     if taken is not None:
         return _guessed(machine.read(taken, value), value) if taken.value is not None else machine.fresh("item")
     # Which one is not known: the oldest tensor with a graph stands for it, as the one most likely to be stale.
@@ -430,8 +436,8 @@ def _set_somewhere(receiver: Sequence, slot: Slot) -> None:
 
 def append(
     machine: Machine, receiver: Sequence, value: Value, name: str, expression: ast.expr | None, at: int | None = None
-) -> None:
-    """Add one item to a sequence; a ``deque`` with a limit drops its oldest."""
+) -> Slot:
+    """Add one item to a sequence, and give it back; a ``deque`` with a limit drops its oldest."""
     slot = machine.slot(value, name, expression)
     holding.added(machine, receiver, slot, name, expression)
     if at is None or at >= len(receiver.items):
@@ -444,3 +450,4 @@ def append(
         machine.grows(receiver)
     if receiver.limit is not None and len(receiver.items) > receiver.limit:
         del receiver.items[0 if at is None else -1]
+    return slot

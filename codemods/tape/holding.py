@@ -95,6 +95,21 @@ def added_inside(
             return
 
 
+def added_beside(machine: Machine, around: Sequence | Mapping, receiver: Sequence, slot: Slot) -> None:
+    """*slot* was just added to one of the containers in *around*; another may have what the statement kept before."""
+    kept = _kept_at(slot, machine.statement.node)
+    if kept is None:
+        return
+    for other in _slots_of(around):
+        if other.value is receiver or not isinstance(other.value, (Sequence, Mapping)):
+            continue
+        for earlier in _slots_of(other.value):
+            before = _kept_at(earlier, machine.statement.node)
+            if before is not None and not _is_step_on(slot.value, earlier.value):
+                _note(machine, kept, before, list(_graphs_of(machine, slot.value)))
+                return
+
+
 def rebuilt(machine: Machine, before: Value, after: Value, node: ast.stmt, name: str) -> None:
     """A name was given a new list of all that its old one held, and more: ``losses = [*losses, loss]``."""
     if not isinstance(before, Sequence) or not isinstance(after, Sequence) or not machine.loops:
@@ -447,7 +462,27 @@ _TOLD = frozenset(("item", "tolist", "detach", "clear"))
 def _only_tells(statement: ast.AST, name: str) -> bool:
     """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
     assert isinstance(statement, ast.stmt)
-    return all(_is_told(around, part) for around, part in _own_parts(statement) if _is_mention(around, part, name))
+    parts = list(_own_parts(statement))
+    told = {item for _, part in parts for item in _told_one_by_one(part, name)}
+    return all(part in told or _is_told(around, part) for around, part in parts if _is_mention(around, part, name))
+
+
+def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
+    """The mention in a comprehension that wants the number of each item: ``[loss.item() for loss in log[-10:]]``."""
+    for loop in (
+        part.generators if isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) else ()
+    ):
+        base: ast.expr = loop.iter
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if not isinstance(base, (ast.Name, ast.Attribute)) or not isinstance(loop.target, ast.Name):
+            continue
+        if (base.id if isinstance(base, ast.Name) else base.attr) != name:
+            continue
+        inner = [(around, one) for around in ast.walk(part) for one in ast.iter_child_nodes(around)]
+        items = [(around, one) for around, one in inner if isinstance(one, ast.Name) and one.id == loop.target.id]
+        if all(_is_told(around, one) for around, one in items):
+            yield base
 
 
 def _is_told(around: ast.AST, mention: ast.AST) -> bool:

@@ -488,6 +488,14 @@ def written_keyword(node: ast.expr, name: str) -> ast.expr | None:
     return next((keyword.value for keyword in keywords if keyword.arg == name), None)
 
 
+def _around(machine: Machine, node: ast.expr) -> Value:
+    """``seen`` of ``seen[k].append(x)``."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Name() | ast.Attribute() as whole))):
+            return machine.eval(whole)
+    return None
+
+
 _TAKING = frozenset("pop popleft popitem remove discard clear".split())
 
 
@@ -500,7 +508,10 @@ def _sequence_method(
         holding.emptied(machine, receiver)
     match name:
         case "append" | "add" if args:
-            elements.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
+            slot = elements.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
+            around = _around(machine, node) if machine.loops and slot.kept is not None else None
+            if isinstance(around, (Sequence, Mapping)):
+                holding.added_beside(machine, around, receiver, slot)
         case "appendleft" if args:
             elements.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0), at=0)
         case "insert" if len(args) > 1:
