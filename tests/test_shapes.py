@@ -966,6 +966,22 @@ SHAPES = {
 }
 
 RIGHT = {
+    "workers that begin where nothing is recorded": f"""
+        from torch.utils.data import DataLoader, Dataset
+        class Encoded(Dataset):
+            def __len__(self):
+                return 4
+            def __getitem__(self, at):
+                return net(x[at])
+        loader = DataLoader(Encoded(), batch_size=2, num_workers=2)
+        with torch.no_grad():
+            codes = torch.cat(list(loader))
+            for batch in loader:
+                print(batch.norm())
+        for _ in range(3):
+            loss = crit(other(codes), y)
+            {STEP}
+        """,
     "terms of several tasks, kept in lists until they are sent backward": f"""
         terms = [[] for _ in range(3)]
         for step in range(50):

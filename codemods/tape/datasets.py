@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, elements, escapes, extents
 from codemods.tape.graph import Escape
+from codemods.tape.source import Site
 from codemods.tape.values import (
     NOTHING,
     Extent,
@@ -44,6 +45,7 @@ class Kind(StrEnum):
     PARTS = "parts"  # a list of datasets: what `random_split` gives
     ROWS = "rows"  # a loader, one item at a time
     BATCHES = "batches"  # a loader
+    SENT = "sent"  # a loader with workers
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,17 @@ class Served:
     """The object of the program's own, or an item: of a ``TensorDataset`` all its tensors."""
     node: ast.expr
     """Where the dataset was made, or what hands out the object's items."""
-    written: tuple[ast.expr, ...] = ()
-    """The expressions for the tensors of a ``TensorDataset``."""
+    written: tuple[Site, ...] = ()
+    """What is written for the tensors of a ``TensorDataset``."""
     kind: Kind = Kind.DATASET
+    loader: Site | None = None
+    """Where the loader was made."""
 
 
 def make(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """``TensorDataset(...)``, ``DataLoader(...)`` and what else there is in ``torch.utils.data``."""
     made = machine.fresh(f"torch.utils.data.{name}")
-    written = tuple(node.args) if isinstance(node, ast.Call) else ()
+    written = tuple(map(machine.site, node.args)) if isinstance(node, ast.Call) else ()
     if name == "TensorDataset":
         if any(_has_graph(value) for value in args):
             machine.served[made.key] = Served(Sequence("tuple", [Slot(value) for value in args]), node, written)
@@ -80,14 +84,13 @@ def _serve(
     machine: Machine, made: Unknown, args: list[Value], keywords: dict[str, Value], node: ast.expr, batches: bool
 ) -> None:
     known = _known(machine, args[0] if args else keywords.get("dataset"), node)
-    if known is None or keywords.get("collate_fn") is not None or not machine.grad:
+    if known is None or keywords.get("collate_fn") is not None:
         return
     workers = keywords.get("num_workers", args[_WORKERS] if len(args) > _WORKERS else 0)
     workers = machine.usual(workers) if isinstance(workers, Unknown) else workers
-    if workers == 0:
-        machine.served[made.key] = replace(known, kind=Kind.BATCHES if batches else Kind.ROWS)
-    elif isinstance(workers, int):
-        _sent_by_workers(machine, known, node)
+    if isinstance(workers, int):
+        kind = Kind.SENT if workers else Kind.BATCHES if batches else Kind.ROWS
+        machine.served[made.key] = replace(known, kind=kind, loader=machine.site(node))
 
 
 def _known(machine: Machine, dataset: Value, node: ast.expr) -> Served | None:
@@ -123,7 +126,14 @@ def item(machine: Machine, dataset: Unknown, index: Value) -> Value | None:
 
 
 def batch(machine: Machine, loader: Served, base: Value) -> Value:
-    """One batch, of which *base* stands for all that has no graph."""
+    """One batch, of which *base* stands for all that has no graph.
+
+    Workers begin as their loader is gone through: where nothing is recorded then, they record nothing either.
+    """
+    if loader.kind is Kind.SENT:
+        if machine.grad:
+            _sent_by_workers(machine, loader)
+        return base
     one = _item(machine, loader)
     if not any(_has_graph(slot.value) for slot in _slots(one)):
         return base
@@ -177,16 +187,17 @@ def _computes(machine: Machine, dataset: Instance) -> bool:
     return bool(tensors) or any(machine.leaves_of(model) for model in models)
 
 
-def _sent_by_workers(machine: Machine, dataset: Served, node: ast.expr) -> None:
+def _sent_by_workers(machine: Machine, dataset: Served) -> None:
     """The items of a dataset come from other processes, which hand no graphs on."""
     for at, slot in enumerate(_slots(_item(machine, dataset))):
         value = slot.value
         if not isinstance(value, Tensor) or not _has_graph(value):
             continue
         made = [one.expression for one in (*value.via, slot.kept) if one is not None and one.expression is not None]
-        site = machine.site(dataset.written[at]) if at < len(dataset.written) else next(iter(made), None)
+        site = dataset.written[at] if at < len(dataset.written) else next(iter(made), None)
         if site is None and value.cell.node is not None:
             site = value.cell.node.site
         behind = tuple(cuts.leaves_under([value.cell.node])) if value.cell.node is not None else ()
-        machine.tape.escapes[machine.site(node)] = Escape("workers", site, form_of(value), behind=behind)
+        if dataset.loader is not None:
+            machine.tape.escapes[dataset.loader] = Escape("workers", site, form_of(value), behind=behind)
         return
