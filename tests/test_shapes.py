@@ -24,6 +24,20 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "a batch whose one half is changed in place beside the other, which a layer saved": (
+        f"""
+        from torch.utils.data import DataLoader, TensorDataset
+        half = nn.Linear(2, 2)
+        opt = torch.optim.SGD(half.parameters(), lr=0.1)
+        for (batch,) in DataLoader(TensorDataset(torch.randn(8, 4)), batch_size=4):
+            z = batch.clone()
+            fixed, moved = z[:, :2], z[:, 2:]
+            moved.add_(half(fixed))
+            loss = z.pow(2).mean()
+            {STEP}
+        """,
+        ["moved.add_(half(fixed.clone()))"],
+    ),
     "errors that are kept by time step, and of which the numbers are read": (
         f"""
         from collections import defaultdict

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, cuts, escapes, frameworks, module_calls, tensor_calls
+from codemods.tape import attributes, cuts, escapes, extents, frameworks, module_calls, tensor_calls
 from codemods.tape.values import (
     Instance,
     Method,
@@ -100,6 +100,10 @@ def call_unknown(
         return receiver if name in ("train", "eval", "requires_grad_") else None
     if name in _CREATES:  # on data of which nothing is known but that it is a tensor
         return machine.data()
+    if name == "clone" and (extent := extents.extent_of(receiver)).several:  # of a batch: changed in place, it is one
+        copy = machine.data()
+        copy.cell.extent = extent
+        return copy
     if name in _OF_PARSERS:
         return _parsed(machine, receiver, name, args, keywords)
     if name in _MOVES:
