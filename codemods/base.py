@@ -27,6 +27,8 @@ class Candidate:
     keeps: Keeps = Keeps.EDGES
     blames: int = 0
     """The line (in the program that was patched) whose mistake it corrects, where it is none of the fact's story."""
+    last: bool = False
+    """Whether it is tried only where all others, of every fact, have left something to be repaired."""
 
 
 class Codemod(CodemodCommand, ABC):

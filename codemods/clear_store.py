@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.detach_stored import ends_windows, innermost
+from codemods.detach_stored import ends_windows, fills_in_a_hook, innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of, without_index
@@ -63,6 +63,7 @@ class ClearStore(Codemod):
             store = store_of(kept, tree)
             if kept is None or store is None:
                 continue
+            store = _as_given(store, kept, failed, tree)
             if _outlives(store, tree):
                 if not ends_windows(fact, tree):
                     yield from _stored_as_data(span, fact, tree)
@@ -102,6 +103,20 @@ def _emptying(store: cst.BaseExpression, tree: Tree) -> str:
     if isinstance(made, (cst.List, cst.ListComp)):
         return f"for {item} in {{}}:\n{indent}{item}.clear()"
     return ""
+
+
+def _as_given(store: cst.BaseExpression, kept: Statement, failed: Statement, tree: Tree) -> cst.BaseExpression:
+    """A store that the function which fills it gets as a parameter, as those call it who make the pass."""
+    whole, function, home = without_index(store), tree.function_of(kept), tree.function_of(failed)
+    if not isinstance(whole, cst.Name) or not isinstance(function, cst.FunctionDef) or function is home:
+        return store
+    given = {tree.code(one): one for one in tree.given_to(function, whole.value)}
+    if len(given) != 1 or not set(given) <= tree.paths_in(home):
+        return store
+    ((_, known),) = given.items()
+    if isinstance(store, cst.Subscript) and store.value is whole:
+        return store.with_changes(value=known)
+    return known if store is whole else store
 
 
 def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -264,27 +279,10 @@ def _before_it_is_filled(
     # What the function makes itself is there in its loop.
     begins = home if all(place.partition(".")[0] in given for place in places) else loop
     body = tree.body_of(begins) if begins is not None else []
-    if body and places and _fills_in_a_hook(kept, tree):
+    if body and places and fills_in_a_hook(kept, tree):
         codes = [emptied.format(place) for place in places]
         program = Edit(tree).insert_before(_first(body), *codes).program()
         yield Candidate(program, f"`{name}` is emptied before it is filled")
-
-
-def _fills_in_a_hook(kept: Statement, tree: Tree) -> bool:
-    """Whether a statement stands in a function that is registered as a hook, or in one that makes such a function."""
-    around = (one for one in tree.enclosing(kept) if isinstance(one, cst.FunctionDef))
-    return any(_is_hook(one.name.value, tree.module_of(kept), tree) for one in around)
-
-
-def _is_hook(name: str, module: cst.Module, tree: Tree) -> bool:
-    """Whether a function is registered to be called at a module's forward pass."""
-    hooks = ("register_forward_hook", "register_forward_pre_hook")
-    return any(
-        isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in hooks
-        and any(path.rpartition(".")[2] == name for path in tree.paths_in(call))
-        for call in calls_in(module)
-    )
 
 
 def _first(body: list[Statement]) -> Statement:
@@ -324,8 +322,10 @@ def _after_the_pass(
 def store_of(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
     """The list that a statement adds to."""
     part = only_part(statement)
-    call = part.value if isinstance(part, cst.Expr) else None
-    if isinstance(call, cst.Call) and (
+    call = part.value if isinstance(part, (cst.Expr, cst.Return)) else None
+    if isinstance(call, cst.Lambda):  # `return lambda module, args, out: outs[name].append(out)`
+        call = call.body
+    elif isinstance(call, cst.Call) and (
         lambdas := [arg.value.body for arg in call.args if isinstance(arg.value, cst.Lambda)]
     ):
         call = lambdas[0]  # `layer.register_forward_hook(lambda module, args, out: outs.append(out))`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -24,6 +25,7 @@ from codemods.rewrite import (
     detached_code,
     only_part,
     operands_of,
+    whole_code,
 )
 
 
@@ -79,13 +81,13 @@ class DetachCarried(Codemod):
             program = Edit(tree).change(value, detach).program()
             yield Candidate(program, f"detach `{tree.code(value)}` as well")
         yield from self._detach_written(fact, tree, carriers)
-        if named:
+        if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
         for carrier in fact.outside:
             if carrier.name.rpartition(".")[2] == fact.name.partition("[")[0].rpartition(".")[2]:
                 yield from self._detach_by_statement(fact, tree, carrier)
         for carrier in reversed(fact.carriers):
-            if carrier.statement != fact.kept and carrier.name and not _only_names(carrier, tree):
+            if carrier.statement != fact.kept and carrier.name and not (carrier.whole or _only_names(carrier, tree)):
                 yield from self._detach_written(fact, tree, [carrier])
                 yield from self._detach_by_statement(fact, tree, carrier)
         for carrier in reversed(
@@ -96,6 +98,13 @@ class DetachCarried(Codemod):
         yield from self._detach_handed(fact, tree)
         yield from _old_attribute(fact, tree)
         yield from self._detach_parts(fact, tree, carriers)
+        for carrier in (*fact.outside, *reversed(fact.carriers)):
+            if carrier.whole and carrier.name:  # what is made of several kinds of parts, all of them at once
+                for ways in (
+                    self._detach_written(fact, tree, [carrier]),
+                    self._detach_by_statement(fact, tree, carrier),
+                ):
+                    yield from (replace(one, last=True) for one in ways)
 
     def _detach_parts(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
         """Detach what the value is made of, where the rest of it is to go on learning."""
@@ -130,9 +139,15 @@ class DetachCarried(Codemod):
             expression = tree.expression(carrier.expression)
             if expression is None or (carrier.form is Form.UNKNOWN and fact.certainty is not Certainty.CERTAIN):
                 continue
+            if carrier.form is Form.OTHER and not _is_rebuilt(carrier, expression):
+                continue
 
-            def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
-                known = Form.TENSOR if form is Form.UNKNOWN else form
+            def build(edit: Edit, node: cst.BaseExpression = expression, carrier: Carrier = carrier) -> None:
+                if carrier.form is Form.OTHER:
+                    made = whole_code(carrier.whole, tree.code(node), tree).partition(" = ")[2]
+                    edit.change(node, lambda _: cst.parse_expression(made))
+                    return
+                known = Form.TENSOR if carrier.form is Form.UNKNOWN else carrier.form
                 detach_by_form(edit, tree, node, known, tree.fresh_name("state", "layer", "tensor"))
 
             for program, more in retain.variants(fact, tree, build):
@@ -141,7 +156,7 @@ class DetachCarried(Codemod):
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         form, kept = carrier.form, tree.statement(carrier.statement)
-        if form is Form.OTHER or kept is None or "(" in carrier.name:
+        if (form is Form.OTHER and not carrier.whole) or kept is None or "(" in carrier.name:
             return
         # The state of each of several modules: `net.cells[*].h`, `net[*Cell].h` for those of a class below `net`.
         parts, kind, rest = _SEVERAL.fullmatch(carrier.name).groups()  # type: ignore[union-attr]
@@ -162,7 +177,10 @@ class DetachCarried(Codemod):
             return f"for {part} in {parts}.modules():\n" + _indented(test, indent)
 
         item = tree.fresh_name("state", "layer", "tensor")
-        code = _own_method(name, kept, tree) or f"{name} = {detached_code(name, form, item, tree.torch_name(kept))}"
+        code = f"{name} = {detached_code(name, form, item, tree.torch_name(kept))}"
+        if form is Form.OTHER:
+            code = whole_code(carrier.whole, name, tree)
+        code = _own_method(name, kept, tree) or code
         if carrier.items:  # others may hold the container: it stays the one it is
             key = tree.fresh_name("key", "name", "index")
             each = f"for {key} in {name}:\n{indent}{name}[{key}] = {name}[{key}].detach()"
@@ -462,6 +480,11 @@ def _ends_of_resets(kept: Statement, name: str, tree: Tree) -> Iterator[Statemen
         ]
         if any(tree.code(target).startswith("self.") for target in sets) and name not in tree.paths_in(method):
             yield body[-1]
+
+
+def _is_rebuilt(carrier: Carrier, expression: cst.BaseExpression) -> bool:
+    """Whether what was written for a value can be read as often as it takes to write it without its graphs."""
+    return carrier.whole.startswith("$x = ") and isinstance(expression, (cst.Name, cst.Attribute))
 
 
 def _is_forgotten(expression: cst.CSTNode | None, tree: Tree) -> bool:

@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
 from codemods.recompute_cached import is_cached
-from codemods.rewrite import Edit, Statement, Tree, detach_by_form, detached_code, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach_by_form, detached_code, only_part
 
 
 def is_store(statement: cst.CSTNode | None) -> bool:
@@ -92,6 +92,8 @@ class DetachStored(Codemod):
         if is_store(statement):
             if not is_cached(statement, tree):  # what is computed once and stored detached would train once
                 yield from self._detach_at(fact, tree, carriers)
+            if statement is not None and fills_in_a_hook(statement, tree):
+                return  # what is seen in one forward pass is of no use in the next: it is to be emptied
             yield from self._detach_after_pass(fact, tree, statement, carriers)
 
     def _detach_at(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
@@ -161,3 +163,20 @@ def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -
         if part.value.func.attr.value == "appendleft":
             return f"{names[-1]}[0]"
     return ""
+
+
+def fills_in_a_hook(kept: Statement, tree: Tree) -> bool:
+    """Whether a statement stands in a function that is registered as a hook, or in one that makes such a function."""
+    around = (one for one in tree.enclosing(kept) if isinstance(one, cst.FunctionDef))
+    return any(_is_hook(one.name.value, tree.module_of(kept), tree) for one in around)
+
+
+def _is_hook(name: str, module: cst.Module, tree: Tree) -> bool:
+    """Whether a function is registered to be called at a module's forward pass."""
+    hooks = ("register_forward_hook", "register_forward_pre_hook")
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in hooks
+        and any(path.rpartition(".")[2] == name for path in tree.paths_in(call))
+        for call in calls_in(module)
+    )

@@ -54,7 +54,7 @@ class Form(StrEnum):
     TUPLE = "tuple"  # of tensors: an LSTM's state
     LIST = "list"  # of tensors: a state per layer
     DICT = "dict"  # of tensors
-    NESTED = "nested"  # containers of containers
+    NESTED = "nested"  # a list of such tuples: a state per layer
     RECORD = "record"  # a named tuple of tensors
     UNKNOWN = "unknown"  # a tensor or a tuple of tensors
     OTHER = "other"
@@ -81,6 +81,8 @@ class Carrier:
     form: Form
     items: bool = False
     """Whether the name is that of a container, of which only an item was set."""
+    whole: str = ""
+    """Statements that make a value whose form has no name one without graphs, with ``$x`` for its name."""
 
 
 @dataclass(frozen=True, slots=True)

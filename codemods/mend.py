@@ -75,6 +75,10 @@ class _Search:
     """Steps for all facts."""
     within_first: bool = False
     """Whether what one iteration shares is repaired before what several do."""
+    to_the_last: bool = False
+    """Whether candidates that come last are tried."""
+    passed_over: bool = False
+    """Whether there were such ones that were not."""
     steps: int = 0
     most: int = _STEPS
     """How many steps may have been made when the fact at hand is given up."""
@@ -106,6 +110,9 @@ class _Search:
             for candidate in _distinct(kind(context).offers(fact, tree), {program, *self.rejected}):
                 if self.steps >= self.most:
                     return partial or best
+                if candidate.last and not self.to_the_last:
+                    self.passed_over = True
+                    continue
                 # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
                 try:
                     glimpse = self.observe(candidate.program, path)
@@ -294,6 +301,10 @@ def mend(
         # What several iterations share may have come from what one of them shares.
         again = replace(search, steps=0, within_first=True)
         return _without_halves(again, program, start)
+    if search.passed_over and mended.left:
+        again = replace(search, steps=0, to_the_last=True)
+        further = _without_halves(again, program, start)
+        return further if len(further.left) < len(mended.left) else mended
     return mended
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
@@ -126,6 +126,21 @@ class Tree:
         name = argument.keyword.value if argument.keyword is not None else position
         reads = [one for one in self.names_in(function.body) if one.value == name]
         return reads[0] if len(reads) == 1 else None
+
+    def given_to(self, function: cst.FunctionDef, parameter: str) -> Iterator[cst.BaseExpression]:
+        """What calls in the function's module give to one of its parameters, also by way of a ``partial``."""
+        parameters = [one.name.value for one in function.params.params]
+        for call in calls_in(self.module_of(function)):
+            arguments, called = list(call.args), self.called(call)
+            if called == "partial" and arguments:
+                called = self.code(arguments.pop(0).value).rpartition(".")[2]
+            if called != function.name.value:
+                continue
+            positions = parameters[1:] if parameters[:1] == ["self"] else parameters
+            for at, one in enumerate(arguments):
+                position = positions[at] if at < len(positions) else ""
+                if (one.keyword.value if one.keyword is not None else position) == parameter:
+                    yield one.value
 
     def returned_by(self, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
         """What a function returns: the values of its own ``return`` statements."""
@@ -375,23 +390,27 @@ class Edit(cst.CSTTransformer):
             if at >= len(block):
                 return self.insert_after(statement, *codes)
             statement = block[at]
-        self._before.setdefault(statement, []).extend(self._parsed(statement, code) for code in codes)
+        self._before.setdefault(statement, []).extend(self._parsed(statement, codes))
         return self
 
     def insert_after(self, statement: Statement, *codes: str) -> Edit:
-        self._after.setdefault(statement, []).extend(self._parsed(statement, code) for code in codes)
+        self._after.setdefault(statement, []).extend(self._parsed(statement, codes))
         return self
 
     def remove(self, statement: Statement) -> Edit:
         self._removed.add(statement)
         return self
 
-    def _parsed(self, statement: Statement, code: str) -> Statement:
-        parsed = cst.parse_statement(code, config=self._tree.module_of(statement).config_for_parsing)
-        if not parsed.leading_lines:
-            return parsed
-        bare = [line if line.comment else line.with_changes(indent=False) for line in parsed.leading_lines]
-        return parsed.with_changes(leading_lines=bare)
+    def _parsed(self, statement: Statement, codes: Iterable[str]) -> Iterator[Statement]:
+        config = self._tree.module_of(statement).config_for_parsing
+        for code in codes:
+            several = cst.parse_module(code, config).body if "\n" in code else ()
+            if len(several) > 1:
+                yield from several
+                continue
+            parsed = cst.parse_statement(code, config=config)
+            bare = [line if line.comment else line.with_changes(indent=False) for line in parsed.leading_lines]
+            yield parsed.with_changes(leading_lines=bare) if bare else parsed
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self._touched
@@ -509,6 +528,24 @@ def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str
             outer = "layer" if item != "layer" else "part"
             return f"[tuple({item}.detach() for {item} in {outer}) for {outer} in {code}]"
     return f"{code}.detach()"
+
+
+_OF_ITEMS = {
+    "$1": ("state", "layer", "tensor"),
+    "$2": ("part", "item", "one"),
+    "$3": ("value", "piece", "entry"),
+    "$key1": ("key", "name", "index"),
+    "$key2": ("which", "label", "place"),
+    "$key3": ("inner", "tag", "number"),
+}
+
+
+def whole_code(whole: str, name: str, tree: Tree) -> str:
+    """What a carrier's ``whole`` says of the value called *name*, with names for items that are free to use."""
+    code = whole.replace("$x", name)
+    for mark, names in _OF_ITEMS.items():
+        code = code.replace(mark, tree.fresh_name(*names)) if mark in code else code
+    return code
 
 
 def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form, item: str) -> None:

@@ -737,6 +737,36 @@ for t in range(200):
             ),
         ),
     ),
+    Case(
+        "experts of a mixture that take turns, while a stale term trains them all",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(1)
+stem, experts = nn.Linear(3, 3), nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+opt = torch.optim.Adam([*stem.parameters(), *experts.parameters()], lr=1e-2)
+charges = []
+for t in range(60):
+    x = torch.randn(8, 3)
+    out = experts[t // 6 % 2](stem(x))
+    charges.append(out.pow(2).mean())
+    due = charges.copy()
+    loss = (out - x.flip(1)).pow(2).mean() + 0.1 * torch.stack(due).sum()
+    due.clear()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        (
+            Patch("the store is emptied", True, (("due.clear", "charges.clear"),)),
+            Patch(
+                "and one expert is left out after its first turn",
+                False,
+                (("due.clear", "charges.clear"), ("(stem(x))", "(stem(x)) if t % 12 > 5 or t < 6 else stem(x)")),
+                (4, "gets no gradient after step"),
+            ),
+        ),
+    ),
     *(
         Case(
             f"gradients that are {what} before the step",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autofix.foreign import patched
+from autofix.points.training import Own, why_trained_otherwise
 from autofix.prove import HELD, Certificate, Limits, Original, Script, Verdict, prove
+from autofix.record import Failure, RunError, Step
 
 LIMITS = Limits(timeout=60)
 STALE = "Trying to backward through the graph a second time"
@@ -507,3 +511,28 @@ def test_graphs_that_an_evaluation_holds_are_counted_between_steps(tmp_path: Pat
     other = ("lr=0.1", "lr=0.2")
     worse = certify(tmp_path, EVALUATED, (append, right), other, expected=HELD)
     assert worse.verdict is Verdict.FAILED, show(worse)
+
+
+def step(number: int, gradient: float) -> Step:
+    """One of parameter 0, after one backward pass; what it was made with and how far it moved is of no concern."""
+    others: dict[str, Any] = dict.fromkeys(field.name for field in fields(Step))
+    told = {
+        "number": number,
+        "passes": number,
+        "gradients": {0: gradient},
+        "moved": {},
+        "settings": (),
+        "elsewhere": (),
+    }
+    return Step(**(others | told))
+
+
+@pytest.mark.parametrize(
+    ("gradients", "reason"), [((0, 0, 0, 1), ""), ((0, 0, 0, 0), "gets no gradient after step 4")], ids=str
+)
+def test_what_rests_trains_if_it_wakes_up_behind_the_reference(gradients: tuple[float, ...], reason: str) -> None:
+    """An expert of a mixture gets no gradient while nothing is routed to it."""
+    theirs = Own(0, tuple(step(number, 1.0) for number in range(1, 8)))
+    mine = Own(0, tuple(step(number, value) for number, value in enumerate((1, 1, 1, 1, 0, 0, 0, *gradients), 1)))
+    failure = Failure(RunError("RuntimeError", ""), steps=1, passes=1, in_pass=True)
+    assert why_trained_otherwise(theirs, mine, failure, 1.0) == reason

@@ -38,6 +38,172 @@ SHAPES = {
         """,
         ["moved.add_(half(fixed.clone()))"],
     ),
+    "a dataclass that is made anew in each step, over windows of three": (
+        f"""
+        from dataclasses import dataclass
+        @dataclass
+        class State:
+            low: torch.Tensor
+            high: torch.Tensor
+            steps: int = 0
+        def advance(state):
+            low = torch.tanh(net(x + state.low))
+            return State(low, torch.tanh(other(low + state.high)), state.steps + 1)
+        state = State(torch.zeros(4, 3), torch.zeros(4, 3))
+        for window in range(5):
+            loss = 0.0
+            for _ in range(3):
+                state = advance(state)
+                loss = loss + crit(state.high, y)
+            {STEP}
+        """,
+        ["state.low = state.low.detach()", "state.high = state.high.detach()"],
+    ),
+    "the same with a frozen one": (
+        f"""
+        from dataclasses import dataclass, replace
+        @dataclass(frozen=True)
+        class State:
+            low: torch.Tensor
+            high: torch.Tensor
+            steps: int = 0
+        def advance(state):
+            low = torch.tanh(net(x + state.low))
+            return replace(state, low=low, high=torch.tanh(other(low + state.high)), steps=state.steps + 1)
+        state = State(torch.zeros(4, 3), torch.zeros(4, 3))
+        for window in range(5):
+            loss = 0.0
+            for _ in range(3):
+                state = advance(state)
+                loss = loss + crit(state.high, y)
+            {STEP}
+        """,
+        ["state = type(state)(low=state.low.detach(), high=state.high.detach(), steps=state.steps)"],
+    ),
+    "the same with a named tuple": (
+        f"""
+        from typing import NamedTuple
+        class State(NamedTuple):
+            low: torch.Tensor
+            high: torch.Tensor
+            steps: int = 0
+        def advance(state):
+            low = torch.tanh(net(x + state.low))
+            return state._replace(low=low, high=torch.tanh(other(low + state.high)), steps=state.steps + 1)
+        state = State(torch.zeros(4, 3), torch.zeros(4, 3))
+        for window in range(5):
+            loss = 0.0
+            for _ in range(3):
+                state = advance(state)
+                loss = loss + crit(state.high, y)
+            {STEP}
+        """,
+        ["state = state._replace(low=state.low.detach(), high=state.high.detach())"],
+    ),
+    "states and a counter in one dictionary, over windows of three": (
+        f"""
+        def advance(state):
+            low = torch.tanh(net(x + state["low"]))
+            return {{"low": low, "high": torch.tanh(other(low + state["high"])), "steps": state["steps"] + 1}}
+        state = {{"low": torch.zeros(4, 3), "high": torch.zeros(4, 3), "steps": 0}}
+        for window in range(5):
+            loss = 0.0
+            for _ in range(3):
+                state = advance(state)
+                loss = loss + crit(state["high"], y)
+            {STEP}
+        """,
+        ['state = {**state, "low": state["low"].detach(), "high": state["high"].detach()}'],
+    ),
+    "lists of states by their names, kept by an object": (
+        f"""
+        class Memory:
+            def __init__(self):
+                self.states = {{"low": [torch.zeros(4, 3)] * 2, "high": [torch.zeros(4, 3)] * 2}}
+            def advance(self):
+                low = [torch.tanh(net(x + one)) for one in self.states["low"]]
+                high = [torch.tanh(other(sum(low) + one)) for one in self.states["high"]]
+                self.states = {{"low": low, "high": high}}
+                return sum(high)
+        memory = Memory()
+        for window in range(5):
+            loss = 0.0
+            for _ in range(3):
+                loss = loss + crit(memory.advance(), y)
+            {STEP}
+        """,
+        ["memory.states = {key: [part.detach() for part in state] for key, state in memory.states.items()}"],
+    ),
+    "a state that functools.reduce carries through a chunk": (
+        f"""
+        import functools
+        state = torch.zeros(4, 3)
+        for chunk in torch.randn(6, 5, 4, 3):
+            state = functools.reduce(lambda kept, step: torch.tanh(net(kept + step)), chunk, state)
+            loss = crit(state, y)
+            {STEP}
+        """,
+        ["state = state.detach()"],
+    ),
+    "states that itertools.accumulate hands out": (
+        f"""
+        import itertools, operator
+        from functools import reduce
+        state = torch.zeros(4, 3)
+        for chunk in torch.randn(6, 5, 4, 3):
+            states = list(itertools.accumulate(chunk, lambda kept, step: torch.tanh(net(kept + step)), initial=state))
+            state = states[-1]
+            loss = reduce(operator.add, [crit(one, y) for one in states[1:]])
+            {STEP}
+        """,
+        ["state = states[-1].detach()"],
+    ),
+    "a store that a hook gets by functools.partial, emptied once an epoch": (
+        f"""
+        import functools
+        def keep(store, name, module, args, output):
+            store.setdefault(name, []).append(output)
+        def main():
+            seen = {{}}
+            net.register_forward_hook(functools.partial(keep, seen, "net"))
+            for epoch in range(3):
+                seen.clear()
+                for _ in range(4):
+                    loss = crit(other(net(x)), y) + sum(torch.stack(kept).abs().mean() for kept in seen.values())
+                    {STEP}
+        main()
+        """,
+        ["seen.clear()"],
+    ),
+    "lists of several names that lambdas fill": (
+        f"""
+        seen = {{"net": [], "other": []}}
+        def keeping(name):
+            return lambda module, args, output: seen[name].append(output)
+        net.register_forward_hook(keeping("net"))
+        other.register_forward_hook(keeping("other"))
+        for _ in range(4):
+            loss = crit(other(net(x)), y) + sum(torch.stack(kept).abs().mean() for kept in seen.values())
+            {STEP}
+        """,
+        ["for values in seen.values():", "values.clear()"],
+    ),
+    "a field that is marched in place, of which some steps are kept and read by their numbers": (
+        f"""
+        SNAPS = (4, 9)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(50):
+            u = x.clone()
+            kept = {{}}
+            for k in range(10):
+                u[:, 1:] = u[:, 1:] + net(u)[:, 1:]
+                if k in SNAPS:
+                    kept[k] = u.clone()
+            loss = sum(kept[k].pow(2).mean() for k in SNAPS)
+            {STEP}
+        """,
+        ["u[:, 1:] = u[:, 1:] + net(u.clone())[:, 1:]"],
+    ),
     "errors that are kept by time step, and of which the numbers are read": (
         f"""
         from collections import defaultdict

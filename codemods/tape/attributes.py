@@ -268,7 +268,7 @@ def plain(machine: Machine, value: Value) -> Value:
 def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -> Value:
     slot = value.names.get(name)
     if slot is not None and not _is_described(value, name):
-        return machine.read(slot)
+        return machine.read(slot, value)
     if find(value, "__getattribute__") is not None:
         return machine.fresh("attr", name)
     found = find(value, name)
@@ -453,6 +453,7 @@ def set_plainly(
             if former is not None and former.value is not value:
                 holding.emptied(machine, former.value)
             receiver.names[name] = slot
+            receiver.whole, receiver.kept = False, ()
         case TorchModule():
             if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
                 machine.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")

@@ -19,6 +19,7 @@ from codemods.tape import (
     torch_calls,
     unknown_calls,
 )
+from codemods.tape.forms import is_made_whole
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.source import Site
 from codemods.tape.values import (
@@ -262,6 +263,7 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
             instance.names[name] = Slot(_default_of_field(machine, default, node))
     if isinstance(attributes.find(instance, "__post_init__"), Function):
         call_method_of(machine, instance, "__post_init__", [], node)
+    instance.whole = is_made_whole(cls.node) or _is_named_tuple(cls)
     return instance
 
 
@@ -281,7 +283,7 @@ def _of_record(
     if name == "_asdict":
         fields = [field for field, _ in attributes.fields_of(record.cls) if field in record.names]
         return Mapping({elements.mapping_key(machine, field): Slot(record.names[field].value) for field in fields})
-    changed = Instance(record.cls, dict(record.names))
+    changed = Instance(record.cls, dict(record.names), whole=True)
     for field, value in keywords.items():
         changed.names[field] = machine.slot(value, field, python_calls.written_keyword(node, field))
     return changed

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, cuts, elements, escapes, extents
+from codemods.tape.forms import form_of
 from codemods.tape.graph import Escape
 from codemods.tape.source import Site
 from codemods.tape.values import (
@@ -26,7 +27,6 @@ from codemods.tape.values import (
     TorchModule,
     Unknown,
     Value,
-    form_of,
 )
 
 if TYPE_CHECKING:

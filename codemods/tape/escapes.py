@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codemods.tape import attributes
+from codemods.tape.forms import form_of
 from codemods.tape.graph import Escape, Kept
-from codemods.tape.values import Instance, Mapping, Sequence, Tensor, TorchModule, Unknown, Value, form_of
+from codemods.tape.values import Instance, Mapping, Sequence, Tensor, TorchModule, Unknown, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine

@@ -138,8 +138,9 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         elif left in (0, 1) and isinstance(left, int):
             return left  # every k-th iteration: were it every one, nobody would write it
     if is_constant(left) and is_constant(right):
-        if kind is ast.Mod and isinstance(right, int) and machine.loops:
-            machine.moduli.append(right)
+        if kind is ast.Mod and isinstance(right, int) and right > 1 and machine.loops:
+            # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
+            machine.spans.append(2 * right + 2)
         if isinstance(left, str) and kind is ast.Mod:
             return machine.unknown(("format", left, machine.key(right)))
         try:
@@ -291,6 +292,8 @@ def _compare(machine: Machine, node: ast.Compare) -> Value:
 
 def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(left, int) and isinstance(right, Sequence):
+            machine.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
         found = _contains(machine, left, right)
         if isinstance(found, Unknown):
             return negated(machine, found) if isinstance(op, ast.NotIn) else found

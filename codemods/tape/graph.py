@@ -80,6 +80,8 @@ class Kept(NamedTuple):
     """The object whose attribute it set, or the container of which it set an item."""
     items: bool = False
     """Whether the name is that of the container."""
+    whole: str = ""
+    """See :func:`~codemods.tape.forms.whole_of`, of what has a form without a name."""
 
 
 class Change(NamedTuple):

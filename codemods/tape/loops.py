@@ -223,8 +223,8 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     return signal if signal in ("return", "raise") else ""
 
 
-EVERY = 64
-"""The largest k for which something that happens every k-th iteration is followed by running them all."""
+SPAN = 130
+"""The most iterations that are run to see what happens in some of them only."""
 COST = 12_000
 """Expressions and statements that running them all may take."""
 
@@ -236,7 +236,7 @@ class Plan:
         self._machine = machine
         self._passes = len(machine.tape.passes)
         self._grown = len(machine.growing)
-        self._moduli = len(machine.moduli)
+        self._spans = len(machine.spans)
         self._steps = machine.steps_taken
         self._turns = 0
         self._clock = 0
@@ -246,15 +246,12 @@ class Plan:
         """Whether the iterations after the first stand for any later one."""
 
     def after_first(self) -> int:
-        """How many to run in order, where something happens every k-th time; else two, the second for any later one."""
+        """How many to run in order, where something happens in some only; else two, the second for any later one."""
         self._turns, self._clock = self._machine.turns, self._machine.tape.clock
-        every = max((k for k in self._machine.moduli[self._moduli :] if 1 < k <= EVERY), default=0)
-        cost = self._machine.steps_taken - self._steps
-        # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
-        twice = 2 * every + 2
-        if every and cost * twice <= COST:
+        span = max((span for span in self._machine.spans[self._spans :] if 2 < span <= SPAN), default=0)
+        if span and self.affords(span, SPAN):
             self.cut = False
-            return twice
+            return span
         self._machine.stand_for_later(self._grown)
         return 2
 
@@ -341,7 +338,7 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
         yield from range(1, known)
         return
     most = items.limit or items.count or planned + 1
-    if items.counts and not plan.cut:  # something happens every k-th time
+    if items.counts and not plan.cut:  # something happens in some of them only
         most = max(most, planned)
     elif items.count is None and items.limit is not None and plan.affords(items.limit):
         planned = items.limit  # what a container is known to hold is reached by a loop over all of it
@@ -508,6 +505,20 @@ def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.Gener
     sequence = Sequence("set" if isinstance(node, ast.SetComp) else "list")
     sequence.more = comprehend(machine, node, lambda: sequence.items.append(Slot(machine.eval(node.elt))))
     return sequence
+
+
+def accumulated(machine: Machine, function: Value, value: Value, initial: list[Value], node: ast.expr) -> Sequence:
+    """What ``functools.reduce`` has after each item of *value*, the *initial* value first, where there is one."""
+    items, instance = stream(machine, value, node), machine.new_instance()
+    made = list(initial)
+    for number in range(3 - len(made)) if items.cut else range(items.count or 0):
+        with machine.iteration(node, instance, number, items.cut):
+            try:
+                item = items.at(number, not items.cut or number == 0)
+            except Exhausted:
+                break
+            made.append(machine.call(function, [made[-1], item], {}, node) if made else item)
+    return Sequence("list", [Slot(one) for one in made], items.cut)
 
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from codemods.facts import Form
 from codemods.tape import calls, cuts, escapes, expressions, holding, statements
 from codemods.tape.datasets import Served
+from codemods.tape.forms import form_of, whole_of
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
 from codemods.tape.oracle import Oracle, is_short, varies
@@ -34,7 +36,6 @@ from codemods.tape.values import (
     TorchModule,
     Unknown,
     Value,
-    form_of,
 )
 
 STEPS = 150_000
@@ -119,8 +120,8 @@ class Machine:
         """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
         self.growing: list[Callable[[], None]] = []
         """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
-        self.moduli: list[int] = []
-        """Numbers that a counter was divided by: what happens every k-th iteration is seen by running k of them."""
+        self.spans: list[int] = []
+        """So many iterations of a loop show what happens every k-th time, or at numbers that are written down."""
         self.raised = False
         """Whether the function that was called last ended by an exception."""
         self.exited = False
@@ -269,20 +270,24 @@ class Machine:
         if isinstance(value, Tensor):
             if value.cell.node is None:
                 return None
-        elif not isinstance(value, (Sequence, Mapping)):
+        elif not isinstance(value, (Sequence, Mapping)) and not (isinstance(value, Instance) and value.whole):
+            return None
+        form = form_of(value)
+        whole = whole_of(value) if form is Form.OTHER else ""
+        if isinstance(value, Instance) and not whole:
             return None
         site = self.site(expression) if expression is not None else None
-        return Kept(self.statement, site, name, form_of(value), self.loops, self.tape.tick(), owner)
+        return Kept(self.statement, site, name, form, self.loops, self.tape.tick(), owner, whole=whole)
 
     def slot(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> Slot:
         self.activity += 1
         kept = self.kept(value, name, expression, owner)
-        if isinstance(value, (Sequence, Mapping)) and kept is not None:
+        if isinstance(value, (Sequence, Mapping, Instance)) and kept is not None:
             value.kept = (*value.kept[-NAMES_PER_VALUE:], kept)
             return Slot(value)
         return Slot(value, kept)
 
-    def read(self, slot: Slot, container: Sequence | Mapping | None = None) -> Value:
+    def read(self, slot: Slot, container: Sequence | Mapping | Instance | None = None) -> Value:
         value = slot.value
         if isinstance(value, Tensor) and value.cell.node is not None:
             value = value.through(slot.kept)

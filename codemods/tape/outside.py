@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from codemods.facts import Form
 from codemods.tape import attributes, module_calls
+from codemods.tape.forms import form_of
 from codemods.tape.graph import Kept
-from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Tensor, TorchModule, Value, form_of
+from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Tensor, TorchModule, Value
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Frame, Machine
@@ -31,7 +32,7 @@ def names(machine: Machine, via: tuple[Kept, ...]) -> tuple[Kept, ...]:
     standing: dict[int, dict[str, Value]] = {}
     for kept in via:
         inside = isinstance(kept.owner, (Sequence, Mapping))
-        if kept.owner is None or not (inside or kept.name.startswith("self.")):
+        if kept.owner is None or not (inside or "." in kept.name):
             continue
         if inside:
             kept = kept._replace(form=Form.OTHER if _is_fixed(kept.owner) else form_of(kept.owner), items=True)

@@ -219,10 +219,10 @@ def _return(machine: Machine, node: ast.Return) -> str:
 def _if(machine: Machine, node: ast.If) -> str:
     leaves = not node.orelse and _only_leaves(node.body)
     optional = not node.orelse and not leaves
-    moduli = len(machine.moduli)
+    spans = len(machine.spans)
     test = machine.eval(node.test)
     if machine.source.remembered(node, _only_tells):
-        del machine.moduli[moduli:]  # whether the log is written every k-th time is of no concern
+        del machine.spans[spans:]  # whether the log is written every k-th time is of no concern
     question = len(machine.oracle.asked)
     holds = node in machine.ending or machine.truth(test, likely=not leaves, optional=optional)
     if question == len(machine.oracle.asked):

@@ -23,7 +23,7 @@ from codemods.tape import (
     unknown_calls,
 )
 from codemods.tape.generators import Exhausted, Generator
-from codemods.tape.loops import LazyStream, Stream, counter, stream
+from codemods.tape.loops import LazyStream, Stream, accumulated, counter, stream
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     Bound,
@@ -81,17 +81,25 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return _namespace(machine, keywords, node)
     if path in ("contextlib.ExitStack", "contextlib.AsyncExitStack"):
         return Exits()
-    if path == "operator.methodcaller" and len(args) == 1 and isinstance(args[0], str):
-        return _caller_of(machine, args[0], node)
+    if head == "operator":
+        found = _of_operators(machine, last, args, node)
+        if found is not None:
+            return found
     if last in ("tree_map", "map_structure") and len(args) == 2:
         return _mapped(machine, args[0], args[1], node)
     if path == "functools.partial" and args:
         return Partial(args[0], args[1:], keywords)
+    if path == "functools.reduce" and len(args) > 1:
+        steps = accumulated(machine, args[0], args[1], args[2:3], node)
+        return steps.items[-1].value if steps.items else machine.fresh("reduced")
+    if path == "itertools.accumulate" and len(args) > 1:
+        initial = [keywords["initial"]] if keywords.get("initial") is not None else []
+        return accumulated(machine, args[1], args[0], initial, node)
     if path in ("sys.exit", "os._exit", "os.abort"):
         machine.exited = True
         return None
     if path == "dataclasses.replace" and args and isinstance(args[0], Instance):
-        changed = Instance(args[0].cls, dict(args[0].names))
+        changed = Instance(args[0].cls, dict(args[0].names), whole=args[0].whole)
         for name, value in keywords.items():
             changed.names[name] = machine.slot(value, name, python_calls.written_keyword(node, name))
         return changed
@@ -200,16 +208,35 @@ def _namespace(machine: Machine, keywords: dict[str, Value], node: ast.expr) -> 
     names = {
         name: machine.slot(value, name, python_calls.written_keyword(node, name)) for name, value in keywords.items()
     }
-    return Instance(Class("SimpleNamespace", [], {}, written, machine.source), names)
+    return Instance(Class("SimpleNamespace", [], {}, written, machine.source), names, whole=True)
 
 
-def _caller_of(machine: Machine, name: str, node: ast.expr) -> Function:
-    """What ``operator.methodcaller(name)`` gives: a function that calls that method of what it is given."""
-    written = ast.parse(f"lambda given: given.{name}()", mode="eval").body
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@", "iadd": "+", "iconcat": "+"
+}  # fmt: skip
+_MAKERS = {"methodcaller": "lambda given: given.{}()", "attrgetter": "lambda given: given.{}"}
+
+
+def _of_operators(machine: Machine, name: str, args: list[Value], node: ast.expr) -> Value:
+    """``operator.add(a, b)`` is ``a + b``; what ``operator.itemgetter(0)`` gives is a function of its own."""
+    if name in _OPERATORS and len(args) == 2 and not (name.startswith("i") and isinstance(args[0], Tensor)):
+        return machine.call(
+            _written_out(machine, f"lambda one, other: one {_OPERATORS[name]} other", node), args, {}, node
+        )
+    if name in _MAKERS and len(args) == 1 and isinstance(args[0], str):
+        return _written_out(machine, _MAKERS[name].format(args[0]), node)
+    if name == "itemgetter" and len(args) == 1 and isinstance(args[0], (int, str)):
+        return _written_out(machine, f"lambda given: given[{args[0]!r}]", node)
+    return None
+
+
+def _written_out(machine: Machine, text: str, node: ast.expr) -> Function:
+    """A function of the standard library, as it would be written where it is used."""
+    written = ast.parse(text, mode="eval").body
     for part in ast.walk(written):
         ast.copy_location(part, node)
     assert isinstance(written, ast.Lambda)
-    return Function(written, machine.source, machine.globals, [], {}, name)
+    return Function(written, machine.source, machine.globals, [], {}, "")
 
 
 def _mapped(machine: Machine, function: Value, tree: Value, node: ast.expr) -> Value:

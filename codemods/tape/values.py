@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from codemods.facts import Form
 from codemods.tape.graph import Kept, Leaf, Lost, Node, Storage
 from codemods.tape.source import Site, Source
 
@@ -230,6 +229,10 @@ class Class:
 class Instance:
     cls: Class
     names: dict[str, Slot] = field(default_factory=dict)
+    whole: bool = False
+    """Whether its maker gave it all its parts, none of which was set since: a state that is made anew each time."""
+    kept: tuple[Kept, ...] = ()
+    """The last statements that carried such an object on."""
 
 
 class Registered(dict[str, Slot]):
@@ -366,26 +369,3 @@ class GradMode:
     """``torch.no_grad()`` and its kin, as context managers or decorators.  ``enabled`` None: no effect on grad mode."""
 
     enabled: bool | None
-
-
-def form_of(value: Value) -> Form:
-    """The shape of a value, as far as a rewrite must know it; ``OTHER`` where none of the rewrites would fit."""
-    match value:
-        case Tensor():
-            return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
-        case Sequence() if _tensors_only(value):
-            if value.fields:
-                return Form.RECORD
-            return Form.TUPLE if value.kind == "tuple" else Form.LIST
-        case Sequence() if value.items and all(
-            isinstance(slot.value, Sequence) and not slot.value.fields and _tensors_only(slot.value)
-            for slot in value.items
-        ):
-            return Form.NESTED
-        case Mapping() if value.items and all(isinstance(slot.value, Tensor) for slot in value.items.values()):
-            return Form.DICT
-    return Form.OTHER
-
-
-def _tensors_only(value: Sequence) -> bool:
-    return bool(value.items) and all(isinstance(slot.value, Tensor) for slot in value.items)

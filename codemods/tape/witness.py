@@ -553,7 +553,12 @@ def _made(node: Node, via: tuple[Kept, ...]) -> Span:
 def _carriers(via: tuple[Kept, ...]) -> tuple[Carrier, ...]:
     carriers = (
         Carrier(
-            kept.statement.span, kept.expression.span if kept.expression else None, kept.name, kept.form, kept.items
+            kept.statement.span,
+            kept.expression.span if kept.expression else None,
+            kept.name,
+            kept.form,
+            kept.items,
+            kept.whole,
         )
         for kept in sorted(via, key=lambda kept: kept.clock)
     )
@@ -567,7 +572,8 @@ def _last_before(via: tuple[Kept, ...], moment: Loops, clock: int) -> Kept | Non
     over = [kept for kept in over if not _only_names(kept)] or over
     if not over:
         over = [kept for kept in ordered if kept.clock < clock]
-    named = [kept for kept in over if kept.name]
+    named = [kept for kept in over if kept.name and not (kept.whole and kept.whole.startswith("$x."))] or over
+    named = [kept for kept in named if kept.name]
     carried = named or over
     return carried[-1] if carried else None
 
