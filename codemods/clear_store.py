@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -60,7 +60,7 @@ class ClearStore(Codemod):
         # What is kept last may be a copy of the store: a list that a comprehension makes of it.
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in reversed(fact.carriers)))):
             kept = tree.statement(span)
-            store = store_of(kept, tree)
+            store = store_of(kept, tree, {one.name for one in fact.carriers if one.statement == span})
             if kept is None or store is None:
                 continue
             store = _as_given(store, kept, failed, tree)
@@ -82,6 +82,9 @@ class ClearStore(Codemod):
             yield from (one for _, one in again)
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
+            if isinstance(whole, cst.Attribute):
+                for adding, holder in _holders_of(whole.attr.value, tree):
+                    yield from _after_the_pass(holder, "{}.clear()", adding, failed, fact, tree)
 
 
 def _emptying(store: cst.BaseExpression, tree: Tree) -> str:
@@ -111,6 +114,10 @@ def _as_given(store: cst.BaseExpression, kept: Statement, failed: Statement, tre
     if not isinstance(whole, cst.Name) or not isinstance(function, cst.FunctionDef) or function is home:
         return store
     given = {tree.code(one): one for one in tree.given_to(function, whole.value)}
+    if whole.value == "self":  # an object of a class that is a list itself
+        calls = [call for call in calls_in(home) if tree.called(call) == function.name.value]
+        owners = [call.func.value for call in calls if isinstance(call.func, cst.Attribute)]
+        given = {tree.code(one): one for one in owners if tree.code(one) != "self"}
     if len(given) != 1 or not set(given) <= tree.paths_in(home):
         return store
     ((_, known),) = given.items()
@@ -319,9 +326,18 @@ def _after_the_pass(
     yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
 
 
-def store_of(statement: Statement | None, tree: Tree) -> cst.BaseExpression | None:
-    """The list that a statement adds to."""
-    part = only_part(statement)
+def store_of(statement: Statement | None, tree: Tree, names: Collection[str] = ()) -> cst.BaseExpression | None:
+    """The list that a statement adds to; one of the *names* where ``;`` parts several."""
+    found = _stores_of(statement)
+    return next((one for one in found if tree.code(one) in names), found[0] if found else None)
+
+
+def _stores_of(statement: Statement | None) -> list[cst.BaseExpression]:
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    return [one for one in map(_added_to, parts) if one is not None]
+
+
+def _added_to(part: cst.BaseSmallStatement) -> cst.BaseExpression | None:
     call = part.value if isinstance(part, (cst.Expr, cst.Return)) else None
     if isinstance(call, cst.Lambda):  # `return lambda module, args, out: outs[name].append(out)`
         call = call.body
@@ -338,6 +354,25 @@ def store_of(statement: Statement | None, tree: Tree) -> cst.BaseExpression | No
     else:
         found = None
     return found if isinstance(found, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+def _holders_of(name: str, tree: Tree) -> Iterator[tuple[Statement, cst.BaseExpression]]:
+    """The lists of objects that have a list called *name*, as episodes have, and the statements that add one."""
+    for module in tree.modules():
+        owners = {
+            one.name.value
+            for one in tree.every(cst.ClassDef, module)
+            if any(path in (name, f"self.{name}") for path in tree.paths_in(one.body))
+        }
+        for statement in tree.statements_in(module):
+            part, holder = only_part(statement), store_of(statement, tree)
+            if holder is None or not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call):
+                continue
+            added = part.value.args[-1].value if part.value.args else None
+            if isinstance(added, cst.Name):  # `episode = Episode()`, and then `episodes.append(episode)`
+                added = only_value(added.value, tree.function_of(statement), tree)
+            if isinstance(added, cst.Call) and tree.called(added) in owners:
+                yield statement, holder
 
 
 def _in_the_loop(
@@ -461,7 +496,11 @@ def _place(
     name = code.rpartition(".")[2]
     if isinstance(store, cst.Name):
         return code if tree.function_of(kept) is home or code in tree.paths_in(home) else ""
-    mentioned = sorted(path for path in tree.paths_in(home) if path.rpartition(".")[2] == name and "." in path)
+    paths = tree.paths_in(home)
+    if isinstance(home, cst.Module):  # what stands in its functions and classes is not known outside of them
+        outside = (one for one in home.body if not isinstance(one, (cst.FunctionDef, cst.ClassDef)))
+        paths = {path for one in outside for path in tree.paths_in(one)}
+    mentioned = sorted(path for path in paths if path.rpartition(".")[2] == name and "." in path)
     if mentioned:
         return code if code in mentioned else mentioned[0]
     if tree.class_of(kept) is not None and tree.class_of(kept) is tree.class_of(failed):
@@ -501,9 +540,7 @@ def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[
             of, _, name = other.rpartition(".")
             if of != owner:
                 continue
-            filled = any(
-                (one := store_of(part, tree)) and _named(tree.code(one), name, is_attribute) for part in statements
-            )
+            filled = any(_named(tree.code(one), name, is_attribute) for part in statements for one in _stores_of(part))
             again = any(_clears(part, name, is_attribute, tree) for part in statements if part is not statement)
             if other != own and filled and not again:
                 found.append(name)

@@ -196,7 +196,8 @@ class DetachCarried(Codemod):
         if loop is not None:
             inside = set(tree.statements_in(loop))
             each = f"{_header(name, loop, tree)}\n{indent}{code}"
-            later = [(each, *place) for place in places if place[1] and place[0] not in inside]
+            named_ones = isinstance(loop.iter, (cst.Tuple, cst.List))  # `for node in (source, target)`
+            later = [(each, *one) for one in places if (one[1] or named_ones) and one[0] not in inside]
             yield from self._inserted(fact, tree, name, later)
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
@@ -405,16 +406,21 @@ def _indented(code: str, indent: str) -> str:
 
 
 def _filling_loop(name: str, kept: Statement, tree: Tree) -> cst.For | None:
-    """The loop that fills a container item by item, where *name* is ``totals[key]`` and the loop gives ``key``."""
+    """The loop that fills a container item by item, where *name* is ``totals[key]`` and the loop gives ``key``.
+
+    Or the one that goes through a few objects by name, where *name* is ``node.state`` and the loop gives ``node``.
+    """
     place = cst.parse_expression(name)
     key = place.slice[0].slice if isinstance(place, cst.Subscript) and len(place.slice) == 1 else None
-    if not isinstance(key, cst.Index) or not isinstance(key.value, cst.Name):
+    given = key.value if isinstance(key, cst.Index) else place.value if isinstance(place, cst.Attribute) else None
+    if not isinstance(given, cst.Name):
         return None
     for around in tree.enclosing(kept):
         if isinstance(around, (cst.FunctionDef, cst.Lambda)):
             return None
-        if isinstance(around, cst.For) and key.value.value in {one.value for one in tree.names_in(around.target)}:
-            return around
+        if isinstance(around, cst.For) and given.value in {one.value for one in tree.names_in(around.target)}:
+            by_name = isinstance(around.iter, (cst.Tuple, cst.List))
+            return around if by_name or isinstance(place, cst.Subscript) else None
     return None
 
 
@@ -423,7 +429,7 @@ def _header(name: str, loop: cst.For, tree: Tree) -> str:
     store, _, key = name.removesuffix("]").rpartition("[")
     over = tree.code(loop.iter)
     if isinstance(loop.target, cst.Name):
-        return f"for {key} in {over}:"
+        return f"for {tree.code(loop.target)} in {over}:"
     return f"for {key} in range(len({store})):" if over.startswith("enumerate(") else f"for {key} in {store}:"
 
 

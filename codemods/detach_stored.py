@@ -10,7 +10,7 @@ from codemods import retain
 from codemods.base import Candidate, Codemod
 from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
 from codemods.recompute_cached import is_cached
-from codemods.rewrite import Edit, Statement, Tree, calls_in, detach_by_form, detached_code, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, detach_by_form, detached_code, only_part
 
 
 def is_store(statement: cst.CSTNode | None) -> bool:
@@ -110,6 +110,12 @@ class DetachStored(Codemod):
 
             for program, more in retain.variants(fact, tree, build):
                 yield Candidate(program, f"store in `{place}` without the graph{more}")
+            beside = _names_beside(expression, tree)
+            if len(beside) > 1:
+                edit = Edit(tree)
+                for one in beside:
+                    edit.change(one, detach)
+                yield Candidate(edit.program(), f"store all of them in `{place}` without the graph")
 
     def _detach_after_pass(
         self, fact: StaleGraph | Overwritten, tree: Tree, statement: cst.CSTNode | None, carriers: list[Carrier]
@@ -147,6 +153,17 @@ def _last_read(statement: cst.CSTNode | None, store: str, tree: Tree) -> Stateme
     readers = [one for one in behind if store in tree.paths_in(one)]
     last = readers[-1] if readers else None
     return last if isinstance(only_part(last), (cst.Assign, cst.AugAssign, cst.Expr)) else None
+
+
+def _names_beside(expression: cst.BaseExpression, tree: Tree) -> list[cst.BaseExpression]:
+    """What a dictionary holds by other keys that are names: ``memory.update({one: h_one, other: h_other})``."""
+    element = tree.parent_of(expression)
+    display = tree.parent_of(element) if isinstance(element, cst.DictElement) else None
+    elements = (
+        [one for one in display.elements if isinstance(one, cst.DictElement)] if isinstance(display, cst.Dict) else []
+    )
+    alike = all(isinstance(one.key, cst.Name) and isinstance(one.value, cst.Name) for one in elements)
+    return [one.value for one in elements] if alike else []
 
 
 def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -> str:

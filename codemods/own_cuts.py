@@ -94,7 +94,10 @@ def _cut_by(statement: Statement, tree: Tree) -> list[str]:
     codes = [tree.code(one) for one in names]
     if not set(codes) <= tree.paths_in(part.value):
         return []
-    detaches = ".detach(" in tree.code(part.value) or any(_detaches(call, tree) for call in calls_in(part.value))
+    code = tree.code(part.value)
+    if isinstance(part.value, cst.BinaryOperation) and not any(f"{one}.detach(" in code for one in codes):
+        return []  # `loss = loss - weight * advantage.detach()`
+    detaches = ".detach(" in code or any(_detaches(call, tree) for call in calls_in(part.value))
     return codes if detaches else []
 
 

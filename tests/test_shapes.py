@@ -188,6 +188,179 @@ SHAPES = {
         """,
         ["for values in seen.values():", "values.clear()"],
     ),
+    "states of nodes that come again in other edges": (
+        f"""
+        states = {{node: torch.zeros(4, 3) for node in range(9)}}
+        for one, two in torch.randint(0, 9, (20, 2)).tolist():
+            sent = net(states[one] + states[two])
+            states[one] = torch.tanh(other(sent + states[one]))
+            states[two] = torch.tanh(other(sent - states[two]))
+            loss = crit(states[one] + states[two], y)
+            {STEP}
+        """,
+        ["for key in states:", "states[key] = states[key].detach()"],
+    ),
+    "the same where the nodes are objects in a list": (
+        f"""
+        class Node:
+            def __init__(self):
+                self.state = torch.zeros(4, 3)
+        nodes = [Node() for _ in range(9)]
+        for one, two in zip(torch.randint(0, 9, (20,)).tolist(), torch.randint(0, 9, (20,)).tolist()):
+            sent = net(nodes[one].state + nodes[two].state)
+            nodes[one].state = torch.tanh(other(sent + nodes[one].state))
+            nodes[two].state = torch.tanh(other(sent - nodes[two].state))
+            loss = crit(nodes[one].state + nodes[two].state, y)
+            {STEP}
+        """,
+        ["nodes[one].state = nodes[one].state.detach()", "nodes[two].state = nodes[two].state.detach()"],
+    ),
+    "the same where a loop over the two of an edge sets them": (
+        f"""
+        states = [torch.zeros(4, 3) for _ in range(9)]
+        for one, two in torch.randint(0, 9, (20, 2)).tolist():
+            sent = net(states[one] + states[two])
+            for node in (one, two):
+                states[node] = torch.tanh(other(sent + states[node]))
+            loss = crit(states[one] + states[two], y)
+            {STEP}
+        """,
+        ["for node in (one, two):", "states[node] = states[node].detach()"],
+    ),
+    "episodes in a list, of which each has lists of its own": (
+        f"""
+        from dataclasses import dataclass, field
+        @dataclass
+        class Episode:
+            terms: list = field(default_factory=list)
+            rewards: list = field(default_factory=list)
+        class Buffer:
+            def __init__(self):
+                self.episodes = []
+            def new(self):
+                self.episodes.append(Episode())
+                return self.episodes[-1]
+            def loss(self):
+                return sum((torch.stack(one.terms) * torch.tensor(one.rewards)).sum() for one in self.episodes)
+        buffer = Buffer()
+        for _ in range(6):
+            episode = buffer.new()
+            for t in range(4):
+                episode.terms.append(net(x).mean()); episode.rewards.append(float(t))
+            loss = buffer.loss()
+            {STEP}
+        """,
+        ["buffer.episodes.clear()"],
+    ),
+    "two lists that one line fills": (
+        f"""
+        terms, rewards = [], []
+        for _ in range(6):
+            for t in range(4):
+                terms.append(net(x).mean()); rewards.append(float(t))
+            loss = (torch.stack(terms) * torch.tensor(rewards)).sum()
+            {STEP}
+        """,
+        ["terms.clear()", "rewards.clear()"],
+    ),
+    "averages that are None at first": (
+        f"""
+        averages = dict.fromkeys(("net", "other"))
+        def smoothed(name, value):
+            old = averages[name]
+            averages[name] = value if old is None else 0.9 * old + 0.1 * value
+            return averages[name]
+        for _ in range(6):
+            loss = smoothed("net", net(x).mean()) + smoothed("other", other(x).mean())
+            {STEP}
+        """,
+        ["averages[name] = value if old is None else 0.9 * old.detach() + 0.1 * value"],
+    ),
+    "a recurrent state beside a loss in which something else is detached": (
+        f"""
+        class Runner:
+            def __init__(self):
+                self.h = torch.zeros(4, 3)
+            def rollout(self):
+                taken = []
+                for _ in range(3):
+                    self.h = torch.tanh(net(x + self.h))
+                    taken.append((other(self.h), self.h.mean()))
+                return taken
+            def update(self, taken):
+                loss = 0.0
+                for value, score in reversed(taken):
+                    gain = y - value
+                    loss = loss - score * gain.detach().mean() + gain.pow(2).mean()
+                {STEP}
+        runner = Runner()
+        for _ in range(6):
+            runner.update(runner.rollout())
+        """,
+        ["self.h = self.h.detach()"],
+    ),
+    "a class that is a list, of losses": (
+        f"""
+        class Terms(list):
+            def add(self, value):
+                self.append(value)
+            def total(self):
+                return torch.stack(self).sum()
+        terms = Terms()
+        for _ in range(4):
+            for _ in range(3):
+                terms.add(net(x).pow(2).mean())
+            loss = terms.total()
+            {STEP}
+        """,
+        ["terms.clear()"],
+    ),
+    "a class that is a dictionary, of a running mean": (
+        f"""
+        from collections import UserDict
+        class Memory(UserDict):
+            def recall(self, key, like):
+                return self[key] if key in self else torch.zeros_like(like)
+        class Options(dict):
+            __getattr__ = dict.__getitem__
+        options, memory = Options(decay=0.9), Memory()
+        for _ in range(4):
+            z = torch.tanh(net(x))
+            old = memory.recall("z", z)
+            memory["z"] = options.decay * old + (1 - options.decay) * z
+            loss = crit(z, y) + (memory["z"] - old).abs().mean()
+            {STEP}
+        """,
+        ['memory["z"] = memory["z"].detach()'],
+    ),
+    "a class that is a dictionary, with a constructor of its own": (
+        f"""
+        class State(dict):
+            def __init__(self, **given):
+                super().__init__(**given)
+                self.steps = 0
+            def advance(self):
+                self["h"] = torch.tanh(net(x + self["h"]))
+                self.steps += 1
+                return self["h"]
+        state = State(h=torch.zeros(4, 3))
+        for _ in range(4):
+            loss = crit(state.advance(), y)
+            {STEP}
+        """,
+        ['self["h"] = self["h"].detach()'],
+    ),
+    "a prior of the parameters that functional_call is given": (
+        f"""
+        from torch.func import functional_call
+        params = dict(net.named_parameters())
+        prior = torch.sigmoid(functional_call(net, params, (x,))).mean()
+        for _ in range(4):
+            loss = crit(functional_call(net, params, (x,)), y) + 0.1 * prior
+            {STEP}
+        """,
+        ["prior = torch.sigmoid(functional_call(net, params, (x,))).mean()"],
+    ),
     "a field that is marched in place, of which some steps are kept and read by their numbers": (
         f"""
         SNAPS = (4, 9)
@@ -1146,6 +1319,47 @@ SHAPES = {
 }
 
 RIGHT = {
+    "states in a random order, each with a loss of its own": """
+        for epoch in range(3):
+            states, losses = [torch.zeros(4, 3) for _ in range(5)], []
+            for i in torch.randperm(5).tolist():
+                states[i] = torch.tanh(net(x + states[i]))
+                losses.append(crit(states[i], y))
+            opt.zero_grad()
+            for i in torch.randperm(5).tolist():
+                losses[i].backward()
+            opt.step()
+        """,
+    "states of nodes that begin anew with each epoch": f"""
+        class Node:
+            def __init__(self):
+                self.state = torch.zeros(4, 3)
+        nodes = {{i: Node() for i in range(5)}}
+        for epoch in range(3):
+            for node in nodes.values():
+                node.state = torch.zeros(4, 3)
+            loss = 0.0
+            for one, two in torch.randint(0, 5, (12, 2)).tolist():
+                sent = net(nodes[one].state + nodes[two].state)
+                nodes[one].state = torch.tanh(other(sent + nodes[one].state))
+                loss = loss + crit(nodes[one].state, y)
+            {STEP}
+        """,
+    "states of users that come again, kept as values": f"""
+        import random
+        class User:
+            def __init__(self):
+                self.state = torch.zeros(4, 3)
+        users = {{f"user {{i}}": User() for i in range(4)}}
+        for _ in range(9):
+            user = users[random.choice(list(users))]
+            state, loss = user.state, 0.0
+            for _ in range(3):
+                state = torch.tanh(net(x + state))
+                loss = loss + crit(state, y)
+            {STEP}
+            user.state = state.detach()
+        """,
     "workers that begin where nothing is recorded": f"""
         from torch.utils.data import DataLoader, Dataset
         class Encoded(Dataset):

@@ -130,6 +130,31 @@ def find(instance: Instance, name: str, after: Class | None = None) -> Value | N
     return None
 
 
+_LISTS, _DICTIONARIES = ("list", "UserList"), ("dict", "OrderedDict", "UserDict")
+
+
+def base_container(cls: Class) -> Name | None:
+    """``list`` or ``dict``, where a class of the program is derived from one."""
+    for base in lineage(cls):
+        if isinstance(base, Name) and base.path.partition(".")[0] in ("builtins", "collections"):
+            kind = base.path.rpartition(".")[2]
+            if kind in _LISTS or kind in _DICTIONARIES:
+                return Name("builtins.list" if kind in _LISTS else "builtins.dict")
+    return None
+
+
+def opened(value: Value) -> Value:
+    """The container that an object is by its class, where that class does not say itself what its items are."""
+    if isinstance(value, Instance) and value.items is not None and find(value, "__iter__") is None:
+        return value.items
+    return value
+
+
+def has_own_length(value: Value, function: str) -> bool:
+    """Whether it is the length of an object that is asked for, and its class says what that is."""
+    return function == "len" and isinstance(value, Instance) and find(value, "__len__") is not None
+
+
 def registered(instance: Instance) -> Registered:
     """The buffers of a module, as its ``_buffers``."""
     slot = instance.names.get("_buffers")
@@ -291,6 +316,10 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
         return _of_module(machine, base, name, node)
     if is_module(value) and name == "training":
         return True  # until somebody says `eval()`
+    if value.items is not None:
+        if isinstance(value.items, Mapping) and name in value.items.items and find(value, "__getattr__") is not None:
+            return machine.read(value.items.items[name], value.items)
+        return Method(value.items, name, node)
     return Method(value, name, node)
 
 

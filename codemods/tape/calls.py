@@ -247,6 +247,8 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     if _is_record(cls):
         return _record(machine, cls, args, keywords, node)
     instance = Instance(cls)
+    inherited = attributes.base_container(cls)
+    instance.items = machine.call(inherited, [], {}, node) if inherited is not None else None
     init = attributes.find(instance, "__init__")
     if isinstance(init, Function):
         call_function(machine, init, [instance, *args], keywords, node)

@@ -114,6 +114,8 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
             base = attributes.base_module(value)
             if base is not None:
                 return _of_container_module(machine, base, index)
+            if value.items is not None:
+                return item(machine, value.items, index, node)
         case Name():
             return value  # Optional[int], nn.Module[...]
         case Unknown() | Method():
@@ -211,6 +213,9 @@ def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr
         if -len(value.items) <= index < len(value.items):
             return machine.read(value.items[index], value)
         return machine.fresh("item")
+    place = _place_of(machine, value, index)
+    if place is not None:
+        return _guessed(machine.read(value.items[place], value), value)
     taken = _taken_in_turn(machine, value, index)
     if taken is not None and taken.value is None and value.items and _are_containers(value):
         taken = value.items[-1]  # one of those that are not known is like those that are
@@ -235,6 +240,9 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     slot = value.items.get(key)
     if slot is not None:
         return machine.read(slot, value)
+    place = _place_of(machine, value, index)
+    if place is not None:
+        return machine.read(value.items[place], value)
     slot = _taken_in_turn(machine, value, index)
     if slot is not None and slot.value is not None:
         return machine.read(slot, value)
@@ -267,26 +275,89 @@ def _taken_in_turn(machine: Machine, value: Sequence | Mapping, index: Value) ->
     """
     if not isinstance(index, Unknown):
         return None
-    key = index.key
-    run = machine.handed_out.get(key)
-    if run is None and isinstance(key, tuple) and key[:1] == ("item",) and len(key) > 1:  # `for one, other in pairs`
-        run = machine.handed_out.get(key[1])
-    if run is None or all(point.instance != run for point in machine.loops):
+    run = _run_of(machine, index.key)
+    if run is None:
         return None
     slots: dict[Any, Slot] = dict(enumerate(value.items)) if isinstance(value, Sequence) else value.items
     taken = machine.taken.setdefault((machine.identity(value), run), {})
     if index.key not in taken:
-        graphs = (
-            at
-            for at, slot in slots.items()
-            if at not in taken.values() and any(one.cell.node is not None for one in machine.tensors(slot.value))
-        )
+        graphs = (at for at, slot in slots.items() if at not in taken.values() and _has_graph(machine, slot))
         at = next(graphs, None)
         if at is None and not taken:
             return None  # nothing in it has a graph
         taken[index.key] = at
     found = taken[index.key]
     return slots[found] if found is not None and found in slots else Slot(None)
+
+
+def _place_of(machine: Machine, container: Sequence | Mapping, index: Value) -> Any:
+    """Where a container of states is taken to hold what an unknown key stands for; None where that is not to be said.
+
+    Two keys of one iteration stand for two places, those of the next one for the same two again, and those of a third
+    for the same with their parts changed: nodes come again in other edges.  What no pass has used yet may be the states
+    of a permutation, each in its turn.  A counter's numbers are all different; so are those of a loop that only reads
+    what has graphs.
+    """
+    if not isinstance(index, Unknown) or not _holds_states(container):
+        return None
+    known = machine.places.setdefault(machine.identity(container), {})
+    at = known.get(index.key)
+    if at is not None:
+        return at[0]
+    run = _run_of(machine, index.key)
+    slots: dict[Any, Slot] = dict(enumerate(container.items)) if isinstance(container, Sequence) else container.items
+    if run is not None and not known and any(_has_graph(machine, slot) for slot in slots.values()):
+        return None
+    moment = run if _counter_in(index) else _moment(machine, run)
+    passes = len(machine.tape.passes)
+    occupied = {place for place, when, then in known.values() if when == moment or then == passes}
+    before = list(dict.fromkeys(place for place, *_ in known.values() if place in slots))
+    if isinstance(moment, tuple) and moment[1] > 1:
+        before.reverse()  # and any of them in the place of another
+    machine.several_places += bool(occupied)
+    found = next((place for place in (*before, *slots) if place not in occupied), None)
+    if found is not None:
+        known[index.key] = found, moment, passes
+    return found
+
+
+def _moment(machine: Machine, run: int | None) -> Hashable:
+    """The iteration in which a loop's *run* is; None for the innermost loop that is over no more than a few names."""
+    for point in reversed(machine.loops):
+        over = getattr(point.statement.node, "iter", None)
+        if point.instance == run or (run is None and not isinstance(over, (ast.Tuple, ast.List))):
+            return point.instance, point.iteration
+    return None
+
+
+def _holds_states(container: Sequence | Mapping) -> bool:
+    """Whether all that is known of a list or a mapping are tensors, or objects that are no modules."""
+    if isinstance(container, Sequence):
+        values = [slot.value for slot in container.items] if container.kind in ("list", "deque") else []
+    else:
+        values = [slot.value for slot in container.items.values()]
+        if _holds_unknown_keys(container) and not container.more:
+            return False
+    return bool(values) and all(
+        value.cell.leaf is None if isinstance(value, Tensor) else isinstance(value, Instance) and _is_plain(value)
+        for value in values
+    )
+
+
+def _is_plain(value: Instance) -> bool:
+    return not attributes.is_module(value)
+
+
+def _has_graph(machine: Machine, slot: Slot) -> bool:
+    return any(tensor.cell.node is not None for tensor in machine.tensors(slot.value))
+
+
+def _run_of(machine: Machine, key: Hashable) -> int | None:
+    """The run of a loop that is still going on and hands out the value with this *key*, or what it is a part of."""
+    run = machine.handed_out.get(key)
+    if run is None and isinstance(key, tuple) and key[:1] == ("item",) and len(key) > 1:  # `for one, other in pairs`
+        run = machine.handed_out.get(key[1])
+    return run if run is not None and any(point.instance == run for point in machine.loops) else None
 
 
 def _turn_of(machine: Machine, receiver: Sequence | Mapping, index: Value) -> Any:
@@ -342,6 +413,17 @@ def _of_container_module(machine: Machine, value: TorchModule, index: Value) -> 
     return slots[0].value if slots else machine.fresh("module")
 
 
+def put_at(machine: Machine, receiver: Sequence | Mapping, index: Value) -> Any:
+    """Where an item is put for an unknown key, or where it was read before; None where that is not known."""
+    taken = _turn_of(machine, receiver, index)
+    if taken is None and isinstance(receiver, Mapping):  # a key that nobody has asked for may be a new one
+        known = machine.places.get(machine.identity(receiver), {}).get(
+            index.key if isinstance(index, Unknown) else None
+        )
+        return known[0] if known is not None else None
+    return _place_of(machine, receiver, index) if taken is None else taken
+
+
 def set_item(
     machine: Machine, receiver: Value, index: Value, value: Value, target: ast.Subscript, expression: ast.expr | None
 ) -> None:
@@ -353,8 +435,8 @@ def set_item(
             overwriting.write_into(machine, receiver, [value], target, expression=expression)
         case Mapping():
             key, slot = mapping_key(machine, index), machine.slot(value, name, expression, receiver)
-            taken = _turn_of(machine, receiver, index)
-            key = key if taken is None else taken
+            place = put_at(machine, receiver, index)
+            key = key if place is None else place
             counter = _counter_in(index)
             if key not in receiver.items and (isinstance(index, int) or counter):
                 holding.added(machine, receiver, slot, name, expression, again=counter != "count")
@@ -383,7 +465,7 @@ def set_item(
                     receiver.items[index] = [Slot(machine.read(part, given), part.kept) for part in given.items]
                 except ValueError:
                     receiver.more = True
-            elif (at := _turn_of(machine, receiver, index)) is not None:
+            elif (at := put_at(machine, receiver, index)) is not None:
                 receiver.items[at] = slot
             else:
                 _set_somewhere(receiver, slot)
@@ -394,6 +476,8 @@ def set_item(
             found = attributes.find(receiver, "__setitem__")
             if found is not None:
                 machine.call(attributes.bind(machine, found, receiver), [index, value], {}, target)
+            elif receiver.items is not None:
+                set_item(machine, receiver.items, index, value, target, expression)
         case Unknown():
             machine.loose[receiver.key, f"[{machine.key(index)!r}]"] = machine.slot(value, name, expression)
 

@@ -444,6 +444,7 @@ def _are_siblings(one: Hashable, other: Hashable) -> bool:
 
 
 def _contains(machine: Machine, item: Value, container: Value) -> Value:
+    container = attributes.opened(container)
     if isinstance(container, str) and isinstance(item, str):
         return item in container
     if isinstance(container, range) and isinstance(item, int):

@@ -59,6 +59,7 @@ class LazyStream:
 
 def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
     """The items of *value*."""
+    value = attributes.opened(value)
     match value:
         case LazyStream():
             return value.stream
@@ -237,6 +238,7 @@ class Plan:
         self._passes = len(machine.tape.passes)
         self._grown = len(machine.growing)
         self._spans = len(machine.spans)
+        self._several = machine.several_places
         self._steps = machine.steps_taken
         self._turns = 0
         self._clock = 0
@@ -260,11 +262,14 @@ class Plan:
         return count <= most and (self._machine.steps_taken - self._steps) * count <= COST
 
     def needs_a_third(self) -> bool:
-        """Whether two iterations may not show a mistake: one pass, graphs that outlive theirs, another beginning, or
-        what the first iteration made behind its pass, and the second sent back for the first time.
+        """Whether two iterations may not show a mistake.
+
+        That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, or what
+        the first iteration made behind its pass, and the second sent back for the first time.
         """
         passes = self._machine.tape.passes[self._passes :]
         begun = bool(passes) and self._machine.turns > self._turns and self.affords(3)
+        begun = begun or (bool(passes) and self._machine.several_places > self._several and self.affords(3))
         first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
         late = any(
             first < producer.clock <= self._clock and producer.leaf is None

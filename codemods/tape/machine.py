@@ -130,6 +130,10 @@ class Machine:
         """Keys of the unknown values that loops hand out, each iteration another one, and the loops' runs."""
         self.taken: dict[tuple[int, int], dict[Hashable, Hashable]] = {}
         """What of a container one run of a loop took under such a value: container and run; value and item."""
+        self.places: dict[int, dict[Hashable, tuple[Hashable, Hashable, int]]] = {}
+        """Where containers of states hold what unknown keys stand for, in which iteration and after how many passes."""
+        self.several_places = 0
+        """Rises with each iteration that has several such keys."""
         self.making: list[Class | None] = []
         """Classes whose metaclasses are at work, the last innermost; None once ``type`` was asked for the class."""
         self.ways: dict[ast.AST, bool] = {}
@@ -553,6 +557,8 @@ class Machine:
     def truth(self, value: Value, *, likely: bool = True, optional: bool = False) -> bool:
         """Whether *value* is true on this path (see :meth:`Oracle.decide`)."""
         value = self.settled(value)
+        if isinstance(value, Instance) and value.items is not None:
+            value = value.items
         match value:
             case Unknown():
                 answer = self._answer(value, likely, optional)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, extents, optimizers, overwriting, python_calls, tensor_calls
+from codemods.tape import attributes, cuts, elements, extents, optimizers, overwriting, python_calls, tensor_calls
 from codemods.tape.graph import Leaf, Saved
 from codemods.tape.values import (
     Bound,
@@ -81,7 +81,13 @@ _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 def become_base(
     machine: Machine, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> None:
-    """Run the constructor that an object of the program inherits from one of torch's modules."""
+    """Run the constructor that an object inherits from one of torch's modules, or from a list or a dictionary."""
+    if instance.items is not None and (args or keywords):
+        filled = machine.call(attributes.base_container(instance.cls), args, keywords, node)
+        if isinstance(filled, (Sequence, Mapping)):
+            instance.items = filled
+        else:
+            instance.items.more = True
     kind = attributes.torch_base(instance)
     if kind:
         attributes.set_base_module(instance, make_module(machine, kind, args, keywords, node))
@@ -403,6 +409,14 @@ def call_super(
             if not optimizers.become(machine, receiver.instance, args, keywords, node):
                 become_base(machine, receiver.instance, args, keywords, node)
         return None
+    if isinstance(receiver.instance, Instance) and receiver.instance.items is not None:
+        if name == "__getitem__" and len(args) == 1:
+            return elements.item(machine, receiver.instance.items, args[0], node)
+        if name == "__setitem__" and len(args) == 2:
+            place = ast.copy_location(ast.Subscript(node, node, ast.Store()), node)
+            elements.set_item(machine, receiver.instance.items, args[0], args[1], place, None)
+            return None
+        return python_calls.call_container_method(machine, receiver.instance.items, name, args, keywords, node)
     if isinstance(receiver.instance, Instance) and name == "__call__":
         forward = attributes.find(receiver.instance, "forward")
         if forward is not None:

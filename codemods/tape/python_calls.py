@@ -339,9 +339,16 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
 
 def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of one of Python's built-in functions."""
+    if name not in ("isinstance", "type", "id", "getattr", "hasattr", "setattr", "super", "vars"):
+        args = [arg if attributes.has_own_length(arg, name) else attributes.opened(arg) for arg in args]
     if name in ("list", "tuple", "set", "frozenset"):
         kind = "set" if name == "frozenset" else name
         return copy_of(machine, args[0], kind, node) if args else Sequence(kind)
+    if name == "dict.fromkeys" and args:
+        keys = loops.stream(machine, args[0], node)
+        each = args[1] if len(args) > 1 else None
+        items = loops.first_of(keys, min(keys.limit or keys.count or 2, 16))
+        return Mapping({elements.mapping_key(machine, key): Slot(each) for key in items}, more=keys.cut)
     if name == "dict":
         return _dict(machine, args, keywords, node)
     if name in ("exit", "quit"):
@@ -591,6 +598,8 @@ def _mapping_method(
             if isinstance(given, Mapping):
                 for key, slot in list(given.items.items()):
                     value = machine.read(slot, given)
+                    place = elements.put_at(machine, receiver, elements.key_value(machine, key))
+                    key = key if place is None else place
                     items[key] = machine.slot(value, _owner(machine, node), parts.get(key))
                 receiver.more = receiver.more or given.more
             elif args:

@@ -270,6 +270,7 @@ def _forget_state(machine: Machine, value: Value, seen: set[int]) -> None:
 def _call_torch(
     machine: Machine, path: str, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
+    args = [attributes.opened(arg) for arg in args]
     mode = tensor_calls.grad_mode(last, [*args, *keywords.values()])
     if mode is not None:
         if len(args) == 1 and isinstance(args[0], Function) and mode.enabled is not None:
@@ -282,6 +283,11 @@ def _call_torch(
         return machine.grad
     if path in ("torch.autograd.backward", "torch.autograd.grad"):
         return _call_autograd(machine, last, args, keywords, node)
+    if last == "functional_call" and len(args) > 2 and _are_its_own(machine, args[0], args[1]):
+        given = (
+            args[2] if isinstance(args[2], Sequence) and args[2].kind == "tuple" else Sequence("tuple", [Slot(args[2])])
+        )
+        return machine.call(args[0], [machine.read(slot, given) for slot in given.items], {}, node)
     if last == "Variable":
         if keywords.get("volatile") is True:
             machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
@@ -349,9 +355,18 @@ def _call_torch(
             machine.change(filled, node)
             return filled
         return _created(machine, last, args, keywords, node)
+    if last in ("stack", "cat", "concat") and args and isinstance(args[0], Sequence):
+        if not args[0].items and not args[0].more:
+            machine.crash(f"{last} expects a list that is not empty")
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)
     return machine.opaque(path, [*args, *keywords.values()], node, differentiable=True)
+
+
+def _are_its_own(machine: Machine, module: Value, parameters: Value) -> bool:
+    """Whether a module is called with the parameters that it has."""
+    given = {id(tensor.cell.leaf) for tensor in machine.tensors(parameters)}
+    return bool(given) and given <= {id(leaf) for leaf in machine.leaves_of(module)}
 
 
 def _is_in_place(name: str, args: list[Value]) -> bool:

@@ -233,6 +233,8 @@ class Instance:
     """Whether its maker gave it all its parts, none of which was set since: a state that is made anew each time."""
     kept: tuple[Kept, ...] = ()
     """The last statements that carried such an object on."""
+    items: Sequence | Mapping | None = None
+    """What it holds as the list or the dictionary that its class is derived from."""
 
 
 class Registered(dict[str, Slot]):
