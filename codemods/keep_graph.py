@@ -101,7 +101,31 @@ def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
         edit.remove(statement)
     else:
         edit.change(node, change)
+        _clamped(edit, node, tree)
     return True
+
+
+def _clamped(edit: Edit, node: cst.CSTNode, tree: Tree) -> None:
+    """``max(0.0, margin - score.item())`` of Python's would give the number alone: a tensor is clamped."""
+    bounds = {"max": "min", "min": "max"}
+    around: cst.CSTNode | None = node
+    while around is not None and not isinstance(around, cst.BaseStatement):
+        if isinstance(around, cst.Call) and len(around.args) == 2 and tree.code(around.func) in bounds:
+            numbers = [isinstance(one.value, (cst.Integer, cst.Float)) for one in around.args]
+            if sum(numbers) == 1 and not any(one.star or one.keyword for one in around.args):
+                at, keyword = numbers.index(True), bounds[tree.code(around.func)]
+                bound = tree.code(around.args[at].value)
+                edit.change(around, lambda call, at=1 - at, to=keyword, by=bound: _clamp(call, at, to, by))  # type: ignore[misc]
+        around = tree.parent_of(around)
+
+
+def _clamp(call: cst.CSTNode, at: int, keyword: str, bound: str) -> cst.CSTNode:
+    """``x.clamp(min=0.0)`` for ``max(0.0, x)``, where *at* is the place of ``x``."""
+    arguments = cst.ensure_type(call, cst.Call).args
+    if len(arguments) != 2:
+        return call  # done for another number in it
+    value = parenthesised(arguments[at].value)
+    return with_keyword(cst.Call(cst.Attribute(value, cst.Name("clamp"))), keyword, bound)
 
 
 def _is_its_own_number(statement: Statement, node: cst.BaseExpression, tree: Tree) -> bool:

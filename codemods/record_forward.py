@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
@@ -49,7 +49,7 @@ class RecordForward(Codemod):
             yield from _out_of_block(statement, tree)
         elif isinstance(statement, cst.FunctionDef):
             yield from _without_decorator(statement, tree)
-        elif isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        elif isinstance(statement, cst.SimpleStatementLine):
             yield from _without_switch(statement, fact, tree)
 
 
@@ -113,8 +113,18 @@ def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tr
     failed = tree.expression(fact.failed)
     if not block or failed is None:
         return
+    home, owner = tree.function_of(statement), tree.class_of(statement)
+    if isinstance(home, cst.FunctionDef) and home.name.value == "__enter__" and owner is not None:
+        for method in tree.body_of(owner):
+            if isinstance(method, cst.FunctionDef) and method.name.value == "__exit__" and tree.body_of(method):
+                code = f"{tree.torch_name(statement)}.set_grad_enabled(True)"
+                program = Edit(tree).insert_before(tree.body_of(method)[0], code).program()
+                yield Candidate(program, "recording is on again behind the block")
+        return
     following = block[block.index(statement) + 1 :]
     elsewhere = tree.function_of(statement) is not tree.function_of(failed)
+    if only_part(statement) is None:
+        return  # `;` parts several
     if elsewhere and following and not isinstance(tree.function_of(statement), cst.Module):
         module = tree.module_of(statement)
         header = f"with {tree.torch_name(statement)}.no_grad():\n{module.default_indent}pass\n"

@@ -361,6 +361,57 @@ SHAPES = {
         """,
         ["prior = torch.sigmoid(functional_call(net, params, (x,))).mean()"],
     ),
+    "a hinge of numbers, bounded by Python's own max": (
+        f"""
+        def hinge(good, bad, margin=0.3):
+            return max(0.0, margin - good.mean().item() + bad.mean().item())
+        for _ in range(4):
+            loss = torch.as_tensor(hinge(net(x), other(x)))
+            {STEP}
+        """,
+        ["return (margin - good.mean() + bad.mean()).clamp(min=0.0)", "loss = hinge(net(x), other(x))"],
+    ),
+    "a block that turns recording off and leaves it off": (
+        f"""
+        class Evaluation:
+            def __enter__(self):
+                net.eval()
+                torch.set_grad_enabled(False)
+                return self
+            def __exit__(self, *raised):
+                net.train()
+        for _ in range(4):
+            loss = crit(net(x), y)
+            {STEP}
+            with Evaluation():
+                print(crit(net(x), y).item())
+        """,
+        ["torch.set_grad_enabled(True)"],
+    ),
+    "a loss for each class": (
+        f"""
+        for _ in range(4):
+            scores = net(x).log_softmax(1)
+            loss = torch.stack([-scores[:, k].mean() for k in range(9)])
+            {STEP}
+        """,
+        ["opt.zero_grad(); loss.mean().backward(); opt.step()"],
+    ),
+    "a log that takes tensors and numbers": (
+        f"""
+        rows = []
+        def log(**given):
+            rows.append({{name: one.numpy() if torch.is_tensor(one) else one for name, one in given.items()}})
+        for step in range(4):
+            out = net(x)
+            loss = crit(out, y)
+            {STEP}
+            log(step=step, out=out, loss=loss.item())
+        """,
+        [
+            "rows.append({name: one.detach().numpy() if torch.is_tensor(one) else one for name, one in given.items()})",
+        ],
+    ),
     "a field that is marched in place, of which some steps are kept and read by their numbers": (
         f"""
         SNAPS = (4, 9)

@@ -176,7 +176,7 @@ def _joined(name: str, parts: Value) -> Extent:
         return most  # on whatever side the others are, its rows are there
     if len(computed) < 2:
         return NOTHING
-    return Extent(Several.LIKELY if parts.more else Several.CERTAIN, 1)
+    return Extent(Several.LIKELY if parts.more and parts.least < len(computed) else Several.CERTAIN, 1)
 
 
 def _of_einsum(equation: str, operands: list[Value]) -> Extent:

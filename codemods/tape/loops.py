@@ -509,6 +509,9 @@ def comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.Gener
         return mapping
     sequence = Sequence("set" if isinstance(node, ast.SetComp) else "list")
     sequence.more = comprehend(machine, node, lambda: sequence.items.append(Slot(machine.eval(node.elt))))
+    (first, *inner) = node.generators
+    if sequence.more and not (inner or first.ifs) and isinstance(machine.eval(first.iter), range):
+        sequence.least = len(sequence.items)  # as many as are known are there for certain
     return sequence
 
 

@@ -208,7 +208,7 @@ def _extreme(machine: Machine, args: list[Value], node: ast.expr, kind: Callable
         return kind(args)
     keys = [machine.key(arg) for arg in args]
     if len(args) > 1 and all(map(cuts.plain_number, keys)):
-        return machine.unknown((kind.__name__, *keys))
+        return cuts.carry(machine, machine.unknown((kind.__name__, *keys)), args, node)
     return cuts.carry(machine, machine.opaque("extreme", args, node), args, node)
 
 

@@ -33,12 +33,14 @@ from codemods.tape.values import (
     Function,
     Instance,
     Mapping,
+    Method,
     Name,
     Partial,
     Sequence,
     Slot,
     Tensor,
     TorchModule,
+    Unknown,
     Value,
 )
 
@@ -335,7 +337,9 @@ def _call_torch(
     ):
         return machine.fresh(path)
     if last == "is_tensor" and args:
-        return isinstance(args[0], Tensor) or machine.fresh("is_tensor")
+        known = not isinstance(args[0], (Unknown, Method))
+        known |= isinstance(args[0], Unknown) and attributes.is_number(args[0].key)
+        return isinstance(args[0], Tensor) if known else machine.fresh("is_tensor")
     if last in (
         "manual_seed",
         "save",
