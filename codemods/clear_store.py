@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.detach_stored import ends_windows, fills_in_a_hook, innermost
+from codemods.detach_stored import ADDING, ends_windows, fills_in_a_hook, innermost
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of, without_index
 
 _PICKS = frozenset(("setdefault", "get"))
-_ADDS = frozenset(("append", "extend", "add", "insert", "appendleft"))
 EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()", "set()"))
 
 
@@ -65,8 +64,8 @@ class ClearStore(Codemod):
                 continue
             store = _as_given(store, kept, failed, tree)
             if _outlives(store, tree):
-                if not ends_windows(fact, tree):
-                    yield from _stored_as_data(span, fact, tree)
+                if not ends_windows(fact, tree) or _is_sampled(store, tree):
+                    yield from _stored_as_data(store, span, fact, tree)
                 continue
             whole = without_index(store)
             if isinstance(whole, cst.Attribute):
@@ -233,27 +232,46 @@ def _loops_over(name: str, function: cst.FunctionDef, tree: Tree) -> Iterator[tu
 
 
 def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether a store is a memory that is meant to live on: one of limited length, or one that is sampled from."""
+    """Whether a store is a memory that is meant to live on.
+
+    That is one of limited length, one that is sampled from, or one whose last items are read: ``memory[-8:]``.
+    """
+    if _is_sampled(store, tree):
+        return True
     name = tree.code(without_index(store)).rpartition(".")[2]
-    for statement in tree.statements_in(tree.module_of(store)):
-        code = tree.code(statement) if isinstance(statement, cst.SimpleStatementLine) else ""
-        if name in code and any(f"{word}({before}{name}" in code for word in _SAMPLING for before in ("", "self.")):
-            return True
-        if f"{name} =" in code and "deque(" in code and "maxlen" in code:
+    for code in _lines(store, tree):
+        if (f"{name} =" in code and "deque(" in code and "maxlen" in code) or (f"{name}[-" in code and ":]" in code):
             return True
     return False
+
+
+def _lines(store: cst.BaseExpression, tree: Tree) -> Iterator[str]:
+    """The simple statements of a store's module."""
+    for statement in tree.statements_in(tree.module_of(store)):
+        if isinstance(statement, cst.SimpleStatementLine):
+            yield tree.code(statement)
+
+
+def _is_sampled(store: cst.BaseExpression, tree: Tree) -> bool:
+    name = tree.code(without_index(store)).rpartition(".")[2]
+    picks = [f"{word}({before}{name}" for word in _SAMPLING for before in ("", "self.")]
+    return any(name in code and any(pick in code for pick in picks) for code in _lines(store, tree))
 
 
 _SAMPLING = ("sample", "choice", "choices")
 
 
-def _stored_as_data(span: Span, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+def _stored_as_data(
+    store: cst.BaseExpression, span: Span, fact: StaleGraph | Overwritten, tree: Tree
+) -> Iterator[Candidate]:
     """What such a memory is given is data: the pass trains what it trains by what is computed anew."""
     for carrier in innermost([one for one in fact.carriers if one.statement == span]):
         expression = tree.expression(carrier.expression)
         if expression is not None and carrier.form is Form.TENSOR:
             program = Edit(tree).change(expression, detach).program()
-            yield Candidate(program, f"`{carrier.name or fact.name}` remembers values", Keeps.PARAMETERS)
+            yield Candidate(
+                program, f"`{carrier.name or tree.code(without_index(store))}` remembers values", Keeps.PARAMETERS
+            )
 
 
 def _before_it_is_filled(
@@ -346,7 +364,7 @@ def _added_to(part: cst.BaseSmallStatement) -> cst.BaseExpression | None:
     ):
         call = lambdas[0]  # `layer.register_forward_hook(lambda module, args, out: outs.append(out))`
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
-        found = call.func.value if call.func.attr.value in _ADDS else None
+        found = call.func.value if call.func.attr.value in ADDING else None
         if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _PICKS:
             found = found.func.value  # the whole of the mapping: `maps.setdefault(name, []).append(x)`
     elif isinstance(part, cst.AugAssign) and isinstance(part.value, cst.List):
@@ -391,14 +409,23 @@ def _in_the_loop(
     here: list[tuple[Statement, dict[str, str]]] = [(statement, {}) for statement in _before(loop, tree)]
     for statement, given in (*here, *_before_calls_of(loop, tree)):
         resets = _resets(statement, name, kept, tree)
-        if resets or (not given and _clears(statement, name, is_attribute, tree)):
+        each = tree.body_of(statement) if isinstance(statement, cst.For) else []
+        each_resets = bool(each) and all(
+            _resets(one, name, kept, tree) for one in each
+        )  # `for tap in taps: tap.reset()`
+        each_clears = bool(each) and all(_clears(one, name, is_attribute, tree) for one in each)
+        resets = resets or (each_resets and not given)
+        if resets or (not given and (each_clears or _clears(statement, name, is_attribute, tree))):
             code = tree.own_code(statement)
             owner, dot, rest = code.partition(".")
             if given and owner not in given:
                 continue
             inside = f"{given[owner]}{dot}{rest}" if given else code
             edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], inside)
-            yield resets, Candidate(edit.program(), f"`{code}` before each iteration, not only before the first")
+            yield (
+                resets,
+                Candidate(edit.program(), f"`{code.strip()}` before each iteration, not only before the first"),
+            )
 
 
 def _before(loop: Statement, tree: Tree) -> Iterator[Statement]:
@@ -495,7 +522,8 @@ def _place(
     code, home = tree.code(store), tree.function_of(failed)
     name = code.rpartition(".")[2]
     if isinstance(store, cst.Name):
-        return code if tree.function_of(kept) is home or code in tree.paths_in(home) else ""
+        within = tree.function_of(kept) is home or code in tree.paths_in(home)
+        return code if within or _is_global(code, (kept, failed), tree) else ""
     paths = tree.paths_in(home)
     if isinstance(home, cst.Module):  # what stands in its functions and classes is not known outside of them
         outside = (one for one in home.body if not isinstance(one, (cst.FunctionDef, cst.ClassDef)))
@@ -515,6 +543,21 @@ def _place(
                 continue
             return f"{tree.code(call.func.value)}.{name}"
     return ""
+
+
+def _is_global(name: str, statements: Iterable[Statement], tree: Tree) -> bool:
+    """Whether a name is that of one variable of the module, in the functions of all these statements."""
+    modules = {tree.module_of(one) for one in statements}
+    functions = {tree.function_of(one) for one in statements}
+    if len(modules) > 1 or not any(tree.given(one, name) is not None for one in modules.pop().body):
+        return False
+    return not any(
+        tree.given(one, name) is not None
+        or (isinstance(function, cst.FunctionDef) and name in {one.value for one in tree.names_in(function.params)})
+        for function in functions
+        if not isinstance(function, cst.Module)
+        for one in tree.statements_in(function)
+    )
 
 
 def _one_of_many(owner: cst.BaseExpression, failed: Statement, tree: Tree) -> bool:
@@ -571,8 +614,11 @@ def _clears(statement: Statement, name: str, is_attribute: bool, tree: Tree) -> 
         return True
     if isinstance(statement, cst.SimpleStatementLine):
         for part in statement.body:
-            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call):
-                called = tree.code(part.value.func)
+            call = part.value if isinstance(part, cst.Expr) else None
+            if isinstance(call, (cst.ListComp, cst.SetComp)):  # `[tap.found.clear() for tap in taps]`
+                call = call.elt
+            if isinstance(call, cst.Call):
+                called = tree.code(call.func)
                 if called.endswith(".clear") and _named(called.removesuffix(".clear"), name, is_attribute):
                     return True
             if isinstance(part, cst.Assign):

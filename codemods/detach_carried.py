@@ -11,7 +11,7 @@ import libcst as cst
 from codemods import own_cuts, retain
 from codemods.base import Candidate, Codemod
 from codemods.detach_parts import detached_in_part
-from codemods.detach_stored import innermost
+from codemods.detach_stored import ADDING, innermost
 from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.recompute_cached import is_cached
@@ -156,7 +156,7 @@ class DetachCarried(Codemod):
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
         form, kept = carrier.form, tree.statement(carrier.statement)
-        if (form is Form.OTHER and not carrier.whole) or kept is None or "(" in carrier.name:
+        if (form is Form.OTHER and not carrier.whole) or kept is None or "(" in carrier.name or _adds(kept, carrier):
             return
         # The state of each of several modules: `net.cells[*].h`, `net[*Cell].h` for those of a class below `net`.
         parts, kind, rest = _SEVERAL.fullmatch(carrier.name).groups()  # type: ignore[union-attr]
@@ -307,6 +307,14 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
+
+
+def _adds(kept: Statement, carrier: Carrier) -> bool:
+    """Whether a statement adds an item to the container that the carrier is called after: the form is the item's."""
+    part = only_part(kept)
+    call = part.value if isinstance(part, cst.Expr) else None
+    method = call.func.attr.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else ""
+    return method in ADDING and not carrier.items
 
 
 def _returned_behind(statement: Statement, name: str, tree: Tree) -> cst.Name | None:

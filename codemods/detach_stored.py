@@ -12,6 +12,9 @@ from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
 from codemods.recompute_cached import is_cached
 from codemods.rewrite import Edit, Statement, Tree, calls_in, detach, detach_by_form, detached_code, only_part
 
+ADDING = frozenset(("append", "extend", "add", "insert", "appendleft"))
+"""The methods of containers that add to them."""
+
 
 def is_store(statement: cst.CSTNode | None) -> bool:
     """Whether a statement puts a value into a container, an attribute or an item (not merely under a name)."""

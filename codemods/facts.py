@@ -103,6 +103,14 @@ class Outer:
 
     For what is overwritten, the ways to the change and to the pass, if other functions make them.
     """
+    wanted: tuple[bool, bool] = (False, False)
+    """Whether a step uses what the freeing and the failing pass send through the value, beside what they send to the
+    same parameters on other ways.
+    """
+    wanted_behind: tuple[bool, bool] = (False, False)
+    """The same of the parameters behind the call that made the value."""
+    incidental: tuple[str, ...] = ()
+    """The parameters that the freeing pass reaches through the value and is not made for, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

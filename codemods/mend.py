@@ -17,6 +17,7 @@ from codemods.facts import (
     LegacyApi,
     LegacyFunction,
     Overwritten,
+    Span,
     StaleGraph,
 )
 from codemods.program import Program
@@ -312,7 +313,35 @@ def _without_halves(search: _Search, program: Program, start: Observation) -> Me
     """The repairs; none for a pass that fails all the same: half of one changes the script for nothing."""
     mended = _mend(search, program, start, frozenset())
     hopeless = _still_failing(program, mended)
-    return _mend(search, program, start, hopeless) if hopeless else mended
+    return _without_idle(search, program, _mend(search, program, start, hopeless) if hopeless else mended)
+
+
+def _without_idle(search: _Search, program: Program, mended: Mended) -> Mended:
+    """The repairs less one that another of the same value makes needless: who empties a list detaches no item of it."""
+    steps = (program, *mended.steps)
+    if len(mended.steps) != len(mended.repairs):
+        return mended
+    for at, repair in enumerate(mended.repairs):
+        others = [one for one in mended.repairs[at + 1 :] if _kept(one.fact) and _kept(one.fact) == _kept(repair.fact)]
+        alone = _without(steps[at], steps[at + 1], mended.patched) if others else None
+        if alone is None or alone in (steps[at], mended.patched):
+            continue
+        try:
+            after = search.observe(alone)
+        except SyntaxError:
+            continue
+        keeps = others[-1].keeps
+        stands = all(
+            judge(program, mended.observation, alone, after, one.fact, keeps).stands for one in (repair, *others)
+        )
+        if stands and len(after.facts) <= len(mended.left):
+            rest = (*mended.repairs[:at], *mended.repairs[at + 1 :])
+            return replace(mended, patched=alone, repairs=rest, left=after.facts, steps=(alone,))
+    return mended
+
+
+def _kept(fact: Fact) -> Span | None:
+    return fact.kept if isinstance(fact, (StaleGraph, Overwritten)) else None
 
 
 def _still_failing(program: Program, mended: Mended) -> frozenset[int]:

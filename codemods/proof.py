@@ -39,6 +39,8 @@ class Keeps(StrEnum):
     """The same, and each iteration begins as the first one began."""
     REACHED = "reached"
     """The same, and the pass that ended at a detached value goes on to the parameters that this was computed of."""
+    OWN = "own"
+    """The same but for what the first of two passes trains by the way: see :attr:`~codemods.facts.Outer.incidental`."""
     LATER = "later"
     """The same; nothing is computed before a step that it came after, but behind one that it came before."""
 
@@ -155,8 +157,10 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
     if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
-    missing = {name for _, name in before.trained - trained}
-    missing |= {name for _, name in before.ways - _in_original(after.ways, lines)}
+    by_the_way = _incidental(fact) if keeps is Keeps.OWN else frozenset()
+    missing = {name for _, name in before.trained - trained - by_the_way}
+    ways = before.ways - _in_original(after.ways, lines)
+    missing |= {name for place, name in ways if (place[0], name) not in by_the_way}
     if missing:
         return f"{_names(missing)} would no longer be trained"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
@@ -175,6 +179,13 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     return ""
+
+
+def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
+    """Line of the pass and name of what it trains by the way."""
+    if not isinstance(fact, StaleGraph) or fact.outer is None:
+        return frozenset()
+    return frozenset((fact.freed.line, name) for name in fact.outer.incidental)
 
 
 def _trained_once(before: Observation, after: Observation, lines: LineMap) -> str:

@@ -10,6 +10,7 @@ import libcst as cst
 from libcst import matchers
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
+from codemods import one_line
 from codemods.facts import Form, Span
 from codemods.program import Program
 
@@ -27,7 +28,7 @@ class _Module:
     """One parsed file."""
 
     def __init__(self, text: str) -> None:
-        self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self._wrapper = MetadataWrapper(one_line.parse(text), unsafe_skip_copy=True)
         self.node = self._wrapper.module
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         stack: list[cst.CSTNode] = [self.node]

@@ -167,13 +167,14 @@ class SeparateNetworks(Codemod):
             def second(edit: Edit, code: str = tree.code(cut).strip()) -> None:
                 edit.insert_before(reader, code)
 
-            name = tree.code(value)
-            for program, more in retain.variants(fact, tree, first):
-                yield Candidate(
-                    program, f"the first loss takes `{name}` detached, {fresh}{more}", Keeps.PARAMETERS, blames
-                )
-            for program, more in retain.variants(fact, tree, second):
-                yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, blames)
+            name, incidental = tree.code(value), bool(fact.outer.incidental)
+            if not fact.outer.wanted_behind[0]:
+                keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
+                for program, more in retain.variants(fact, tree, first):
+                    yield Candidate(program, f"the first loss takes `{name}` detached, {fresh}{more}", keeps, blames)
+            if not fact.outer.wanted_behind[1]:
+                for program, more in retain.variants(fact, tree, second):
+                    yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, blames)
 
     def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
@@ -190,10 +191,17 @@ class SeparateNetworks(Codemod):
                     # A helper that makes the pass may know the value, or the record that holds it, by another name.
                     handed = span is fact.outer.walked_by and span != fact.outer.walked
                     handed = handed or (kept is not None and tree.function_of(place) is not tree.function_of(kept))
-                    if value not in seen and (handed or _is_part(tree.code(value), fact.name)):
-                        seen.add(value)
-                        program = Edit(tree).change(value, detach).program()
-                        yield Candidate(program, f"the {which} loss takes `{tree.code(value)}` detached")
+                    known = _is_part(tree.code(value), fact.name)
+                    if value in seen or not (known or handed):
+                        continue
+                    seen.add(value)
+                    for values in ([value], *(_given_for(value, fact.name, tree) if not known else ())):
+                        edit = Edit(tree)
+                        for one in values:
+                            edit.change(one, detach)
+                        names = " and ".join(f"`{tree.code(one)}`" for one in values)
+                        keeps = _kept_by_cut(fact, which, Keeps.EDGES)
+                        yield Candidate(edit.program(), f"the {which} loss takes {names} detached", keeps)
 
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
@@ -203,7 +211,11 @@ class SeparateNetworks(Codemod):
         for value in _operands(call):
             if tree.code(value) == fact.name:
                 program = Edit(tree).change(value, detach).program()
-                yield Candidate(program, f"the {which} loss takes `{fact.name}` detached", Keeps.PARAMETERS)
+                yield Candidate(
+                    program,
+                    f"the {which} loss takes `{fact.name}` detached",
+                    _kept_by_cut(fact, which, Keeps.PARAMETERS),
+                )
 
 
 def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> Iterator[Candidate]:
@@ -249,6 +261,35 @@ def _whole(cut: cst.BaseExpression) -> cst.BaseExpression | None:
     """What was detached: ``fake`` of ``fake.detach()`` and of ``fake.data``."""
     attribute = cut.func if isinstance(cut, cst.Call) else cut
     return attribute.value if isinstance(attribute, cst.Attribute) else None
+
+
+def _kept_by_cut(fact: StaleGraph, which: str, else_: Keeps) -> Keeps:
+    """What has to stay as it is where one of the losses takes the value detached."""
+    assert fact.outer is not None
+    if fact.outer.wanted[which == "second"]:
+        return Keeps.EDGES
+    return Keeps.OWN if fact.outer.incidental and which == "first" else else_
+
+
+def _given_for(value: cst.BaseExpression, name: str, tree: Tree, deep: int = 3) -> Iterator[list[cst.BaseExpression]]:
+    """What callers give for a parameter, asked for in a helper: ``fake`` of ``adversarial(critic, fake, 0.0)``.
+
+    With it comes what the same statement gives that another one gives, too: two fakes that both losses judge.
+    """
+    function = tree.function_of(value)
+    if not isinstance(value, cst.Name) or not isinstance(function, cst.FunctionDef) or not deep:
+        return
+    every = list(tree.given_to(function, value.value))
+    for one in every:
+        if not _is_part(tree.code(one), name):
+            yield from _given_for(one, name, tree, deep - 1)
+            continue
+        yield [one]
+        here = [other for other in every if tree.statement_of(other) is tree.statement_of(one)]
+        elsewhere = {tree.code(other) for other in every if other not in here}
+        beside = [other for other in here if tree.code(other) in elsewhere]
+        if len(beside) > 1 and one in beside:
+            yield beside
 
 
 def _is_part(code: str, name: str) -> bool:

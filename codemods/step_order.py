@@ -229,7 +229,7 @@ def _carried_anew(fact: Overwritten | StaleGraph, tree: Tree) -> Iterator[Candid
     before = block[: block.index(kept)] if kept in block else []
     for at, one in reversed(list(enumerate(before))):
         value = tree.given(one, carried.value)
-        if value is None and isinstance(one, cst.SimpleStatementLine) and carried.value not in _assigned(one, tree):
+        if value is None and carried.value not in _assigned(one, tree):
             continue
         if value is None:
             return  # a loop, a branch or a part of a tuple, which may give it another value
@@ -261,13 +261,18 @@ def _bound(statement: Statement, tree: Tree) -> Iterator[cst.Name]:
 
 
 def _assigned(statement: Statement, tree: Tree) -> set[str]:
-    """The names that a simple statement gives a value, or another one in place."""
+    """The names that a statement, and all statements in it, give a value, or another one in place."""
     targets: list[cst.BaseExpression] = []
-    for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
-        if isinstance(part, (cst.AugAssign, cst.AnnAssign)):
-            targets.append(part.target)
-        elif isinstance(part, cst.Assign):
-            targets.extend(target.target for target in part.targets)
+    for one in (statement, *tree.statements_in(statement)):
+        if isinstance(one, cst.For):
+            targets.append(one.target)
+        if isinstance(one, cst.With):
+            targets.extend(item.asname.name for item in one.items if item.asname is not None)
+        for part in one.body if isinstance(one, cst.SimpleStatementLine) else ():
+            if isinstance(part, (cst.AugAssign, cst.AnnAssign)):
+                targets.append(part.target)
+            elif isinstance(part, cst.Assign):
+                targets.extend(target.target for target in part.targets)
     return {name.value for target in targets for name in tree.names_in(target)}
 
 

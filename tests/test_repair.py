@@ -73,8 +73,6 @@ def assert_proved(outcome: Repair) -> None:
 
 
 BY_READING = (
-    "clear_store_by_another_name",
-    "clear_store_twin_hook_taps_project",
     "detach_carried_evolving_weight_project",
     "detach_carried_loss_levels_project",
     "detach_carried_spiking_sequential",

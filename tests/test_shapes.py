@@ -24,6 +24,211 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "a generator that learns from another batch, too, before its critic does": (
+        """
+        critic = nn.Linear(3, 1)
+        critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for _ in range(3):
+            fake = net(x)
+            loss = critic(fake).mean() + (net(y) - y).abs().mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = critic(y).mean() - critic(fake).mean()
+            critics.zero_grad(); loss.backward(); critics.step()
+        """,
+        ["loss = critic(y).mean() - critic(fake.detach()).mean()"],
+    ),
+    "a critic that learns first, with all gradients set to zero before": (
+        """
+        critic = nn.Linear(3, 1)
+        critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for _ in range(3):
+            opt.zero_grad(); critics.zero_grad()
+            fake = net(x)
+            loss = critic(y).pow(2).mean() + (critic(fake) - 1).pow(2).mean()
+            loss.backward(); critics.step()
+            loss = critic(fake).pow(2).mean() + (net(y) - y).abs().mean()
+            loss.backward(); opt.step()
+        """,
+        ["loss = critic(y).pow(2).mean() + (critic(fake.detach()) - 1).pow(2).mean()"],
+    ),
+    "two heads that learn in turn, and what they share with both": (
+        """
+        one, two = nn.Linear(3, 1), nn.Linear(3, 1)
+        first, second = (torch.optim.SGD(head.parameters(), lr=0.1) for head in (one, two))
+        for _ in range(3):
+            opt.zero_grad(); first.zero_grad(); second.zero_grad()
+            shared = torch.tanh(net(x))
+            one(shared).pow(2).mean().backward(); first.step()
+            two(shared).pow(2).mean().backward(); second.step()
+            opt.step()
+        """,
+        ["shared = torch.tanh(net(x))"],
+    ),
+    "two fakes that a helper judges for both losses": (
+        """
+        judge_a, judge_b = nn.Linear(3, 1), nn.Linear(3, 1)
+        critics = torch.optim.SGD([*judge_a.parameters(), *judge_b.parameters()], lr=0.1)
+        def goal(judge, image, real):
+            score = judge(image)
+            return F.mse_loss(score, torch.full_like(score, float(real)))
+        for _ in range(3):
+            fakes = {"b": net(x), "a": other(y)}
+            loss = goal(judge_b, fakes["b"], True) + goal(judge_a, fakes["a"], True) + crit(other(fakes["b"]), x)
+            opt.zero_grad(); loss.backward(); opt.step()
+            critics.zero_grad()
+            first = goal(judge_a, x, True) + goal(judge_a, fakes["a"], False)
+            second = goal(judge_b, y, True) + goal(judge_b, fakes["b"], False)
+            (first + second).backward()
+            critics.step()
+        """,
+        [
+            'first = goal(judge_a, x, True) + goal(judge_a, fakes["a"].detach(), False)',
+            'second = goal(judge_b, y, True) + goal(judge_b, fakes["b"].detach(), False)',
+        ],
+    ),
+    "a pair of fakes in one loss of the critics": (
+        """
+        judge_a, judge_b = nn.Linear(3, 1), nn.Linear(3, 1)
+        critics = torch.optim.SGD([*judge_a.parameters(), *judge_b.parameters()], lr=0.1)
+        def goal(judge, image, real): return (judge(image) - float(real)).pow(2).mean()
+        for _ in range(3):
+            left, right = net(x), other(y)
+            loss = goal(judge_b, left, True) + goal(judge_a, right, True) + crit(other(left), x)
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = goal(judge_a, x, True) + goal(judge_a, right, False) + goal(judge_b, left, False)
+            critics.zero_grad(); loss.backward(); critics.step()
+        """,
+        ["loss = goal(judge_a, x, True) + goal(judge_a, right.detach(), False) + goal(judge_b, left.detach(), False)"],
+    ),
+    "what a critic said of the last state, kept behind a branch that learns from it": (
+        f"""
+        class Learner:
+            def __init__(self):
+                self.last = None
+            def observe(self, state, reward):
+                value = other(torch.tanh(net(state)))
+                if self.last is not None:
+                    loss = (reward + 0.9 * value.detach() - self.last).pow(2).mean()
+                    {STEP}
+                self.last = value
+        learner = Learner()
+        for number in range(5):
+            learner.observe(torch.randn(3), float(number))
+        """,
+        ["self.last = other(torch.tanh(net(state)))"],
+    ),
+    "lists that a comprehension empties as an epoch begins, and not as a step does": (
+        f"""
+        class Tap:
+            def __init__(self, layer):
+                self.found = []
+                layer.register_forward_hook(lambda _, args, out: self.found.append(out))
+        def main():
+            taps = [Tap(one) for one in (net, other)]
+            for epoch in range(2):
+                [tap.found.clear() for tap in taps]
+                for _ in range(3):
+                    loss = crit(other(net(x)), y) + sum(torch.stack(tap.found).abs().mean() for tap in taps)
+                    {STEP}
+        main()
+        """,
+        ["[tap.found.clear() for tap in taps]"],
+    ),
+    "kept from a warm-up on": (
+        f"""
+        kept = []
+        for step in range(60):
+            z = net(x)
+            loss = crit(z, y) + sum((z - one).pow(2).mean() for one in kept)
+            {STEP}
+            if step > 20:
+                kept.append(z)
+        """,
+        ["kept.append(z.detach())"],
+    ),
+    "a loss that is added after a warm-up, with a counter of the trainer": (
+        f"""
+        class Run:
+            def __init__(self):
+                self.done, self.last = 0, None
+            def step(self):
+                self.done += 1
+                z = net(x)
+                loss = crit(z, y)
+                if self.done > 4 and self.last is not None:
+                    loss = loss + (z - self.last).pow(2).mean()
+                self.last = z
+                {STEP}
+        run = Run()
+        for _ in range(10):
+            run.step()
+        """,
+        ["self.last = z.detach()"],
+    ),
+    "a global list, and functions on one line each": (
+        """
+        kept = []
+        def add(): kept.append(net(x))
+        def loss_of(): return crit(torch.stack(kept).sum(0), y)
+        def step(loss): opt.zero_grad(); loss.backward(); opt.step()
+        for number in range(3):
+            add(); add()
+            if number > 0: step(loss_of())
+        """,
+        ["def step(loss):", "opt.zero_grad(); loss.backward(); opt.step()", "kept.clear()"],
+    ),
+    "a global list whose last items two repairs would cure one by one": (
+        """
+        kept = []
+        def add():
+            kept.append(net(x))
+        def step(loss):
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        for _ in range(3):
+            add()
+            add()
+            step(crit(torch.stack(kept).sum(0), y))
+        """,
+        ["kept.clear()"],
+    ),
+    "a memory of pairs that is sampled from once it is full enough": (
+        f"""
+        import random
+        memory = []
+        for step in range(60):
+            memory.append((x, 1.0 + 0.9 * net(x).max()))
+            if len(memory) >= 8:
+                batch = random.sample(memory, 8)
+                seen = torch.stack([one for one, _ in batch])
+                others = torch.stack([one for one, _ in batch])
+                goals = torch.stack([two for _, two in batch])
+                loss = (net(seen).mean((1, 2)) - goals).pow(2).mean()
+                {STEP}
+        """,
+        ["memory.append((x, (1.0 + 0.9 * net(x).max()).detach()))"],
+    ),
+    "a bank of limited length that a loop on one line fills": (
+        f"""
+        from collections import deque
+        class Bank:
+            def __init__(self, size): self.items = deque(maxlen=size)
+            def push(self, z, y):
+                for one, label in zip(z, y): self.items.append((one, label))
+            def tensors(self):
+                ones, labels = zip(*self.items)
+                return torch.stack(ones), torch.stack(labels)
+        bank = Bank(32)
+        for _ in range(5):
+            z = net(x)
+            bank.push(z, y)
+            ones, labels = bank.tensors()
+            loss = (z @ ones.T).logsumexp(1).mean() + labels.float().mean()
+            {STEP}
+        """,
+        ["for one, label in zip(z, y): self.items.append((one.detach(), label))"],
+    ),
     "a batch whose one half is changed in place beside the other, which a layer saved": (
         f"""
         from torch.utils.data import DataLoader, TensorDataset
@@ -1370,6 +1575,45 @@ SHAPES = {
 }
 
 RIGHT = {
+    "a state that is carried from a step on and cut loose from the next": f"""
+        state = torch.zeros(4, 3)
+        for step in range(60):
+            if step > 21:
+                state = state.detach()
+            z = net(x) + state
+            loss = crit(z, y)
+            {STEP}
+            if step > 20:
+                state = z
+        """,
+    "the same with a count that falls": f"""
+        state = torch.zeros(4, 3)
+        for left in range(60, 0, -1):
+            if left < 21:
+                state = state.detach()
+            z = net(x) + state
+            loss = crit(z, y)
+            {STEP}
+            if left <= 21:
+                state = z
+        """,
+    "the same with a count of its own": f"""
+        class Run:
+            def __init__(self):
+                self.done, self.state = 0, torch.zeros(4, 3)
+            def step(self):
+                self.done += 1
+                if self.done > 5:
+                    self.state = self.state.detach()
+                z = net(x) + self.state
+                loss = crit(z, y)
+                {STEP}
+                if self.done >= 5:
+                    self.state = z
+        run = Run()
+        for _ in range(60):
+            run.step()
+        """,
     "states in a random order, each with a loss of its own": """
         for epoch in range(3):
             states, losses = [torch.zeros(4, 3) for _ in range(5)], []

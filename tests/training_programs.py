@@ -305,37 +305,53 @@ def _gan(writer: Writer) -> Pair:
         d: "nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))",
     }
     optimizers = {"opt_g": [g], "opt_d": [d]}
-    real = [f"fake = {g}(x)"]
-    extra = writer.pick("", " + F.mse_loss(fake, y)", " + 0.1 * fake.abs().mean()")
-    kind = writer.pick("not detached", "shared output", "shared detached")
-    d_loss = "d_loss = F.softplus({0}).mean() + F.softplus(-" + d + "(y)).mean()"
-    g_loss = "g_loss = F.softplus(-{0}).mean()" + extra
-    meant = [
-        *real,
-        d_loss.format(f"{d}(fake.detach())"),
-        *_step("opt_d", "d_loss"),
-        g_loss.format(f"{d}(fake)"),
-        *_step("opt_g", "g_loss"),
-    ]
+    terms = (
+        "",
+        "F.mse_loss(fake, y)",
+        "0.1 * fake.abs().mean()",
+        f"F.mse_loss({g}(y), y)",
+        f"{g}(x.flip(0)).abs().mean()",
+    )
+    extra = writer.pick(*terms)
+    kind = writer.pick("not detached", "not detached", "shared output", "shared detached")
+    critic_first = kind == "shared detached" or writer.random.random() < 0.6
+    all_at_first = critic_first and writer.random.random() < 0.3
+    helper = writer.pick("", "", "aim", "judge")
+    classes = {
+        "": "",
+        "aim": "def aim(net, image, sign):\n    return F.softplus(sign * net(image)).mean()\n",
+        "judge": f"def judge(image, sign):\n    return F.softplus(sign * {d}(image)).mean()\n",
+    }[helper]
+
+    def of(image: str, sign: int) -> str:
+        if helper and kind == "not detached":
+            return f"aim({d}, {image}, {sign})" if helper == "aim" else f"judge({image}, {sign})"
+        scored = image if image.startswith("score") else f"{d}({image})"
+        return f"F.softplus({'-' if sign < 0 else ''}{scored}).mean()"
+
+    def turns(first: str, second: str, made: list[str]) -> list[str]:
+        """The program's step, with what each of its two losses takes for the fake."""
+        for_critic, for_painter = (first, second) if critic_first else (second, first)
+        steps = [
+            ("opt_d", "d_loss", [f"d_loss = {of(for_critic, 1)} + {of('y', -1)}"]),
+            ("opt_g", "g_loss", [f"g_loss = {' + '.join(filter(None, (of(for_painter, -1), extra)))}"]),
+        ]
+        body = ["opt_g.zero_grad()", "opt_d.zero_grad()"] if all_at_first else []
+        body += [f"fake = {g}(x)", *made]
+        for opt, loss, lines in steps if critic_first else reversed(steps):
+            step = _step(opt, loss)
+            body += [*lines, *(line for line in step if not (all_at_first and "zero_grad" in line))]
+        return body
+
+    free, whole = ("fake.detach()", "fake") if critic_first else ("fake", "fake.detach()")
+    meant = turns(free, whole, [])
     if kind == "not detached":
-        broken = [
-            *real,
-            d_loss.format(f"{d}(fake)"),
-            *_step("opt_d", "d_loss"),
-            g_loss.format(f"{d}(fake)"),
-            *_step("opt_g", "g_loss"),
-        ]
+        broken = turns("fake", "fake", [])
     else:
-        made = f"score = {d}(fake.detach())" if kind == "shared detached" else f"score = {d}(fake)"
-        broken = [
-            *real,
-            made,
-            d_loss.format("score"),
-            *_step("opt_d", "d_loss"),
-            g_loss.format("score"),
-            *_step("opt_g", "g_loss"),
-        ]
-    return Pair(nets, [], broken, meant, optimizers=optimizers)
+        broken = turns(
+            "score", "score", [f"score = {d}(fake.detach())" if kind == "shared detached" else f"score = {d}(fake)"]
+        )
+    return Pair(nets, [], broken, meant, optimizers=optimizers, classes=classes if kind == "not detached" else "")
 
 
 def _two_losses(writer: Writer) -> Pair:

@@ -47,6 +47,7 @@ COMMAND_LINE = ("command line",)
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
+_ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
 _FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
@@ -211,6 +212,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
                 return machine.read(value.items[name], value)
             if name in _ONLY_TENSORS:
                 machine.crash(f"a container has no attribute {name!r}")
+            if name in _ONLY_LISTS and isinstance(value, Sequence) and value.kind == "tuple":
+                machine.crash(f"a tuple has no attribute {name!r}")
             return Method(value, name, node)
         case Unknown():
             if name in _ONLY_TENSORS and value.key in machine.served:

@@ -445,6 +445,8 @@ def set_item(
             _added_inside(machine, receiver, receiver.items.get(key), slot, target)
             receiver.items[key] = slot
         case Sequence():
+            if receiver.kind == "tuple":
+                machine.crash("a tuple takes no other items")
             slot = machine.slot(value, name, expression, receiver)
             known = isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items)
             _added_inside(machine, receiver, receiver.items[index] if known else None, slot, target)

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, elements, extents, loops
+from codemods.tape import attributes, comparisons, counters, cuts, elements, extents, loops
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.saves import operand_names
 from codemods.tape.values import (
@@ -20,15 +20,13 @@ from codemods.tape.values import (
     Sequence,
     Slot,
     Tensor,
-    TorchModule,
     Unknown,
     Value,
+    is_constant,
 )
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
-
-_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -45,24 +43,7 @@ _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.LShift: ("lshift", operator.lshift),
     ast.RShift: ("rshift", operator.rshift),
 }
-_VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
-_CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
 _WITHOUT_GRADIENT = {"floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "lshift", "rshift"}
-
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
-
-
-def is_constant(value: Value) -> bool:
-    return isinstance(value, _CONSTANTS)
 
 
 def _constant(machine: Machine, node: ast.Constant) -> Value:
@@ -193,25 +174,12 @@ def _arithmetic_key(machine: Machine, name: str, left: Value, right: Value) -> t
     if name == "add" and isinstance(right, Unknown) and isinstance(left, int):
         left, right = right, left
     if isinstance(left, Unknown) and isinstance(right, int):
-        base, offset = _offset(left.key)
+        base, offset = counters.offset_of(left.key)
         if name in ("add", "sub"):
             return ("plus", base, offset + (right if name == "add" else -right))
         if name == "remainder" and right > 0:
             return ("remainder", base, offset % right, right)
     return (name, machine.key(left), machine.key(right))
-
-
-def _offset(key: Any) -> tuple[Any, int]:
-    return (key[1], key[2]) if isinstance(key, tuple) and len(key) == 3 and key[0] == "plus" else (key, 0)
-
-
-def _residue(left: Value, right: Value) -> tuple[Any, ...] | None:
-    """The key of ``(t + a) % k == c``, one for all ways to write it; None for another comparison."""
-    if isinstance(left, Unknown) and isinstance(right, int) and isinstance(left.key, tuple):
-        if len(left.key) == 4 and left.key[0] == "remainder":
-            _, base, offset, modulus = left.key
-            return ("residue", base, modulus, (right - offset) % modulus)
-    return None
 
 
 def _magnitude(value: Any) -> float:
@@ -235,7 +203,7 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
         if isinstance(value, Tensor):  # `while not torch.all(done)`: asked where it is known what is likely
             value = machine.fresh("truth")
         if isinstance(value, Unknown) and value.low is None:
-            return negated(machine, value)
+            return comparisons.negated(machine, value)
         return not machine.truth(value)
     if isinstance(value, (int, float)) and not isinstance(node.op, ast.Invert):
         return -value if isinstance(node.op, ast.USub) else +value
@@ -246,13 +214,6 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
             return opposite
         return value if isinstance(node.op, ast.UAdd) else machine.data(scalar=value.cell.scalar)
     return cuts.carry(machine, machine.unknown((type(node.op).__name__, machine.key(value))), [value], node)
-
-
-def negated(machine: Machine, value: Unknown) -> Unknown:
-    key = value.key
-    if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-        return machine.unknown(key[1])
-    return machine.unknown(("not", key))
 
 
 def _bool_op(machine: Machine, node: ast.BoolOp) -> Value:
@@ -276,208 +237,6 @@ def _is_likely(value: Value) -> bool:
 def _of_command_line(key: Hashable) -> bool:
     """Whether a value with this key is ``sys.argv``, or was computed from it."""
     return key == attributes.COMMAND_LINE or (isinstance(key, tuple) and any(map(_of_command_line, key)))
-
-
-def _compare(machine: Machine, node: ast.Compare) -> Value:
-    left = machine.eval(node.left)
-    result: Value = True
-    for op, comparator in zip(node.ops, node.comparators, strict=True):
-        right = machine.eval(comparator)
-        result = _compare_two(machine, op, left, right, node)
-        if result is False:
-            return False
-        left = right
-    return result
-
-
-def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
-    if isinstance(op, (ast.In, ast.NotIn)):
-        if isinstance(left, int) and isinstance(right, Sequence):
-            machine.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
-        found = _contains(machine, left, right)
-        if isinstance(found, Unknown):
-            return negated(machine, found) if isinstance(op, ast.NotIn) else found
-        return found != isinstance(op, ast.NotIn)
-    left, right = machine.settled(left), machine.settled(right)
-    if is_constant(left) and is_constant(right):
-        try:
-            return bool(_COMPARE[type(op)](left, right))
-        except TypeError:
-            return machine.fresh("compare")
-    if isinstance(left, Name) and isinstance(right, Name) and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
-        alike = _same_class(machine, left, right, node)
-        if alike is not None:
-            return alike == isinstance(op, (ast.Is, ast.Eq))
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        same = _identity(left, right)
-        if same is not None:
-            return same == isinstance(op, ast.Is)
-        asked = machine.unknown(("is", machine.key(left), machine.key(right)))
-        return negated(machine, asked) if isinstance(op, ast.IsNot) else asked
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
-        made = machine.data()
-        made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
-        return made
-    if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
-        equal = _same_items(machine, left, right)
-        if equal is not None:
-            return equal == isinstance(op, ast.Eq)
-    decided = _by_bounds(op, left, right)
-    if decided is None:
-        decided = _by_offsets(op, left, right)
-    if decided is not None:
-        return decided
-    kind: type[ast.cmpop] = type(op)
-    residue = _residue(left, right)
-    if residue is not None and kind in (ast.Eq, ast.NotEq):
-        asked = machine.unknown(residue)
-        return negated(machine, asked) if kind is ast.NotEq else asked
-    if kind is ast.NotEq:
-        return negated(machine, machine.unknown(("Eq", machine.key(left), machine.key(right))))
-    if kind is ast.GtE:
-        return negated(machine, machine.unknown(("Lt", machine.key(left), machine.key(right))))
-    if kind is ast.LtE:
-        return negated(machine, machine.unknown(("Gt", machine.key(left), machine.key(right))))
-    return machine.unknown((kind.__name__, machine.key(left), machine.key(right)))
-
-
-def _same_items(machine: Machine, left: Sequence, right: Sequence) -> bool | None:
-    """Whether two tuples or lists are equal; None where that is not known."""
-    if left.more or right.more or (left.kind == "set") or (right.kind == "set"):
-        return None
-    if len(left.items) != len(right.items):
-        return False
-    equal: bool | None = True
-    for one, other in zip(left.items, right.items, strict=True):
-        first, second = machine.settled(one.value), machine.settled(other.value)
-        if is_constant(first) and is_constant(second):
-            if first != second:
-                return False
-        elif not (isinstance(first, Unknown) and isinstance(second, Unknown) and first.key == second.key):
-            equal = None
-    return equal
-
-
-def _same_class(machine: Machine, left: Name, right: Name, node: ast.expr) -> bool | None:
-    """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
-    names = {left.path, right.path}
-    if names & _VARIABLES and "torch.Tensor" in names:
-        if node is not _NOWHERE:
-            machine.legacy[machine.source.text_of(node), machine.site(node).line] = machine.site(node)
-        return True
-    if len(names) == 1:
-        return True
-    known = all(path == "torch.Tensor" or path in _CLASSES for path in names)
-    return False if known else None
-
-
-def _identity(left: Value, right: Value) -> bool | None:
-    if left is right:
-        return True
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        parts = left.cell is not right.cell and (left.cell.part or right.cell.part)
-        same = left.cell.itself is right.cell.itself
-        return None if parts and same else same
-    if isinstance(left, (Instance, TorchModule)) and isinstance(right, (Instance, TorchModule)):
-        return False
-    for one, other in ((left, right), (right, left)):
-        if one is None and not isinstance(other, Unknown):
-            return False
-    return None
-
-
-def _by_bounds(op: ast.cmpop, left: Value, right: Value) -> bool | None:
-    """Decide a comparison of a bounded unknown with a number, where the bounds decide it."""
-    if isinstance(right, Unknown) and isinstance(left, (int, float)):
-        mirrored: dict[type[ast.cmpop], type[ast.cmpop]] = {
-            ast.Lt: ast.Gt,
-            ast.Gt: ast.Lt,
-            ast.LtE: ast.GtE,
-            ast.GtE: ast.LtE,
-        }
-        return _by_bounds(mirrored.get(type(op), type(op))(), right, left)
-    if not (isinstance(left, Unknown) and isinstance(right, (int, float))):
-        return None
-    low, high = left.low, left.high
-    if low is not None:
-        if low > right:
-            return {ast.Gt: True, ast.GtE: True, ast.NotEq: True, ast.Lt: False, ast.LtE: False, ast.Eq: False}[
-                type(op)
-            ]
-        if low == right and isinstance(op, (ast.GtE, ast.Lt)):
-            return isinstance(op, ast.GtE)
-    if high is not None:
-        if high < right:
-            return {ast.Lt: True, ast.LtE: True, ast.NotEq: True, ast.Gt: False, ast.GtE: False, ast.Eq: False}[
-                type(op)
-            ]
-        if high == right and isinstance(op, (ast.LtE, ast.Gt)):
-            return isinstance(op, ast.LtE)
-    return None
-
-
-_NOWHERE = ast.Name("", ast.Load())
-
-
-def _by_offsets(op: ast.cmpop, left: Value, right: Value) -> bool | None:
-    """Decide a comparison of a counter with what it was, or will be, some counts away."""
-    if not (isinstance(left, Unknown) and isinstance(right, Unknown)):
-        return None
-    (base, offset), (other, away) = _offset(left.key), _offset(right.key)
-    if base == other:
-        return bool(_COMPARE[type(op)](offset, away)) if offset != away else None
-    if offset == away and _are_siblings(base, other) and isinstance(op, (ast.Eq, ast.NotEq)):
-        return isinstance(op, ast.NotEq)
-    return None
-
-
-def _are_siblings(one: Hashable, other: Hashable) -> bool:
-    """Whether two values are the counter of one run of one loop in different iterations."""
-    return (
-        isinstance(one, tuple)
-        and isinstance(other, tuple)
-        and len(one) == len(other) == 3
-        and one[:2] == other[:2]
-        and one[0] == "index"
-        and one[2] != other[2]
-    )
-
-
-def _contains(machine: Machine, item: Value, container: Value) -> Value:
-    container = attributes.opened(container)
-    if isinstance(container, str) and isinstance(item, str):
-        return item in container
-    if isinstance(container, range) and isinstance(item, int):
-        return item in container
-    if isinstance(container, Mapping):
-        return _is_key(machine, item, container)
-    if isinstance(container, Sequence) and is_constant(item):
-        if any(is_constant(slot.value) and slot.value == item for slot in container.items):
-            return True
-    if isinstance(container, Sequence) and not container.more and is_constant(item):
-        if all(is_constant(slot.value) for slot in container.items):
-            return any(slot.value == item for slot in container.items)
-    if isinstance(container, Sequence) and not container.more and isinstance(item, Name):
-        classes = [slot.value for slot in container.items]
-        answers = [_same_class(machine, item, one, _NOWHERE) if isinstance(one, Name) else None for one in classes]
-        if True in answers or None not in answers:
-            return True in answers
-    return machine.unknown(("in", machine.key(item), machine.key(container)))
-
-
-def _is_key(machine: Machine, item: Value, mapping: Mapping) -> Value:
-    key = elements.mapping_key(machine, item)
-    if key in mapping.items:
-        return True
-    known = is_constant(item) or isinstance(item, Tensor) or isinstance(key, elements.Itself)
-    if known and not mapping.more:  # tensors and modules are keys by what they are, not by what they hold
-        return False
-    if isinstance(item, Unknown) and not mapping.more:
-        others = [elements.key_value(machine, one) for one in mapping.items]
-        if all(_compare_two(machine, ast.Eq(), item, one, _NOWHERE) is False for one in others):
-            return False
-    asked = machine.identity(mapping) if known else machine.key(mapping)
-    return machine.unknown(("in", machine.key(item), asked))
 
 
 def _if_expression(machine: Machine, node: ast.IfExp) -> Value:
@@ -651,7 +410,7 @@ EVALUATE: dict[type[ast.expr], Callable[[Machine, Any], Value]] = {
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,
     ast.BoolOp: _bool_op,
-    ast.Compare: _compare,
+    ast.Compare: comparisons.compare,
     ast.IfExp: _if_expression,
     ast.Call: _call,
     ast.Lambda: _lambda,

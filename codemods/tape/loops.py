@@ -165,7 +165,7 @@ def _number(numbers: range, serial: int, at: int, exact: bool) -> Value:
     if exact:
         return numbers[at]
     low, high = sorted((numbers[at], numbers[-1]))
-    return Unknown(("index", serial, at), low, high)
+    return Unknown(("index", serial, at if numbers.step > 0 else -at), low, high)
 
 
 def counter(machine: Machine, low: int) -> Unknown:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codemods.facts import Form
-from codemods.tape import calls, cuts, escapes, expressions, holding, statements
+from codemods.tape import calls, counters, cuts, escapes, expressions, holding, statements
 from codemods.tape.datasets import Served
 from codemods.tape.forms import form_of, whole_of
 from codemods.tape.generators import Generator
@@ -19,7 +19,6 @@ from codemods.tape.oracle import Oracle, is_short, varies
 from codemods.tape.saves import gives_places, saves_of, variant
 from codemods.tape.source import Site, Source, Sources
 from codemods.tape.values import (
-    NAMES_PER_VALUE,
     Cell,
     Class,
     Function,
@@ -36,6 +35,7 @@ from codemods.tape.values import (
     TorchModule,
     Unknown,
     Value,
+    remembered,
 )
 
 STEPS = 150_000
@@ -136,6 +136,8 @@ class Machine:
         """Rises with each iteration that has several such keys."""
         self.making: list[Class | None] = []
         """Classes whose metaclasses are at work, the last innermost; None once ``type`` was asked for the class."""
+        self.bounds: dict[Hashable, tuple[float, float]] = {}
+        """Keys of counters, and between what they are by the conditions that held of them."""
         self.ways: dict[ast.AST, bool] = {}
         """Which way known conditions went last."""
         self.turns = 0
@@ -287,7 +289,7 @@ class Machine:
         self.activity += 1
         kept = self.kept(value, name, expression, owner)
         if isinstance(value, (Sequence, Mapping, Instance)) and kept is not None:
-            value.kept = (*value.kept[-NAMES_PER_VALUE:], kept)
+            value.kept = remembered((*value.kept, kept))
             return Slot(value)
         return Slot(value, kept)
 
@@ -301,7 +303,7 @@ class Machine:
                 value = value.through(kept)
         elif isinstance(value, (Sequence, Mapping)) and container is not None:
             # What carried a list of tuples on carried each of the tuples on.
-            value.kept = (*value.kept, *(kept for kept in container.kept if kept not in value.kept))[-NAMES_PER_VALUE:]
+            value.kept = remembered((*value.kept, *(kept for kept in container.kept if kept not in value.kept)))
         return value
 
     # Tensors
@@ -563,6 +565,7 @@ class Machine:
             case Unknown():
                 answer = self._answer(value, likely, optional)
                 self.note_length(value.key, answer)
+                counters.note(self, value.key, answer)
                 return answer
             case Tensor():
                 return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)

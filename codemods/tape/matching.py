@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, elements, expressions, python_calls
-from codemods.tape.values import Class, Instance, Mapping, Sequence, Tensor, Unknown, Value
+from codemods.tape import attributes, elements, python_calls
+from codemods.tape.values import Class, Instance, Mapping, Sequence, Tensor, Unknown, Value, is_constant
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -44,11 +44,11 @@ def matches(machine: Machine, subject: Value, pattern: ast.pattern, bound: Bound
 
 
 def _equals(machine: Machine, subject: Value, value: Value) -> bool | None:
-    if expressions.is_constant(subject) and expressions.is_constant(value):
+    if is_constant(subject) and is_constant(value):
         return bool(subject == value)
     if subject is value:
         return True
-    return False if isinstance(subject, (Tensor, Sequence, Mapping)) and expressions.is_constant(value) else None
+    return False if isinstance(subject, (Tensor, Sequence, Mapping)) and is_constant(value) else None
 
 
 def _all(answers: list[bool | None]) -> bool | None:

@@ -27,6 +27,7 @@ from codemods.tape.values import (
     TorchModule,
     Unknown,
     Value,
+    is_constant,
 )
 
 if TYPE_CHECKING:
@@ -370,7 +371,7 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
     if name == "vars" and args and isinstance(args[0], Instance):
         return attributes.get(machine, args[0], "__dict__", node)
     if name in ("print", "input", "breakpoint", "open", "id", "hash", "repr", "str", "format", "type", "vars", "dir"):
-        if name == "str" and args and expressions.is_constant(args[0]):
+        if name == "str" and args and is_constant(args[0]):
             return str(args[0])
         if name == "type" and len(args) == 1:
             return _type_of(args[0]) or machine.fresh(name)
@@ -400,7 +401,7 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "float": lambda machine, args, node: _number(machine, args, node, float),
     "bool": lambda machine, args, node: args[0] if isinstance(args[0], (bool, Unknown)) else machine.truth(args[0]),
     "round": lambda machine, args, node: (
-        args[0] if expressions.is_constant(args[0]) else cuts.carry(machine, machine.fresh("round"), args, node)
+        args[0] if is_constant(args[0]) else cuts.carry(machine, machine.fresh("round"), args, node)
     ),
     "max": lambda machine, args, node: _extreme(machine, args, node, max),
     "min": lambda machine, args, node: _extreme(machine, args, node, min),
@@ -444,7 +445,7 @@ def call_container_method(
 
 
 def _string_method(machine: Machine, receiver: str | bytes, name: str, args: list[Value], node: ast.expr) -> Value:
-    if all(expressions.is_constant(arg) for arg in args) and name in (
+    if all(is_constant(arg) for arg in args) and name in (
         "lower",
         "upper",
         "strip",

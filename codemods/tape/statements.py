@@ -225,8 +225,8 @@ def _if(machine: Machine, node: ast.If) -> str:
         del machine.spans[spans:]  # whether the log is written every k-th time is of no concern
     question = len(machine.oracle.asked)
     holds = node in machine.ending or machine.truth(test, likely=not leaves, optional=optional)
+    machine.turns += machine.ways.get(node, holds) != holds  # `if step > 2` is known at first, and asked about later
     if question == len(machine.oracle.asked):
-        machine.turns += machine.ways.get(node, holds) != holds
         machine.ways[node] = holds
     activity = machine.activity
     other = node.orelse if holds else node.body

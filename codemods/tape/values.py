@@ -14,8 +14,23 @@ from codemods.tape.source import Site, Source
 Value = Any
 """A Python constant or one of the classes below."""
 
-NAMES_PER_VALUE = 8
+NAMES_PER_VALUE = 9
 """How many of the last statements that carried a value are remembered."""
+
+
+def remembered(carried: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """So many of the statements that carried a value on as are remembered.
+
+    Loops and comprehensions that go through one container under one name do not push out what stored it.
+    """
+    while len(carried) > NAMES_PER_VALUE:
+        names = [kept.name for kept in carried]
+        again = (
+            index for index, kept in enumerate(carried) if kept.expression is None and kept.name in names[index + 1 :]
+        )
+        index = next(again, 0)
+        carried = (*carried[:index], *carried[index + 1 :])
+    return carried
 
 
 class Several(IntEnum):
@@ -113,7 +128,7 @@ class Tensor:
         """The same tensor, carried on by one more statement."""
         if kept is None or self.cell.node is None or (self.via and self.via[-1] is kept):
             return self
-        return Tensor(self.cell, (*self.via[-NAMES_PER_VALUE:], kept), self.guessed)
+        return Tensor(self.cell, remembered((*self.via, kept)), self.guessed)
 
 
 @dataclass(eq=False, slots=True)
@@ -371,3 +386,10 @@ class GradMode:
     """``torch.no_grad()`` and its kin, as context managers or decorators.  ``enabled`` None: no effect on grad mode."""
 
     enabled: bool | None
+
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+
+def is_constant(value: Value) -> bool:
+    return isinstance(value, _CONSTANTS)

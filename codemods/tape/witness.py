@@ -32,12 +32,11 @@ from codemods.facts import (
     Overwritten,
     PartBeside,
     PartChanged,
-    Severed,
     Span,
     StaleGraph,
 )
 from codemods.program import Program
-from codemods.tape import calls, cuts, frameworks, holding
+from codemods.tape import calls, cuts, frameworks, holding, rivals
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import (
     Change,
@@ -58,6 +57,7 @@ from codemods.tape.graph import (
 )
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
+from codemods.tape.rivals import outer_site
 from codemods.tape.source import Site, Source, Sources, last_name
 from codemods.tape.values import Class, Function, Instance, Several, Slot
 
@@ -490,19 +490,6 @@ def _ranked(edges: set[Edge]) -> Iterator[Edge]:
         yield edge._replace(consumer=ranked(edge.consumer), producer=ranked(edge.producer))
 
 
-def _outer(node: Node | None, failed: Pass) -> Site:
-    """Where *node* was made, as an expression of the function in which a pass stands."""
-    if node is None:
-        return failed.site
-    depth = len(failed.stack)
-    if len(node.stack) > depth and node.stack[:depth] == failed.stack:
-        return node.stack[depth]
-    common = 0
-    while common < min(depth, len(node.stack)) and node.stack[common] == failed.stack[common]:
-        common += 1
-    return node.stack[common] if len(node.stack) > common else node.site
-
-
 def _parting(freed: Pass, failed: Pass) -> tuple[Span, Span] | None:
     """The innermost calls that led to the one pass and not to the other, where the passes are one statement."""
     first, second = [*freed.stack, freed.site], [*failed.stack, failed.site]
@@ -613,40 +600,20 @@ def _stale_fact(stale: Stale, tape: Tape) -> StaleGraph:
         carriers=_carriers(stale.via),
         outside=_carriers(stale.outside),
         outer=Outer(
-            _outer(node, stale.failed).span,
-            _outer(reader, stale.failed).span,
-            _outer(stale.walked, stale.failed).span if stale.walked else None,
-            _outer(stale.walked, stale.freed).span if stale.walked else None,
+            outer_site(node, stale.failed).span,
+            outer_site(reader, stale.failed).span,
+            outer_site(stale.walked, stale.failed).span if stale.walked else None,
+            outer_site(stale.walked, stale.freed).span if stale.walked else None,
             (_enters(reader), _enters(stale.walked)),
             _mixes(reader),
             _parting(stale.freed, stale.failed),
+            *(rivals.meant_for(node, (stale.freed, stale.failed), tape) if point is None else ()),
         ),
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         name=kept.name if kept else "",
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
-        severed=_severed(node, (stale.freed, stale.failed), tape) if point is None else None,
+        severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
     )
-
-
-def _severed(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> Severed | None:
-    """What one of two passes over a *shared* node does not reach, though nothing else that it does there is of use.
-
-    A discriminator's output for a fake that was detached is all right in the discriminator's loss. In the
-    generator's, whose step follows, it trains nobody: the gradients of the discriminator are thrown away.
-    """
-    if tape.unknown_owner:
-        return None
-    nodes = cuts.nodes_under([shared]).values()
-    here = {node.leaf for node in nodes if node.leaf is not None}
-    served = [any((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
-    if served[0] == served[1]:
-        return None
-    for node in nodes:
-        for cut in node.constants:
-            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in tape.stepped and not leaf.frozen}
-            if behind and not behind & here:
-                return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
-    return None
 
 
 _MOST_NODES = 4_000
@@ -688,6 +655,7 @@ def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
     kept = _last_before(clobbered.via, clobbered.failed.loops, clobbered.change.clock)
     read = reader.operands if reader is not None else ()
     shared = next((operand.node for operand in read if operand.via == clobbered.via), node)
+    walked = node.walked if point is None else None
     return Overwritten(
         saved=_made(node, clobbered.via) if reader else node.site.span,
         kept=kept.statement.span if kept and reader else None,
@@ -701,8 +669,8 @@ def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
         carriers=_carriers(clobbered.via) if reader else (),
         outside=_carriers(clobbered.outside) if reader else (),
         outer=Outer(
-            _outer(node, clobbered.failed).span,
-            _outer(reader, clobbered.failed).span,
+            outer_site(node, clobbered.failed).span,
+            outer_site(reader, clobbered.failed).span,
             None,
             mixed=_mixes(reader),
             passes=_apart(clobbered.change, clobbered.failed),
@@ -713,7 +681,7 @@ def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
         operation=node.site.span,
         part=clobbered.change.part,
         certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
-        severed=_severed(shared, (node.walked, clobbered.failed), tape) if node.walked and point is None else None,
+        severed=rivals.severed(shared, (walked, clobbered.failed), tape) if walked else None,
     )
 
 

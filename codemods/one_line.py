@@ -1,0 +1,57 @@
+"""Blocks on one line, ``if step == 0: state = None``: read as any other, written on one line while they can be.
+
+To LibCST such a block is no block: its statement is part of the compound one's line, so that nothing can be put before
+or behind it, and whoever asks in which statement an expression stands would have to know two kinds of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst._nodes.internal import CodegenState
+
+_GAP = cst.SimpleWhitespace(" ")
+
+
+@dataclass(frozen=True)
+class OneLine(cst.IndentedBlock):
+    """A block whose one line stands behind the colon; with more than that it is written as an indented block."""
+
+    gap: cst.SimpleWhitespace = _GAP
+    """What stands between the colon and the line."""
+
+    def _visit_and_replace_children(self, visitor: cst.CSTVisitorT) -> OneLine:
+        block = super()._visit_and_replace_children(visitor)
+        return OneLine(block.body, block.header, block.indent, block.footer, self.gap)
+
+    def _codegen_impl(self, state: CodegenState) -> None:
+        line = self.body[0] if len(self.body) == 1 else None
+        if not isinstance(line, cst.SimpleStatementLine) or line.leading_lines:
+            super()._codegen_impl(state)
+            return
+        self.gap._codegen(state)
+        around, state.indent_tokens = state.indent_tokens, []
+        with state.record_syntactic_position(self, start_node=line, end_node=line):
+            line._codegen(state)
+        state.indent_tokens = around
+
+
+_MAYBE = re.compile(
+    r"^[ \t]*(?:if|elif|else|for|while|with|try|except|finally|def|class|async|case)\b.*:[ \t]*[^\s#]", re.MULTILINE
+)
+
+
+class _AsBlocks(cst.CSTTransformer):
+    def leave_SimpleStatementSuite(  # noqa: N802
+        self, original_node: cst.SimpleStatementSuite, updated_node: cst.SimpleStatementSuite
+    ) -> cst.BaseSuite:
+        line = cst.SimpleStatementLine(updated_node.body, trailing_whitespace=updated_node.trailing_whitespace)
+        return OneLine([line], gap=updated_node.leading_whitespace)
+
+
+def parse(text: str) -> cst.Module:
+    """A module whose blocks on one line are :class:`OneLine`."""
+    module = cst.parse_module(text)
+    return module.visit(_AsBlocks()) if _MAYBE.search(text) else module

@@ -1,0 +1,190 @@
+"""Comparisons: decided where the values are known well enough, else asked of the oracle under one key for each fact."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from codemods.tape import attributes, counters, cuts, elements
+from codemods.tape.counters import COMPARE
+from codemods.tape.values import (
+    Instance,
+    Mapping,
+    Name,
+    Sequence,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+    is_constant,
+)
+
+if TYPE_CHECKING:
+    from codemods.tape.machine import Machine
+
+_VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
+_CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
+
+
+_NOWHERE = ast.Name("", ast.Load())
+
+
+def compare(machine: Machine, node: ast.Compare) -> Value:
+    left = machine.eval(node.left)
+    result: Value = True
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
+        right = machine.eval(comparator)
+        result = _compare_two(machine, op, left, right, node)
+        if result is False:
+            return False
+        left = right
+    return result
+
+
+def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
+    if isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(left, int) and isinstance(right, Sequence):
+            machine.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
+        found = _contains(machine, left, right)
+        if isinstance(found, Unknown):
+            return negated(machine, found) if isinstance(op, ast.NotIn) else found
+        return found != isinstance(op, ast.NotIn)
+    left, right = machine.settled(left), machine.settled(right)
+    if is_constant(left) and is_constant(right):
+        try:
+            return bool(COMPARE[type(op)](left, right))
+        except TypeError:
+            return machine.fresh("compare")
+    if isinstance(left, Name) and isinstance(right, Name) and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+        alike = _same_class(machine, left, right, node)
+        if alike is not None:
+            return alike == isinstance(op, (ast.Is, ast.Eq))
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        same = _identity(left, right)
+        if same is not None:
+            return same == isinstance(op, ast.Is)
+        asked = machine.unknown(("is", machine.key(left), machine.key(right)))
+        return negated(machine, asked) if isinstance(op, ast.IsNot) else asked
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        made = machine.data()
+        made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
+        return made
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
+        equal = _same_items(machine, left, right)
+        if equal is not None:
+            return equal == isinstance(op, ast.Eq)
+    decided = counters.by_bounds(machine, op, left, right)
+    if decided is None:
+        decided = counters.by_offsets(op, left, right)
+    if decided is not None:
+        return decided
+    kind: type[ast.cmpop] = type(op)
+    residue = _residue(left, right)
+    if residue is not None and kind in (ast.Eq, ast.NotEq):
+        asked = machine.unknown(residue)
+        return negated(machine, asked) if kind is ast.NotEq else asked
+    if kind is ast.NotEq:
+        return negated(machine, machine.unknown(("Eq", machine.key(left), machine.key(right))))
+    if kind is ast.GtE:
+        return negated(machine, machine.unknown(("Lt", machine.key(left), machine.key(right))))
+    if kind is ast.LtE:
+        return negated(machine, machine.unknown(("Gt", machine.key(left), machine.key(right))))
+    return machine.unknown((kind.__name__, machine.key(left), machine.key(right)))
+
+
+def _same_items(machine: Machine, left: Sequence, right: Sequence) -> bool | None:
+    """Whether two tuples or lists are equal; None where that is not known."""
+    if left.more or right.more or (left.kind == "set") or (right.kind == "set"):
+        return None
+    if len(left.items) != len(right.items):
+        return False
+    equal: bool | None = True
+    for one, other in zip(left.items, right.items, strict=True):
+        first, second = machine.settled(one.value), machine.settled(other.value)
+        if is_constant(first) and is_constant(second):
+            if first != second:
+                return False
+        elif not (isinstance(first, Unknown) and isinstance(second, Unknown) and first.key == second.key):
+            equal = None
+    return equal
+
+
+def _same_class(machine: Machine, left: Name, right: Name, node: ast.expr) -> bool | None:
+    """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
+    names = {left.path, right.path}
+    if names & _VARIABLES and "torch.Tensor" in names:
+        if node is not _NOWHERE:
+            machine.legacy[machine.source.text_of(node), machine.site(node).line] = machine.site(node)
+        return True
+    if len(names) == 1:
+        return True
+    known = all(path == "torch.Tensor" or path in _CLASSES for path in names)
+    return False if known else None
+
+
+def _identity(left: Value, right: Value) -> bool | None:
+    if left is right:
+        return True
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        parts = left.cell is not right.cell and (left.cell.part or right.cell.part)
+        same = left.cell.itself is right.cell.itself
+        return None if parts and same else same
+    if isinstance(left, (Instance, TorchModule)) and isinstance(right, (Instance, TorchModule)):
+        return False
+    for one, other in ((left, right), (right, left)):
+        if one is None and not isinstance(other, Unknown):
+            return False
+    return None
+
+
+def _contains(machine: Machine, item: Value, container: Value) -> Value:
+    container = attributes.opened(container)
+    if isinstance(container, str) and isinstance(item, str):
+        return item in container
+    if isinstance(container, range) and isinstance(item, int):
+        return item in container
+    if isinstance(container, Mapping):
+        return _is_key(machine, item, container)
+    if isinstance(container, Sequence) and is_constant(item):
+        if any(is_constant(slot.value) and slot.value == item for slot in container.items):
+            return True
+    if isinstance(container, Sequence) and not container.more and is_constant(item):
+        if all(is_constant(slot.value) for slot in container.items):
+            return any(slot.value == item for slot in container.items)
+    if isinstance(container, Sequence) and not container.more and isinstance(item, Name):
+        classes = [slot.value for slot in container.items]
+        answers = [_same_class(machine, item, one, _NOWHERE) if isinstance(one, Name) else None for one in classes]
+        if True in answers or None not in answers:
+            return True in answers
+    return machine.unknown(("in", machine.key(item), machine.key(container)))
+
+
+def _is_key(machine: Machine, item: Value, mapping: Mapping) -> Value:
+    key = elements.mapping_key(machine, item)
+    if key in mapping.items:
+        return True
+    known = is_constant(item) or isinstance(item, Tensor) or isinstance(key, elements.Itself)
+    if known and not mapping.more:  # tensors and modules are keys by what they are, not by what they hold
+        return False
+    if isinstance(item, Unknown) and not mapping.more:
+        others = [elements.key_value(machine, one) for one in mapping.items]
+        if all(_compare_two(machine, ast.Eq(), item, one, _NOWHERE) is False for one in others):
+            return False
+    asked = machine.identity(mapping) if known else machine.key(mapping)
+    return machine.unknown(("in", machine.key(item), asked))
+
+
+def _residue(left: Value, right: Value) -> tuple[Any, ...] | None:
+    """The key of ``(t + a) % k == c``, one for all ways to write it; None for another comparison."""
+    if isinstance(left, Unknown) and isinstance(right, int) and isinstance(left.key, tuple):
+        if len(left.key) == 4 and left.key[0] == "remainder":
+            _, base, offset, modulus = left.key
+            return ("residue", base, modulus, (right - offset) % modulus)
+    return None
+
+
+def negated(machine: Machine, value: Unknown) -> Unknown:
+    key = value.key
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+        return machine.unknown(key[1])
+    return machine.unknown(("not", key))

@@ -1,0 +1,141 @@
+"""Two passes through one value: for whose sake each of them is, as the optimizers' steps tell.
+
+A discriminator's loss reaches the generator, and the generator's the discriminator: of both, one half is of no use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from codemods.facts import Severed
+from codemods.tape import cuts
+from codemods.tape.graph import Leaf, Node, Pass, Tape
+from codemods.tape.source import Site
+
+
+def outer_site(node: Node | None, failed: Pass) -> Site:
+    """Where *node* was made, as an expression of the function in which a pass stands."""
+    if node is None:
+        return failed.site
+    depth = len(failed.stack)
+    if len(node.stack) > depth and node.stack[:depth] == failed.stack:
+        return node.stack[depth]
+    common = 0
+    while common < min(depth, len(node.stack)) and node.stack[common] == failed.stack[common]:
+        common += 1
+    return node.stack[common] if len(node.stack) > common else node.site
+
+
+class MeantFor(NamedTuple):
+    """The last fields of :class:`~codemods.facts.Outer`."""
+
+    wanted: tuple[bool, bool]
+    wanted_behind: tuple[bool, bool]
+    incidental: tuple[str, ...]
+
+
+def meant_for(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> MeantFor:
+    """For whom two passes through a *shared* node are, as far as the steps tell."""
+    return MeantFor(*_wanted(shared, passes, tape), _incidental(shared, passes, tape))
+
+
+def _wanted(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
+    """Whether a step uses what two passes send through a *shared* node to leaves that they reach beside it, too.
+
+    Then it cannot be seen by the leaves alone what the value may be detached in: a generator's loss may have a term of
+    another batch, too. Where no step lies between the passes, the first counts as one that a step uses. The same of
+    the leaves that lie behind the call which made the value: of the generator, where that is a discriminator's.
+    """
+    behind = _behind(shared, passes[1])
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
+    follows = next(_steps(tape.stepped, passes[0], passes[1].clock), None)
+    found: list[set[Leaf]] = []
+    for one in passes:
+        until = min((later.clock for later in tape.passes if later.clock > one.clock), default=math.inf)
+        used = {leaf for leaf in here if next(_steps([leaf], one, until), None) is not None}
+        if one is passes[0] and follows is None:
+            used = here
+        found.append(used & _reached_beside(shared, one))
+    first, second = found
+    return (bool(first), bool(second)), (bool(first & behind), bool(second & behind))
+
+
+def _steps(leaves: Iterable[Leaf], one: Pass, until: float) -> Iterator[int]:
+    """The steps of these leaves between a pass and a moment."""
+    return (
+        change.clock
+        for leaf in leaves
+        for change in leaf.storage.changes
+        if change.by_step and one.clock < change.clock < until
+    )
+
+
+def _behind(shared: Node, seen_by: Pass) -> set[Leaf]:
+    """The leaves of what the call that made a node was given, and not those of the call itself."""
+    place = outer_site(shared, seen_by)
+    pending, seen = [shared], {id(shared)}
+    given: list[Node] = []
+    while pending:
+        for operand in pending.pop().operands:
+            node = operand.node
+            if id(node) in seen or node.leaf is not None:
+                continue
+            seen.add(id(node))
+            (pending if outer_site(node, seen_by) == place else given).append(node)
+    return {node.leaf for node in cuts.nodes_under(given).values() if node.leaf is not None}
+
+
+def _reached_beside(shared: Node, one: Pass) -> set[Leaf]:
+    """The leaves that a pass reaches on ways that do not lead through a node."""
+    below: dict[int, list[Node]] = {}
+    for consumer, producer in one.edges:
+        below.setdefault(id(consumer), []).append(producer)
+    produced = {id(producer) for _, producer in one.edges}
+    pending = [consumer for consumer, _ in one.edges if id(consumer) not in produced]
+    seen, found = {id(shared)}, set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.leaf is not None:
+            found.add(node.leaf)
+        pending.extend(below.get(id(node), ()))
+    return found
+
+
+def _incidental(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> tuple[str, ...]:
+    """What the first pass over a *shared* node trains by the way: a generator, by the loss of its discriminator.
+
+    That is so where a step of others follows the pass (the discriminator's), while the second pass goes through those
+    others only to come to the shared node: no step uses the gradient that it leaves in them.
+    """
+    first, second = passes
+    between = {leaf for leaf in tape.stepped if next(_steps([leaf], first, second.clock), None) is not None}
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
+    passed = between & {producer.leaf for _, producer in second.edges if producer.leaf is not None}
+    served = any((id(second), leaf.name) in tape.served for leaf in passed)
+    return tuple(sorted(leaf.name for leaf in here - between)) if passed and not served else ()
+
+
+def severed(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> Severed | None:
+    """What one of two passes over a *shared* node does not reach, though nothing else that it does there is of use.
+
+    A discriminator's output for a fake that was detached is all right in the discriminator's loss. In the
+    generator's, whose step follows, it trains nobody: the gradients of the discriminator are thrown away.
+    """
+    if tape.unknown_owner:
+        return None
+    nodes = cuts.nodes_under([shared]).values()
+    here = {node.leaf for node in nodes if node.leaf is not None}
+    served = [any((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
+    if served[0] == served[1]:
+        return None
+    for node in nodes:
+        for cut in node.constants:
+            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in tape.stepped and not leaf.frozen}
+            if behind and not behind & here:
+                return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
+    return None
