@@ -128,9 +128,10 @@ class Promises(TypedDict):
     anew: bool
     inputs: bool
     reached: bool
+    own: Collection[int]
 
 
-def promised(made: Collection[Keeps]) -> Promises:
+def promised(made: Collection[Keeps], own: Collection[int] = ()) -> Promises:
     """What repairs promise beside what every patch does, as :func:`prove` is told."""
     return {
         "ratio": Keeps.RATIO in made,
@@ -138,6 +139,7 @@ def promised(made: Collection[Keeps]) -> Promises:
         "anew": Keeps.ANEW in made,
         "inputs": Keeps.INPUTS in made,
         "reached": Keeps.REACHED in made,
+        "own": own,
     }
 
 
@@ -151,6 +153,7 @@ def prove(
     anew: bool = False,
     inputs: bool = False,
     reached: bool = False,
+    own: Collection[int] = (),
 ) -> Certificate:
     """Run the patched script within the original's limits, and judge the patch.
 
@@ -158,7 +161,8 @@ def prove(
     old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
     another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
     that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do, and
-    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`.
+    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``own`` are the lines of
+    passes that need no longer train by the way what others are there for.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     before, limits = original.before, original.limits
@@ -184,7 +188,7 @@ def prove(
     assert reference is not None
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
-    gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew)
+    gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew, own=own)
     if inputs and gradients.verdict is Verdict.FAILED:
         apart = gradient(before, original.apart, after, first_difference(before), once=once, anew=anew)
         if apart.verdict is Verdict.PASSED:

@@ -29,6 +29,7 @@ from autofix.prove import (
 from autofix.record import Failure
 from autofix.runner import warm_up
 from codemods.program import Program
+from codemods.proof import Keeps, passes_by_the_way
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -247,7 +248,9 @@ def _expected_error(analysis: Analysis) -> str:
 
 def promises(analysis: Analysis) -> Promises:
     """What the patch of *analysis* promises beside what every patch does, as :func:`prove` is told."""
-    return promised({finding.keeps for finding in analysis.findings if finding.fixed})
+    fixed = [finding for finding in analysis.findings if finding.fixed]
+    own = [passes_by_the_way(finding.fact) for finding in fixed if finding.keeps is Keeps.OWN]
+    return promised({finding.keeps for finding in fixed}, set().union(*own))
 
 
 def granted(path: Path, file: files.SourceFile) -> Promises:
@@ -256,11 +259,14 @@ def granted(path: Path, file: files.SourceFile) -> Promises:
 
     from codemods.guard_features import has_ratio
     from codemods.rewrite import Tree
+    from codemods.tape.witness import observe
 
-    ratio = False
+    ratio, own = False, set[int]()
     with suppress(SyntaxError, ParserSyntaxError):
-        ratio = has_ratio(Tree(Program.of(file.text, file.name, gather(path, file).others)))
-    return {**promised(()), "ratio": ratio, "inputs": True}
+        program = Program.of(file.text, file.name, gather(path, file).others)
+        ratio = has_ratio(Tree(program))
+        own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in observe(program).facts))
+    return {**promised(()), "ratio": ratio, "inputs": True, "own": own}
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

@@ -111,6 +111,10 @@ class Outer:
     """The same of the parameters behind the call that made the value."""
     incidental: tuple[str, ...] = ()
     """The parameters that the freeing pass reaches through the value and is not made for, by their names."""
+    weights: tuple[tuple[Span, ...], tuple[Span, ...]] = ((), ())
+    """The factors by which the freeing and the failing pass weigh log-likelihoods with the value, its only use."""
+    weighed: tuple[str, ...] = ()
+    """The parameters that such a pass reaches through the value, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

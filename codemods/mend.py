@@ -80,6 +80,8 @@ class _Search:
     """Whether candidates that come last are tried."""
     passed_over: bool = False
     """Whether there were such ones that were not."""
+    origin: Program | None = None
+    """The program as its author wrote it."""
     steps: int = 0
     most: int = _STEPS
     """How many steps may have been made when the fact at hand is given up."""
@@ -90,9 +92,27 @@ class _Search:
     def observe(self, program: Program, only: Path | None = None) -> Observation:
         seen = self.known.get((program, only))
         if seen is None:  # facts with a common cause have common candidates
-            seen = self.known[program, only] = observe(program, only)
+            seen = self.known[program, only] = self._apart_from_repairs(observe(program, only), program)
             self.steps += seen.steps
         return seen
+
+    def _apart_from_repairs(self, seen: Observation, program: Program) -> Observation:
+        """What a repair detached is no mistake of the author's, who may have detached too much elsewhere."""
+        if self.origin is None or not any(
+            isinstance(one, StaleGraph | Overwritten) and one.severed for one in seen.facts
+        ):
+            return seen
+        lines = LineMap(self.origin, program)
+        before, after = self.origin.lines, program.lines
+
+        def own(fact: Fact) -> Fact:
+            if not isinstance(fact, (StaleGraph, Overwritten)) or fact.severed is None:
+                return fact
+            now, then = fact.severed.cut.line, lines.original(fact.severed.cut.line)
+            more = then < 1 or after[now - 1].count("detach") > before[then - 1].count("detach")
+            return replace(fact, severed=None) if more else fact
+
+        return replace(seen, facts=tuple(map(own, seen.facts)))
 
     def repair(
         self, fact: Fact, program: Program, seen: Observation, origin: Program, start: Observation, depth: int
@@ -296,7 +316,7 @@ def mend(
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
     start = seen if seen is not None else observe(program)
     both = len({_is_shared(fact) for fact in start.facts}) == 2
-    search = _Search(ordered, frozenset(rejected), certain, limit=_STEPS // 2 if both else _STEPS)
+    search = _Search(ordered, frozenset(rejected), certain, limit=_STEPS // 2 if both else _STEPS, origin=program)
     mended = _without_halves(search, program, start)
     if both and not mended.repairs:
         # What several iterations share may have come from what one of them shares.

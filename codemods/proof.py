@@ -40,7 +40,7 @@ class Keeps(StrEnum):
     REACHED = "reached"
     """The same, and the pass that ended at a detached value goes on to the parameters that this was computed of."""
     OWN = "own"
-    """The same but for what the first of two passes trains by the way: see :attr:`~codemods.facts.Outer.incidental`."""
+    """The same but for what one of two passes trains by the way: see :attr:`~codemods.facts.Outer.incidental`."""
     LATER = "later"
     """The same; nothing is computed before a step that it came after, but behind one that it came before."""
 
@@ -181,11 +181,19 @@ def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps,
     return ""
 
 
+def passes_by_the_way(fact: Fact) -> set[int]:
+    """The lines of passes that train by the way what another pass is there for."""
+    return {line for line, _ in _incidental(fact)}
+
+
 def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
     """Line of the pass and name of what it trains by the way."""
     if not isinstance(fact, StaleGraph) or fact.outer is None:
         return frozenset()
-    return frozenset((fact.freed.line, name) for name in fact.outer.incidental)
+    found = {(fact.freed.line, name) for name in fact.outer.incidental}
+    for span, weights in zip((fact.freed, fact.failed), fact.outer.weights, strict=True):
+        found |= {(span.line, name) for name in fact.outer.weighed if weights}
+    return frozenset(found)
 
 
 def _trained_once(before: Observation, after: Observation, lines: LineMap) -> str:

@@ -30,13 +30,15 @@ class SeparateNetworks(Codemod):
         discriminator's step. Where the output only enters a loss that already carries the generator's own graph
         (``(g + d).sum()``), it is detached there, and the first backward keeps what the second still needs. Where the
         shared output is that of ``D(g.detach())``, the generator's loss takes ``D(g)``: from the shared one it learns
-        nothing.
+        nothing. An advantage that weighs the log-likelihoods of a policy weighs them as a number: what computes it, the
+        critic, has a loss of its own.
 
     When it is not what you want:
         To train both networks at once on one loss, call ``backward()`` on the sum and step both optimizers afterwards.
 
     Source:
-        PyTorch's DCGAN tutorial, which detaches the fake batch for the discriminator's loss.
+        PyTorch's DCGAN tutorial, which detaches the fake batch for the discriminator's loss; Williams, "Simple
+        statistical gradient-following algorithms for connectionist reinforcement learning", 1992, for the weight.
     """
 
     code = "AF104"
@@ -57,6 +59,8 @@ class SeparateNetworks(Codemod):
         if fact.severed is not None:
             yield from _rejoined(fact, fact.severed, tree)
             return
+        if isinstance(fact, StaleGraph):
+            yield from self._weight_detached(fact, tree)
         used = tree.expression(fact.outer.used)
         mixed = list(self._mixed(fact, tree, used)) if used is not None else []
         if mixed and self._only_weighs(fact, tree, used):
@@ -74,6 +78,24 @@ class SeparateNetworks(Codemod):
             yield from self._part_detached(fact, tree)
         yield from self._fresh(fact, tree)
         yield from mixed
+
+    def _weight_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``(log_prob * advantage).mean()`` weighs by the advantage as a number: its critic has a loss of its own.
+
+        Where another function hands the advantage out, it had better hand out a number.
+        """
+        assert fact.outer is not None
+        kept = tree.statement(fact.kept)
+        for which, spans in zip(("first", "second"), fact.outer.weights, strict=True):
+            factors = [one for one in map(tree.expression, spans) if one is not None]
+            if factors and len(factors) == len(spans):
+                edit = Edit(tree)
+                for one in factors:
+                    edit.change(one, detach)
+                names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
+                elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
+                remedy = f"the {which} loss is weighed by {names} detached"
+                yield Candidate(edit.program(), remedy, Keeps.OWN, last=elsewhere)
 
     def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``action, following = actor(both).unbind(0)``: where ``following`` is read first, it is detached."""

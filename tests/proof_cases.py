@@ -25,6 +25,8 @@ class Case:
     name: str
     script: str
     patches: tuple[Patch, ...]
+    own: tuple[int, ...] = ()
+    """The lines of passes that train by the way what others are there for."""
 
 
 BEFORE_THE_STEP = """\
@@ -736,6 +738,48 @@ for t in range(200):
                 (("h = cell(x, h)", "h = cell(x, h.detach())"),),
             ),
         ),
+    ),
+    Case(
+        "an advantage that weighs the likelihoods of a policy, in two passes for one step of both",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(1)
+policy, critic = nn.Linear(3, 2), nn.Linear(3, 1)
+opts = [torch.optim.SGD(one.parameters(), lr=1e-2) for one in (policy, critic)]
+for t in range(6):
+    s, goal = torch.randn(8, 3), torch.randn(8)
+    dist = torch.distributions.Categorical(logits=policy(s))
+    gap = goal - critic(s).squeeze(1)
+    first = -(dist.log_prob(dist.sample()) * gap).mean()
+    second = gap.pow(2).mean()
+    for opt in opts:
+        opt.zero_grad()
+    first.backward()
+    second.backward()
+    for opt in opts:
+        opt.step()
+""",
+        (
+            Patch("it weighs them as a number", True, (("* gap)", "* gap.detach())"),)),
+            Patch("the graph is kept", True, (("first.backward()", "first.backward(retain_graph=True)"),)),
+            Patch(
+                "the critic has half of its loss",
+                False,
+                (("* gap)", "* gap.detach())"), ("second = gap", "second = 0.5 * gap")),
+                (5, "changed"),
+            ),
+            Patch(
+                "the policy learns, and the critic no longer",
+                False,
+                (
+                    ("second = gap", "second = gap.detach()"),
+                    ("second.backward()", "second.requires_grad_().backward()"),
+                ),
+                (5, "changed"),
+            ),
+        ),
+        own=(14,),
     ),
     Case(
         "experts of a mixture that take turns, while a stale term trains them all",

@@ -690,7 +690,7 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
 
     def prove(original: Original, patched: Script, **granted: bool) -> Certificate:
         calls.append((original.script, patched, original.limits.steps))
-        assert granted == {"ratio": False, "once": False, "anew": False, "inputs": True, "reached": False}
+        assert granted == {"ratio": False, "once": False, "anew": False, "inputs": True, "reached": False, "own": set()}
         return proof
 
     monkeypatch.setattr("autofix.prove.prove", prove)

@@ -31,7 +31,7 @@ def test_patch_is_judged(case: Case, patch: Patch) -> None:
         assert old in fixed
         fixed = fixed.replace(old, new)
     original = original_of(case)
-    certificate = prove(original, Script(PATH, text=fixed))
+    certificate = prove(original, Script(PATH, text=fixed), own=case.own)
     story = "\n".join(f"{point.number} {point.name}: {point.verdict} - {point.detail}" for point in certificate.points)
     assert original.reference is not None
     runs = (original.before, original.reference, certificate.after)

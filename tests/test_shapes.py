@@ -24,6 +24,68 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "three stages, each with an optimizer of its own": (
+        """
+        last = nn.Linear(3, 3)
+        first, second, third = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (net, other, last))
+        for _ in range(3):
+            a = net(x)
+            b = other(torch.tanh(a))
+            c = last(torch.tanh(b))
+            losses = crit(a, y), crit(b, y), crit(c, y)
+            first.zero_grad(); losses[0].backward(); first.step()
+            second.zero_grad(); losses[1].backward(); second.step()
+            third.zero_grad(); losses[2].backward(); third.step()
+        """,
+        ["b = other(torch.tanh(a.detach()))", "c = last(torch.tanh(b.detach()))"],
+    ),
+    "an advantage that weighs likelihoods, before one step of all": (
+        """
+        for _ in range(3):
+            dist = torch.distributions.Categorical(logits=net(x))
+            action = dist.sample()
+            gap = y[:, 0] - other(x).mean(1)
+            opt.zero_grad()
+            (-(dist.log_prob(action) * gap).mean()).backward()
+            gap.pow(2).mean().backward()
+            opt.step()
+        """,
+        ["(-(dist.log_prob(action) * gap.detach()).mean()).backward()"],
+    ),
+    "an advantage that is scaled and weighs a ratio twice": (
+        """
+        policy, critic = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (net, other))
+        for _ in range(3):
+            with torch.no_grad():
+                dist = torch.distributions.Categorical(logits=net(x))
+                action = dist.sample()
+                old = dist.log_prob(action)
+            for _ in range(2):
+                new = torch.distributions.Categorical(logits=net(x)).log_prob(action)
+                value = other(x).mean(1)
+                gap = y[:, 0] - value
+                gap = (gap - gap.mean()) / (gap.std() + 1e-6)
+                ratio = (new - old).exp()
+                first = -torch.min(ratio * gap, ratio.clamp(0.8, 1.2) * gap).mean()
+                second = crit(value, y[:, 0])
+                policy.zero_grad(); critic.zero_grad()
+                first.backward(); second.backward()
+                policy.step(); critic.step()
+        """,
+        ["first = -torch.min(ratio * gap.detach(), ratio.clamp(0.8, 1.2) * gap.detach()).mean()"],
+    ),
+    "the shares of a mixture, which the likelihoods that they weigh train": (
+        """
+        for _ in range(3):
+            share = net(x).softmax(-1)
+            found = torch.distributions.Normal(other.weight.sum(0), 1.0).log_prob(x)
+            opt.zero_grad()
+            (-(share * found).sum(-1).mean()).backward()
+            (share * (share + 1e-6).log()).sum(-1).mean().backward()
+            opt.step()
+        """,
+        ["((-(share * found).sum(-1).mean()) + (share * (share + 1e-6).log()).sum(-1).mean()).backward()"],
+    ),
     "a generator that learns from another batch, too, before its critic does": (
         """
         critic = nn.Linear(3, 1)

@@ -447,6 +447,49 @@ def _critic(writer: Writer) -> Pair:
     return Pair(nets, setup, body, meant)
 
 
+def _advantage(writer: Writer) -> Pair:
+    """A policy and its critic, whose error weighs the policy's likelihoods and is what it learns from itself."""
+    nets = {
+        "policy": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))",
+        "critic": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))",
+    }
+    made = ["action = y.argmax(1)"]
+    made += writer.random.choice(
+        (
+            ["logp = torch.distributions.Categorical(logits=policy(x)).log_prob(action)"],
+            ["dist = torch.distributions.Categorical(logits=policy(x))", "logp = dist.log_prob(action)"],
+            ["logp = F.log_softmax(policy(x), -1).gather(1, action[:, None]).squeeze(1)"],
+        )
+    )
+    made += ["value = critic(x).squeeze(-1)", "gap = y.sum(1) - value"]
+    weight = writer.pick("gap", "gap", "(y.sum(1) - value)", "gap.clamp(-5, 5)")
+    bonus = writer.pick("", " - 0.01 * policy(x).softmax(-1).pow(2).sum(-1).mean()")
+    first = "p_loss = -(logp * {0}).mean()" + bonus
+    second = writer.pick("v_loss = gap.pow(2).mean()", "v_loss = F.mse_loss(value, y.sum(1))")
+    joint = writer.random.random() < 0.3
+    pairs = [("opt", "p_loss"), ("opt", "v_loss")] if joint else [("opt_p", "p_loss"), ("opt_v", "v_loss")]
+    if writer.random.random() < 0.4:
+        pairs.reverse()
+    layout = "late" if joint else writer.pick("own", "own", "top", "late")
+    sends = [f"{loss}.backward()" for _, loss in pairs]
+    zeros, steps = ([f"{opt}.{what}()" for opt, _ in dict.fromkeys(pairs)] for what in ("zero_grad", "step"))
+    if joint:
+        zeros, steps = zeros[:1], steps[:1]
+    if layout == "late":
+        tail = [*zeros, *sends, *steps]
+    else:
+        before = zeros if layout == "top" else []
+        turns = (
+            [*([] if layout == "top" else [zero]), send, step]
+            for zero, send, step in zip(zeros, sends, steps, strict=True)
+        )
+        tail = [*before, *(line for turn in turns for line in turn)]
+    broken = [*made, first.format(weight), second, *tail]
+    meant = [*made, first.format(f"{weight}.detach()"), second, *tail]
+    optimizers = {"opt": ["policy", "critic"]} if joint else {"opt_p": ["policy"], "opt_v": ["critic"]}
+    return Pair(nets, [], broken, meant, optimizers=optimizers)
+
+
 def _overwritten(writer: Writer) -> Pair:
     """What an operation saved, changed in place."""
     act = writer.pick("torch.sigmoid", "torch.tanh", "torch.exp", "F.softmax")
@@ -709,6 +752,7 @@ FAMILIES: dict[str, Callable[[Writer], Pair]] = {
     "episodes": _episodes,
     "memory": _memory,
     "critic": _critic,
+    "advantage": _advantage,
     "overwritten": _overwritten,
     "leaf": _leaf,
     "ppo": _ppo,

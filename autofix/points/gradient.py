@@ -13,6 +13,8 @@ after the failure, as long as both runs still have the same parameters.  For eac
   second time from the same place of the loss (a store that was filled on and on is emptied), or led to the parameters
   through the past alone (weights that are adapted are taken anew).  Each pass is then one like those that the original
   made before it failed;
+- *own*: the part is missing that another pass leaves by the way, and the source tells that that pass is not there
+  for it: what the loss of a policy sends to the critic whose advantage weighs it;
 - *later*: it gets gradients, but first at a step at which the runs have parted already, so that they say nothing;
 - *lost*: there is none any more;
 - *dropped*: the part is missing that comes through a graph of the same iteration, which failed because a step or a pass
@@ -27,7 +29,7 @@ The last four refuse a patch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -56,6 +58,7 @@ class Kind(StrEnum):
     TRUNCATED = "truncated"
     RECOMPUTED = "recomputed"
     AFRESH = "afresh"
+    OWN = "own"
     LATER = "later"
     LOST = "lost"
     DROPPED = "dropped"
@@ -64,7 +67,7 @@ class Kind(StrEnum):
 
 
 REFUSED = (Kind.LOST, Kind.DROPPED, Kind.SCALED, Kind.CHANGED)
-SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.AFRESH, Kind.DROPPED, Kind.CHANGED)
+SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.AFRESH, Kind.OWN, Kind.DROPPED, Kind.CHANGED)
 
 
 @dataclass(frozen=True)
@@ -116,12 +119,20 @@ class Comparison:
 
 
 def gradient(
-    before: RunRecord, reference: RunRecord, after: RunRecord, start: int, *, once: bool = False, anew: bool = False
+    before: RunRecord,
+    reference: RunRecord,
+    after: RunRecord,
+    start: int,
+    *,
+    once: bool = False,
+    anew: bool = False,
+    own: Collection[int] = (),
 ) -> Point:
     """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
 
     *once*: the source tells that what failed sent back again what another pass had sent back; the graph tells it, too,
     where that was a whole loss.  *anew*: it tells that each iteration of the patched script begins as the first one.
+    *own*: it tells that the passes on these lines train by the way what others are there for.
     """
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
@@ -129,7 +140,8 @@ def gradient(
         return replace(point(5, Verdict.NOT_PROVED, why_no_reference(before, reference)), optional=True)
     indices = matching(reference, after)
     fewer, much_fewer = walks_less(reference, after, start), walks_less(reference, after, start, by_half=True)
-    found = compare(wanted, ours, theirs, indices, fewer=fewer, much_fewer=much_fewer)
+    left = left_to_others(own, reference, after, start, indices) if own else frozenset()
+    found = compare(wanted, ours, theirs, indices, fewer=fewer, much_fewer=much_fewer, own=left)
     for index in wanted - set(found.kinds):
         alive = gets_gradient(after, indices.get(index, -1), start)
         found.kinds[index], found.differences[index] = (Kind.LATER, 0.0) if alive else (Kind.LOST, 1.0)
@@ -159,6 +171,7 @@ def compare(
     *,
     fewer: bool,
     much_fewer: bool,
+    own: frozenset[int] = frozenset(),
 ) -> Comparison:
     """Follow both runs until they part, and classify each parameter where it first gets a gradient."""
     found = Comparison()
@@ -188,6 +201,8 @@ def compare(
                 here.parts.get(index) if index in here.present else (),
             )
             kind, difference = classify(meant, seen, redrawn=redrawn, fewer=fewer)
+            if index in own and kind in (Kind.CHANGED, Kind.DROPPED):
+                kind = Kind.OWN
             if seen and max(size(whole), size(seen)) <= noise:
                 kind, difference = Kind.EXACT, 0.0
             if first:
@@ -320,6 +335,29 @@ def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple
     if some and off > tolerance:
         return Kind.DROPPED, off / norm
     return (Kind.CHANGED if fewer else Kind.RECOMPUTED), off / norm
+
+
+def left_to_others(
+    lines: Collection[int], reference: RunRecord, after: RunRecord, start: int, indices: Mapping[int, int]
+) -> frozenset[int]:
+    """The parameters that passes on these *lines* no longer reach in the first compared step, and others as before.
+
+    These are sent back from the same losses, through as many nodes.
+    """
+    by_step = bool(reference.optimizers)
+    mine, theirs = (
+        [p for p in run.passes if (p.step if by_step else p.number - 1) == start] for run in (reference, after)
+    )
+    if len(mine) != len(theirs) or not all(same_losses(a.losses, b.losses) for a, b in zip(mine, theirs, strict=True)):
+        return frozenset()
+    found = set()
+    for index in frozenset[int]().union(*(p.reached for p in mine)):
+        both = [(a, b) for a, b in zip(mine, theirs, strict=True) if index in a.reached]
+        still = [(a, b) for a, b in both if indices.get(index) in b.reached]
+        gone = {a.line for a, _ in both} - {a.line for a, _ in still}
+        if still and gone and gone <= set(lines) and all(a.walked == b.walked for a, b in still):
+            found.add(index)
+    return frozenset(found)
 
 
 def same_state(ours: Mapping[int, str], theirs: Mapping[int, str], indices: Mapping[int, int]) -> bool:

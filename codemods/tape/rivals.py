@@ -5,11 +5,12 @@ A discriminator's loss reaches the generator, and the generator's the discrimina
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from codemods.facts import Severed
+from codemods.facts import Severed, Span
 from codemods.tape import cuts
 from codemods.tape.graph import Leaf, Node, Pass, Tape
 from codemods.tape.source import Site
@@ -34,11 +35,13 @@ class MeantFor(NamedTuple):
     wanted: tuple[bool, bool]
     wanted_behind: tuple[bool, bool]
     incidental: tuple[str, ...]
+    weights: tuple[tuple[Span, ...], tuple[Span, ...]]
+    weighed: tuple[str, ...]
 
 
 def meant_for(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> MeantFor:
     """For whom two passes through a *shared* node are, as far as the steps tell."""
-    return MeantFor(*_wanted(shared, passes, tape), _incidental(shared, passes, tape))
+    return MeantFor(*_wanted(shared, passes, tape), _incidental(shared, passes, tape), *_weights(shared, passes, tape))
 
 
 def _wanted(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
@@ -139,3 +142,69 @@ def severed(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> Severed | No
             if behind and not behind & here:
                 return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
     return None
+
+
+def _weights(
+    shared: Node, passes: tuple[Pass, Pass], tape: Tape
+) -> tuple[tuple[tuple[Span, ...], tuple[Span, ...]], tuple[str, ...]]:
+    """Where one of two passes takes a *shared* value for the weight of log-likelihoods alone, and what it is made of.
+
+    The score function estimates a gradient with the likelihoods' own gradient alone; the advantage that weighs them is
+    a number to it (Williams, 1992), and what computes it learns from the other pass. Not so the probabilities of a
+    mixture, or of a variational distribution: such an expectation has a gradient in them.
+    """
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
+    found: list[tuple[Span, ...]] = []
+    for one, other in (passes, reversed(passes)):
+        learned = here and all((id(other), leaf.name) in tape.served for leaf in here)
+        found.append(_as_weight(shared, one) if learned else ())
+    names = tuple(sorted(leaf.name for leaf in here)) if any(found) else ()
+    return (found[0], found[1]), names
+
+
+_PROBABILITIES = frozenset("softmax sigmoid exp log_softmax logsumexp".split())
+
+
+def _as_weight(shared: Node, one: Pass) -> tuple[Span, ...]:
+    """The factors, beside likelihoods, on all the ways from a node to the pass's roots; none where one has no such."""
+    above: dict[int, list[Node]] = {}
+    for consumer, producer in one.edges:
+        above.setdefault(id(producer), []).append(consumer)
+    pending, seen = [shared], {id(shared)}
+    found: dict[Span, None] = {}
+    while pending:
+        node = pending.pop()
+        if id(node) not in above or node.operation in _PROBABILITIES:
+            return ()
+        for consumer in above[id(node)]:
+            factor = _factor(consumer, node)
+            if factor is not None:
+                found[factor] = None
+            elif id(consumer) not in seen:
+                seen.add(id(consumer))
+                pending.append(consumer)
+    return tuple(found)
+
+
+def _factor(product: Node, weight: Node) -> Span | None:
+    """The expression of a weight in a product with likelihoods."""
+    written = product.site.node
+    if product.operation != "mul" or not isinstance(written, ast.BinOp) or len(product.operands) != 2:
+        return None
+    left, right = (operand.node for operand in product.operands)
+    if right is weight and _is_likelihood(left):
+        return Site(product.site.source, written.right).span
+    if left is weight and _is_likelihood(right):
+        return Site(product.site.source, written.left).span
+    return None
+
+
+def _is_likelihood(node: Node, deep: int = 12) -> bool:
+    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is."""
+    if node.operation == "log_prob":
+        return True
+    if node.operation == "gather":
+        return any(operand.node.operation == "log_softmax" for operand in node.operands)
+    if node.leaf is not None or not deep or not node.operands:
+        return False
+    return all(_is_likelihood(operand.node, deep - 1) for operand in node.operands)
