@@ -109,12 +109,14 @@ class Outer:
     """
     wanted_behind: tuple[bool, bool] = (False, False)
     """The same of the parameters behind the call that made the value."""
-    incidental: tuple[str, ...] = ()
-    """The parameters that the freeing pass reaches through the value and is not made for, by their names."""
+    incidental: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """What the freeing and the failing pass reach through the value and are not made for: names of parameters."""
     weights: tuple[tuple[Span, ...], tuple[Span, ...]] = ((), ())
     """The factors by which the freeing and the failing pass weigh log-likelihoods with the value, its only use."""
     weighed: tuple[str, ...] = ()
     """The parameters that such a pass reaches through the value, by their names."""
+    crossed: bool = False
+    """Whether the failing pass also goes on through the network that made the value, to others that a step trains."""
 
 
 @dataclass(frozen=True, slots=True)

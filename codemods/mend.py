@@ -14,6 +14,7 @@ from codemods.facts import (
     ComputedParameter,
     CutGraph,
     Fact,
+    GraphHeld,
     LegacyApi,
     LegacyFunction,
     Overwritten,
@@ -151,7 +152,8 @@ class _Search:
                     self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
                     continue
                 if verdict.stands:
-                    if not _shares_pass(fact, after, program, candidate.program):
+                    # What is right whatever else fails (an advantage is a number) does not give way to what cures both.
+                    if candidate.keeps is Keeps.OWN or not _shares_pass(fact, after, program, candidate.program):
                         return candidate.program, after, [done]
                     partial = partial or (candidate.program, after, [done])
                     continue
@@ -209,7 +211,9 @@ class _Search:
         lines = LineMap(origin, deeper[0])
         if key_of(fact) in {key_of(one, lines) for one in deeper[1].facts}:
             return False
-        return not judge(origin, start, deeper[0], deeper[1], fact, Keeps.PARAMETERS).reason
+        one_pass = any(repair.keeps is Keeps.ONE_PASS for repair in deeper[2])
+        keeps = Keeps.ONE_PASS if one_pass else Keeps.PARAMETERS
+        return not judge(origin, start, deeper[0], deeper[1], fact, keeps).reason
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
@@ -361,7 +365,7 @@ def _without_idle(search: _Search, program: Program, mended: Mended) -> Mended:
 
 
 def _kept(fact: Fact) -> Span | None:
-    return fact.kept if isinstance(fact, (StaleGraph, Overwritten)) else None
+    return fact.kept if isinstance(fact, (StaleGraph, Overwritten, GraphHeld)) else None
 
 
 def _still_failing(program: Program, mended: Mended) -> frozenset[int]:

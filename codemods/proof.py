@@ -188,11 +188,14 @@ def passes_by_the_way(fact: Fact) -> set[int]:
 
 def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
     """Line of the pass and name of what it trains by the way."""
-    if not isinstance(fact, StaleGraph) or fact.outer is None:
+    if not isinstance(fact, (StaleGraph, Overwritten)) or fact.outer is None:
         return frozenset()
-    found = {(fact.freed.line, name) for name in fact.outer.incidental}
-    for span, weights in zip((fact.freed, fact.failed), fact.outer.weights, strict=True):
-        found |= {(span.line, name) for name in fact.outer.weighed if weights}
+    found: set[tuple[int, str]] = set()
+    for at, span in enumerate((fact.freed if isinstance(fact, StaleGraph) else fact.retained, fact.failed)):
+        if span is None:
+            continue
+        names = (*fact.outer.incidental[at], *(fact.outer.weighed if fact.outer.weights[at] else ()))
+        found |= {(span.line, name) for name in names}
     return frozenset(found)
 
 

@@ -50,6 +50,7 @@ class SeparateNetworks(Codemod):
         assert isinstance(fact, (StaleGraph, Overwritten))
         if fact.outer is None:
             return
+        yield from self._weight_detached(fact, tree)
         if fact.loop is not None:
             if isinstance(fact, StaleGraph) and fact.outer.passes is not None:
                 yield from self._cut_for_nothing(fact, tree)  # two networks that take turns
@@ -59,8 +60,6 @@ class SeparateNetworks(Codemod):
         if fact.severed is not None:
             yield from _rejoined(fact, fact.severed, tree)
             return
-        if isinstance(fact, StaleGraph):
-            yield from self._weight_detached(fact, tree)
         used = tree.expression(fact.outer.used)
         mixed = list(self._mixed(fact, tree, used)) if used is not None else []
         if mixed and self._only_weighs(fact, tree, used):
@@ -76,10 +75,31 @@ class SeparateNetworks(Codemod):
             if fact.together:
                 return  # one step of both gradients: the two losses are one, and one graph serves both
             yield from self._part_detached(fact, tree)
+        elif fact.retained not in (None, fact.failed):
+            yield from self._second_cut(fact, tree)
         yield from self._fresh(fact, tree)
         yield from mixed
 
-    def _weight_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    def _second_cut(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """The second loss takes the batch detached, where no step uses the gradient that this would cut.
+
+        The graph was kept for it to no use: ``D(fake)`` was to be ``D(fake.detach())`` there.
+        """
+        assert fact.outer is not None
+        if fact.outer.wanted[1] or fact.outer.crossed or not fact.outer.enters[0]:
+            return
+        place = tree.expression(fact.outer.used)
+        for value in _values(place) if place is not None else ():
+            if tree.code(value) == fact.name:
+
+                def cut(edit: Edit, part: cst.BaseExpression = value) -> None:
+                    edit.change(part, detach)
+
+                for program, more in retain.variants(fact, tree, cut):
+                    remedy = f"the second loss takes `{fact.name}` detached{more}"
+                    yield Candidate(program, remedy, _kept_by_cut(fact, "second", Keeps.PARAMETERS))
+
+    def _weight_detached(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """``(log_prob * advantage).mean()`` weighs by the advantage as a number: its critic has a loss of its own.
 
         Where another function hands the advantage out, it had better hand out a number.
@@ -89,13 +109,16 @@ class SeparateNetworks(Codemod):
         for which, spans in zip(("first", "second"), fact.outer.weights, strict=True):
             factors = [one for one in map(tree.expression, spans) if one is not None]
             if factors and len(factors) == len(spans):
-                edit = Edit(tree)
-                for one in factors:
-                    edit.change(one, detach)
+
+                def cut(edit: Edit, parts: list[cst.BaseExpression] = factors) -> None:
+                    for one in parts:
+                        edit.change(one, detach)
+
                 names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
                 elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
-                remedy = f"the {which} loss is weighed by {names} detached"
-                yield Candidate(edit.program(), remedy, Keeps.OWN, last=elsewhere)
+                for program, more in retain.variants(fact, tree, cut):
+                    remedy = f"the {which} loss is weighed by {names} detached{more}"
+                    yield Candidate(program, remedy, Keeps.OWN, last=elsewhere)
 
     def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``action, following = actor(both).unbind(0)``: where ``following`` is read first, it is detached."""
@@ -176,8 +199,12 @@ class SeparateNetworks(Codemod):
         shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
         blames = tree.line_of(kept) if shared else 0
         fresh = f"the second loss takes a fresh `{fact.name}`"
-        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again)):
-            yield Candidate(program, fresh + more, Keeps.PARAMETERS, blames)
+        plain = [
+            Candidate(program, fresh + more, Keeps.PARAMETERS, blames)
+            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again))
+        ]
+        incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
+        yield from () if incidental else plain
         for value in _operands(made):
 
             def first(edit: Edit, part: cst.BaseExpression = value) -> None:
@@ -189,7 +216,7 @@ class SeparateNetworks(Codemod):
             def second(edit: Edit, code: str = tree.code(cut).strip()) -> None:
                 edit.insert_before(reader, code)
 
-            name, incidental = tree.code(value), bool(fact.outer.incidental)
+            name = tree.code(value)
             if not fact.outer.wanted_behind[0]:
                 keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
                 for program, more in retain.variants(fact, tree, first):
@@ -197,6 +224,7 @@ class SeparateNetworks(Codemod):
             if not fact.outer.wanted_behind[1]:
                 for program, more in retain.variants(fact, tree, second):
                     yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, blames)
+        yield from plain if incidental else ()
 
     def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
@@ -285,12 +313,12 @@ def _whole(cut: cst.BaseExpression) -> cst.BaseExpression | None:
     return attribute.value if isinstance(attribute, cst.Attribute) else None
 
 
-def _kept_by_cut(fact: StaleGraph, which: str, else_: Keeps) -> Keeps:
+def _kept_by_cut(fact: StaleGraph | Overwritten, which: str, else_: Keeps) -> Keeps:
     """What has to stay as it is where one of the losses takes the value detached."""
     assert fact.outer is not None
     if fact.outer.wanted[which == "second"]:
         return Keeps.EDGES
-    return Keeps.OWN if fact.outer.incidental and which == "first" else else_
+    return Keeps.OWN if fact.outer.incidental[which == "second"] else else_
 
 
 def _given_for(value: cst.BaseExpression, name: str, tree: Tree, deep: int = 3) -> Iterator[list[cst.BaseExpression]]:

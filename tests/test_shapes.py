@@ -24,6 +24,131 @@ x, y = torch.randn(4, 3), torch.randn(4, 3)
 STEP = "opt.zero_grad(); loss.backward(); opt.step()"
 
 SHAPES = {
+    "a generator's loss first, its graph kept for the critic's loss": (
+        """
+        critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+        makes = nn.Sequential(net, nn.Tanh(), other)
+        for _ in range(3):
+            fake = makes(x)
+            opt.zero_grad()
+            F.softplus(-critic(fake)).mean().backward(retain_graph=True)
+            opt.step()
+            critics.zero_grad()
+            (critic(fake).mean() - critic(y).mean()).backward()
+            critics.step()
+        """,
+        ["F.softplus(-critic(fake)).mean().backward()", "(critic(fake.detach()).mean() - critic(y).mean()).backward()"],
+    ),
+    "a critic's answer for both losses, its graph kept over the step, and all gradients zeroed before": (
+        """
+        critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for _ in range(3):
+            opt.zero_grad(); critics.zero_grad()
+            fake = net(x)
+            answer = critic(fake)
+            (answer.mean() - critic(y).mean()).backward(retain_graph=True)
+            critics.step()
+            (F.softplus(-answer).mean() + F.l1_loss(fake, y)).backward()
+            opt.step()
+        """,
+        [
+            "answer = critic(fake.detach())",
+            "(answer.mean() - critic(y).mean()).backward()",
+            "critics.step()",
+        ],
+    ),
+    "an advantage over the critic's step, both losses computed before it": (
+        """
+        critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+        def policy_loss(dist, gain):
+            return -(dist.log_prob(torch.zeros(4, 3)) * gain).mean()
+        for _ in range(3):
+            gain = y - critic(x)
+            value_loss, actor_loss = gain.pow(2).mean(), policy_loss(torch.distributions.Normal(net(x), 1.0), gain)
+            critics.zero_grad(); value_loss.backward(retain_graph=True); critics.step()
+            opt.zero_grad(); actor_loss.backward(); opt.step()
+        """,
+        [
+            "return -(dist.log_prob(torch.zeros(4, 3)) * gain.detach()).mean()",
+            "critics.zero_grad(); value_loss.backward(); critics.step()",
+        ],
+    ),
+    "a critic's loss and a generator's, and both steps behind them": (
+        """
+        critic = nn.Linear(3, 1)
+        critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for _ in range(3):
+            fake = net(x)
+            opt.zero_grad(); critics.zero_grad()
+            (critic(fake).pow(2).mean() + (net(y) - y).abs().mean()).backward()
+            (critic(y).pow(2).mean() + (critic(fake) - 1).pow(2).mean()).backward()
+            opt.step(); critics.step()
+        """,
+        ["(critic(y).pow(2).mean() + (critic(fake.detach()) - 1).pow(2).mean()).backward()"],
+    ),
+    "a head that two losses ask about one code, and one of them about another": (
+        """
+        head = nn.Linear(3, 1)
+        heads = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(3):
+            code = torch.tanh(net(x))
+            opt.zero_grad(); heads.zero_grad()
+            head(code).pow(2).mean().backward()
+            (head(code + 0.1) - head(torch.tanh(net(y)))).pow(2).mean().backward()
+            opt.step(); heads.step()
+        """,
+        [
+            "(head(code).pow(2).mean() + (head(code + 0.1) - head(torch.tanh(net(y)))).pow(2).mean()).backward()",
+        ],
+    ),
+    "an advantage of a network whose trunk both losses train": (
+        """
+        score = nn.Linear(3, 1)
+        opt.add_param_group(dict(params=score.parameters()))
+        for _ in range(3):
+            shared = torch.relu(net(x))
+            dist = torch.distributions.Categorical(logits=other(shared))
+            gap = y[:, 0] - score(shared)[:, 0]
+            opt.zero_grad()
+            (-(dist.log_prob(torch.zeros(4)) * gap).mean()).backward()
+            (0.5 * gap.pow(2).mean()).backward()
+            opt.step()
+        """,
+        ["((-(dist.log_prob(torch.zeros(4)) * gap.detach()).mean()) + 0.5 * gap.pow(2).mean()).backward()"],
+    ),
+    "an advantage in the losses that a loop sends back in turn": (
+        """
+        policy, critic = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (net, other))
+        def losses():
+            dist = torch.distributions.Normal(net(x)[:, 0], 1.0)
+            gap = y[:, 0] - other(x).mean(1)
+            return -(dist.log_prob(y[:, 1]) * gap).mean(), gap.square().mean()
+        for _ in range(3):
+            for optimizer, loss in zip((policy, critic), losses()):
+                optimizer.zero_grad(); loss.backward(); optimizer.step()
+        """,
+        ["return -(dist.log_prob(y[:, 1]) * gap.detach()).mean(), gap.square().mean()"],
+    ),
+    "a meter that sums what it is given by name": (
+        f"""
+        class Meter:
+            def __init__(self): self.sums = {{}}
+            def add(self, **values):
+                for name, value in values.items():
+                    self.sums[name] = self.sums.get(name, 0) + value
+        for epoch in range(2):
+            meter = Meter()
+            for _ in range(50):
+                out = net(x)
+                loss = crit(out, y)
+                {STEP}
+                meter.add(loss=loss, size=out.abs().mean())
+        """,
+        ["self.sums[name] = (self.sums.get(name, 0) + value).detach()"],
+    ),
     "three stages, each with an optimizer of its own": (
         """
         last = nn.Linear(3, 3)

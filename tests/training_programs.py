@@ -315,7 +315,8 @@ def _gan(writer: Writer) -> Pair:
     extra = writer.pick(*terms)
     kind = writer.pick("not detached", "not detached", "shared output", "shared detached")
     critic_first = kind == "shared detached" or writer.random.random() < 0.6
-    all_at_first = critic_first and writer.random.random() < 0.3
+    at_once = kind == "not detached" and writer.random.random() < 0.2
+    all_at_first = at_once or (critic_first and writer.random.random() < 0.3)
     helper = writer.pick("", "", "aim", "judge")
     classes = {
         "": "",
@@ -341,6 +342,8 @@ def _gan(writer: Writer) -> Pair:
         for opt, loss, lines in steps if critic_first else reversed(steps):
             step = _step(opt, loss)
             body += [*lines, *(line for line in step if not (all_at_first and "zero_grad" in line))]
+        if at_once:
+            body = [*(line for line in body if ".step()" not in line), "opt_g.step()", "opt_d.step()"]
         return body
 
     free, whole = ("fake.detach()", "fake") if critic_first else ("fake", "fake.detach()")
@@ -351,6 +354,9 @@ def _gan(writer: Writer) -> Pair:
         broken = turns(
             "score", "score", [f"score = {d}(fake.detach())" if kind == "shared detached" else f"score = {d}(fake)"]
         )
+    if writer.random.random() < 0.3:  # the folk fix
+        first = next(at for at, line in enumerate(broken) if line.endswith(".backward()"))
+        broken[first] = broken[first].replace("backward()", "backward(retain_graph=True)")
     return Pair(nets, [], broken, meant, optimizers=optimizers, classes=classes if kind == "not detached" else "")
 
 

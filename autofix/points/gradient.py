@@ -342,12 +342,17 @@ def left_to_others(
 ) -> frozenset[int]:
     """The parameters that passes on these *lines* no longer reach in the first compared step, and others as before.
 
-    These are sent back from the same losses, through as many nodes.
+    These are sent back from the same losses, through as many nodes; or all of them in one pass, from the same sum.
     """
     by_step = bool(reference.optimizers)
     mine, theirs = (
         [p for p in run.passes if (p.step if by_step else p.number - 1) == start] for run in (reference, after)
     )
+    by_the_way, there_for = (
+        frozenset[int]().union(*(p.reached for p in mine if (p.line in lines) is so)) for so in (True, False)
+    )
+    if len(theirs) == 1 and same_losses([sum(sum(p.losses) for p in mine)], theirs[0].losses):
+        return by_the_way & there_for
     if len(mine) != len(theirs) or not all(same_losses(a.losses, b.losses) for a, b in zip(mine, theirs, strict=True)):
         return frozenset()
     found = set()

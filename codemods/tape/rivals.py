@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from codemods.facts import Severed, Span
 from codemods.tape import cuts
-from codemods.tape.graph import Leaf, Node, Pass, Tape
+from codemods.tape.graph import Leaf, Node, Pass, Tape, crossing
 from codemods.tape.source import Site
 
 
@@ -34,14 +34,24 @@ class MeantFor(NamedTuple):
 
     wanted: tuple[bool, bool]
     wanted_behind: tuple[bool, bool]
-    incidental: tuple[str, ...]
+    incidental: tuple[tuple[str, ...], tuple[str, ...]]
     weights: tuple[tuple[Span, ...], tuple[Span, ...]]
     weighed: tuple[str, ...]
+    crossed: bool = False
 
 
 def meant_for(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> MeantFor:
-    """For whom two passes through a *shared* node are, as far as the steps tell."""
-    return MeantFor(*_wanted(shared, passes, tape), _incidental(shared, passes, tape), *_weights(shared, passes, tape))
+    """For whom two passes through a *shared* node are, as far as the steps tell.
+
+    Where a loop sends one loss after the other, that is told of the likelihoods' weights alone.
+    """
+    if crossing(passes[0].loops, passes[1].loops) is not None:
+        nobody = (False, False)
+        return MeantFor(nobody, nobody, ((), ()), *_weights(shared, passes, tape))
+    by_turns = _incidental(shared, passes, tape)
+    incidental = (by_turns, ()) if by_turns else _incidental_at_once(shared, passes, tape)
+    crossed = _crossed(shared, passes[1], tape)
+    return MeantFor(*_wanted(shared, passes, tape), incidental, *_weights(shared, passes, tape), crossed)
 
 
 def _wanted(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
@@ -123,6 +133,75 @@ def _incidental(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> tuple[st
     return tuple(sorted(leaf.name for leaf in here - between)) if passed and not served else ()
 
 
+def _crossed(shared: Node, one: Pass, tape: Tape) -> bool:
+    """Whether a pass goes through the network that made a *shared* node, to others that a step trains.
+
+    So it is where two networks make a cycle: each of them is asked about what the other has made.
+    """
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
+    asked = {id(user): user for user, node in one.edges if node.leaf in here}
+    return any(leaf in tape.stepped and leaf not in here for leaf in cuts.leaves_under(asked.values()))
+
+
+def _incidental_at_once(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The same where both networks make their steps behind both passes.
+
+    Each pass asks the discriminator anew for what the generator has made: two losses that have a common aim would
+    share the answer. The discriminator's is the one that asks it about something else, too, which nobody made.
+    """
+    first, second = passes
+    nothing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    if next(_steps(tape.stepped, first, second.clock), None) is not None:
+        return nothing
+    made = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
+    above = [_above(shared, one) for one in passes]
+    asked = [
+        {node.leaf for user, node in one.edges if node.leaf in tape.stepped and id(user) in up}
+        for one, up in zip(passes, above, strict=True)
+    ]
+    judge = {leaf for leaf in asked[0] & asked[1] if leaf is not None} - made
+    places = [
+        {change.site for leaf in some for change in leaf.storage.changes if change.by_step} for some in (made, judge)
+    ]
+    if not judge or above[0] & above[1] or places[0] & places[1]:
+        return nothing
+    elsewhere = [
+        any(node.leaf in judge and id(user) not in up for user, node in one.edges)
+        for one, up in zip(passes, above, strict=True)
+    ]
+    if elsewhere[0] == elsewhere[1] or made & _reached_beside(shared, passes[elsewhere[1]]):
+        return nothing
+    names = tuple(sorted(leaf.name for leaf in made))
+    return (names, ()) if elsewhere[0] else ((), names)
+
+
+def parting(node: Node, first: Pass, second: Pass) -> Node:
+    """The node at which the ways of two passes to a *node* part; itself where there are several such."""
+    up = _above(node, second)
+    last = {
+        id(producer): producer
+        for consumer, producer in second.edges
+        if id(consumer) in up and producer.walked is first and consumer.walked is not first
+        if producer is node or id(producer) in up
+    }
+    return next(iter(last.values())) if len(last) == 1 else node
+
+
+def _above(node: Node, one: Pass) -> set[int]:
+    """The identities of what a pass comes through on its ways to a node."""
+    users: dict[int, list[Node]] = {}
+    for consumer, producer in one.edges:
+        users.setdefault(id(producer), []).append(consumer)
+    found: set[int] = set()
+    pending = [node]
+    while pending:
+        for user in users.get(id(pending.pop()), ()):
+            if id(user) not in found:
+                found.add(id(user))
+                pending.append(user)
+    return found
+
+
 def severed(shared: Node, passes: tuple[Pass, Pass], tape: Tape) -> Severed | None:
     """What one of two passes over a *shared* node does not reach, though nothing else that it does there is of use.
 
@@ -154,10 +233,9 @@ def _weights(
     mixture, or of a variational distribution: such an expectation has a gradient in them.
     """
     here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
-    found: list[tuple[Span, ...]] = []
-    for one, other in (passes, reversed(passes)):
-        learned = here and all((id(other), leaf.name) in tape.served for leaf in here)
-        found.append(_as_weight(shared, one) if learned else ())
+    found = [_as_weight(shared, one) for one in passes]
+    learned = [here and all((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
+    found = [found[at] if learned[1 - at] and not found[1 - at] else () for at in range(2)]
     names = tuple(sorted(leaf.name for leaf in here)) if any(found) else ()
     return (found[0], found[1]), names
 

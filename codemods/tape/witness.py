@@ -607,7 +607,7 @@ def _stale_fact(stale: Stale, tape: Tape) -> StaleGraph:
             (_enters(reader), _enters(stale.walked)),
             _mixes(reader),
             _parting(stale.freed, stale.failed),
-            *(rivals.meant_for(node, (stale.freed, stale.failed), tape) if point is None else ()),
+            *(() if inside else rivals.meant_for(node, (stale.freed, stale.failed), tape)),
         ),
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         name=kept.name if kept else "",
@@ -654,8 +654,9 @@ def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
     point = crossing(node.loops, clobbered.failed.loops)
     kept = _last_before(clobbered.via, clobbered.failed.loops, clobbered.change.clock)
     read = reader.operands if reader is not None else ()
-    shared = next((operand.node for operand in read if operand.via == clobbered.via), node)
     walked = node.walked if point is None else None
+    shared = next((operand.node for operand in read if operand.via == clobbered.via), None)
+    shared = shared or (rivals.parting(node, walked, clobbered.failed) if walked else node)
     return Overwritten(
         saved=_made(node, clobbered.via) if reader else node.site.span,
         kept=kept.statement.span if kept and reader else None,
@@ -672,8 +673,11 @@ def _overwritten_fact(clobbered: Clobbered, tape: Tape) -> Overwritten:
             outer_site(node, clobbered.failed).span,
             outer_site(reader, clobbered.failed).span,
             None,
-            mixed=_mixes(reader),
-            passes=_apart(clobbered.change, clobbered.failed),
+            None,
+            (_enters(reader), False),
+            _mixes(reader),
+            _apart(clobbered.change, clobbered.failed),
+            *(rivals.meant_for(shared, (walked, clobbered.failed), tape) if walked else ()),
         ),
         name=kept.name if kept and reader else "",
         by_step=clobbered.change.by_step,
