@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from autofix.points.agreement import (
     but_for_what_is_reached,
+    in_another_order,
     same_until_failure,
     until_changed_later,
     until_computed_anew,
@@ -201,6 +202,7 @@ def prove(
         same = but_for_what_is_reached(before, after, same)
     same = until_computed_anew(before, after, same, gradients)
     same = until_changed_later(before, reference, after, same, gradients)
+    same = in_another_order(before, after, same, gradients)
     points = (
         fails,
         clean_after(before, after),

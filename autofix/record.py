@@ -88,6 +88,8 @@ class Pass:
     """The types of the nodes from its root to the first that parts into several."""
     types: frozenset[str]
     """The types of all nodes that it visits."""
+    low: bool
+    """Whether some of them compute in half precision."""
     frozen: frozenset[int]
     """Members of optimizers that do not require grad."""
     values: Sketches
@@ -336,6 +338,7 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         random=event["random"],
         trunk=tuple(event.get("trunk", ())),
         types=frozenset(event.get("types", ())),
+        low=event.get("low", False),
         frozen=frozenset(event.get("frozen", ())),
         values=_sketches(event.get("values")),
         live=_live(event["live"]),

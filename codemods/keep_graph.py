@@ -214,7 +214,10 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
         case cst.Call() if drop.how == "tensor" and node.args:
             return _argument_of(node, tree)
         case cst.Call() if drop.how == "tensors" and node.args and _is_list(node.args[0].value):
-            return _stacked(tree, node)
+            mixed = _has_numbers(node.args[0].value)
+            return (_stacked_with_numbers(tree, node) if mixed else None) or _stacked(tree, node)
+        case cst.Call() if drop.how == "tensors and numbers" and node.args and _is_list(node.args[0].value):
+            return _stacked_with_numbers(tree, node)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == "numpy":
             return _in_torch(tree, node, name)
     return None
@@ -253,25 +256,45 @@ def _stacked(tree: Tree, node: cst.Call) -> Change:
 
 
 def _stack_of(items: cst.BaseExpression, torch: str) -> cst.Call:
-    """``torch.stack(...)`` of a list; of lists in a list, and of numbers among tensors, as the display shows them."""
+    """``torch.stack(...)`` of a list, and of lists in a list as the display shows them."""
     if isinstance(items, (cst.List, cst.Tuple)):
+        nested = [isinstance(part.value, (cst.List, cst.Tuple)) for part in items.elements]
         items = items.with_changes(
-            elements=[part.with_changes(value=_item(part.value, torch)) for part in items.elements]
+            elements=[
+                part.with_changes(value=_stack_of(part.value, torch)) if inner else part
+                for part, inner in zip(items.elements, nested, strict=True)
+            ]
         )
     return cst.Call(cst.Attribute(cst.Name(torch), cst.Name("stack")), [cst.Arg(items)])
 
 
-def _item(value: cst.BaseExpression, torch: str) -> cst.BaseExpression:
-    if isinstance(value, (cst.List, cst.Tuple)):
-        return _stack_of(value, torch)
-    number = value.expression if isinstance(value, cst.UnaryOperation) else value
-    if isinstance(number, cst.Integer):
-        replaced = value.deep_replace(number, cst.Float(str(float(number.evaluated_value))))
-        assert isinstance(replaced, cst.BaseExpression)
-        value = replaced
-    if isinstance(number, (cst.Integer, cst.Float)):
-        return cst.Call(cst.Attribute(cst.Name(torch), cst.Name("tensor")), [cst.Arg(value)])
-    return value
+def _has_numbers(items: cst.BaseExpression) -> bool:
+    """Whether a display, or one in it, writes out a number."""
+    if isinstance(items, (cst.List, cst.Tuple)):
+        return any(_has_numbers(part.value) for part in items.elements)
+    number = items.expression if isinstance(items, cst.UnaryOperation) else items
+    return isinstance(number, (cst.Integer, cst.Float))
+
+
+def _stacked_with_numbers(tree: Tree, node: cst.Call) -> Change | None:
+    """``torch.tensor([[c, -1.0], [s, k]])`` with tensors of all that is in it: numbers in between become some.
+
+    None where the display is neither a list nor one of lists of one length.
+    """
+    items = node.args[0].value
+    rows = [part.value for part in items.elements] if isinstance(items, (cst.List, cst.Tuple)) else []
+    inner = [[one.value for one in row.elements] for row in rows if isinstance(row, (cst.List, cst.Tuple))]
+    if inner and (len(inner) != len(rows) or len({len(row) for row in inner}) != 1):
+        return None
+    parts = [one for row in inner for one in row] if inner else rows
+    if any(isinstance(part, (cst.List, cst.Tuple, cst.StarredElement)) for part in parts) or not (parts or not rows):
+        return None
+    listed = f"({', '.join(map(tree.code, parts))})" if len(parts) > 1 else tree.code(items)
+    torch = tree.torch_name(node)
+    options = "".join(f", {tree.code(one).rstrip(', ')}" for one in node.args[1:] if one.keyword is not None)
+    view = f".view({len(inner)}, {len(inner[0])})" if inner else ""
+    made = cst.parse_expression(f"{torch}.stack([{torch}.as_tensor(value{options}) for value in {listed}]){view}")
+    return lambda found: made
 
 
 def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:

@@ -83,6 +83,8 @@ class StepOrder(Codemod):
         if fact.by_step and apart is None:
             yield from _for_its_own_only(step, failed, block, fact, tree)
             yield from _whole_update_later(step, failed, block, tree)
+        if fact.by_step and apart is not None:
+            yield from _helped_later(step, failed, block, tree)
 
 
 def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> Statement | None:
@@ -102,6 +104,18 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
         program = Edit(tree).remove(step).insert_after(failed, code).program()
         remedy = f"`{code}` after the last backward that needs the old parameters"
         yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
+
+
+def _helped_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
+    """A call that sends its own loss back and steps, after the call that needs the parameters as they were."""
+    behind = block[block.index(step) + 1 : block.index(failed) + 1]
+    needed = {name.value for one in behind for name in tree.names_in(one)}
+    part = only_part(step)
+    if not isinstance(part, (cst.Expr, cst.Assign)) or _assigned(step, tree) & needed:
+        return
+    program = Edit(tree).remove(step).insert_after(failed, tree.own_code(step)).program()
+    remedy = f"`{tree.code(part.value)}` after the last backward that needs the old parameters"
+    yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
 
 
 def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:

@@ -811,6 +811,137 @@ for t in range(60):
             ),
         ),
     ),
+    Case(
+        "L-BFGS arrives before it is stopped",
+        """\
+import torch
+torch.manual_seed(0)
+points = torch.linspace(0.5, 8.0, 24)
+seen = 6 * points / (2 + points)
+guess = torch.zeros(2, requires_grad=True)
+opt = torch.optim.LBFGS([guess], lr=0.5, max_iter=8)
+for round in range(16):
+    top, half = guess.exp()
+    loss = (top * points / (half + points) - seen).pow(2).mean()
+    def closure():
+        opt.zero_grad()
+        loss.backward()
+        return loss
+    opt.step(closure)
+""",
+        (
+            Patch(
+                "the closure computes the loss",
+                True,
+                (
+                    ("    top, half = guess.exp()\n", ""),
+                    ("    loss = (top * points / (half + points) - seen).pow(2).mean()\n", ""),
+                    (
+                        "        loss.backward()\n",
+                        "        top, half = guess.exp()\n"
+                        "        loss = (top * points / (half + points) - seen).pow(2).mean()\n"
+                        "        loss.backward()\n",
+                    ),
+                ),
+            ),
+            Patch(
+                "one round is all that it gets",
+                False,
+                (
+                    ("    top, half = guess.exp()\n", "    if round > 0: guess.requires_grad_(False)\n"),
+                    ("    loss = (top * points / (half + points) - seen).pow(2).mean()\n", ""),
+                    (
+                        "        loss.backward()\n",
+                        "        top, half = guess.exp()\n"
+                        "        loss = (top * points / (half + points) - seen).pow(2).mean()\n"
+                        "        if round < 1: loss.backward()\n",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Case(
+        "heads on a trunk that computes in half precision",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+trunk = nn.Sequential(nn.Linear(6, 32), nn.ELU(), nn.Linear(32, 32), nn.ELU())
+heads = nn.ModuleList(nn.Linear(32, 1) for _ in range(3))
+opt = torch.optim.SGD([*trunk.parameters(), *heads.parameters()], lr=1e-2)
+for t in range(30):
+    x = torch.randn(16, 6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        shared = trunk(x)
+        losses = [(head(shared).float() - x[:, i : i + 1]).pow(2).mean() for i, head in enumerate(heads)]
+    opt.zero_grad()
+    for loss in losses:
+        loss.backward()
+    opt.step()
+""",
+        (
+            Patch("one pass for the sum", True, (("    for loss in losses:\n        loss", "    sum(losses)"),)),
+            Patch(
+                "and one of the losses is left out",
+                False,
+                (("    for loss in losses:\n        loss", "    sum(losses[1:])"),),
+            ),
+            Patch(
+                "one pass for the mean",
+                False,
+                (("    for loss in losses:\n        loss", "    (sum(losses) / 3)"),),
+                (5, "0.333 times the reference"),
+            ),
+        ),
+    ),
+    Case(
+        "whole updates by a helper, the first of which spoils the second",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+critic, actor = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Linear(3, 2)
+critics = torch.optim.SGD(critic.parameters(), lr=1e-2)
+actors = torch.optim.SGD(actor.parameters(), lr=1e-2)
+def update(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+for t in range(30):
+    x, done = torch.randn(8, 3), torch.randn(8, 2)
+    error = (critic(torch.cat([x, done], 1)) - x.sum(1, keepdim=True)).pow(2).mean()
+    cost = -critic(torch.cat([x, actor(x)], 1)).mean()
+    update(critics, error)
+    update(actors, cost)
+""",
+        (
+            Patch(
+                "the second comes first",
+                True,
+                (
+                    ("    update(critics, error)\n", ""),
+                    ("    update(actors, cost)\n", "    update(actors, cost)\n    update(critics, error)\n"),
+                ),
+                (3, "which come in another order"),
+            ),
+            Patch(
+                "the second comes first, and the first is made twice as large",
+                False,
+                (
+                    ("    update(critics, error)\n", ""),
+                    ("    update(actors, cost)\n", "    update(actors, cost)\n    update(critics, 2 * error)\n"),
+                ),
+            ),
+            Patch(
+                "the second comes first, and the first only now and then",
+                False,
+                (
+                    ("    update(critics, error)\n", ""),
+                    ("    update(actors, cost)\n", "    update(actors, cost)\n    t % 3 or update(critics, error)\n"),
+                ),
+            ),
+        ),
+    ),
     *(
         Case(
             f"gradients that are {what} before the step",

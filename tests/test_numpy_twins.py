@@ -12,7 +12,7 @@ import torch
 
 from codemods.facts import CutGraph, Drop, Span
 from codemods.formula.reader import in_torch
-from codemods.formula.twins import BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
+from codemods.formula.twins import ALONG, BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
 from codemods.program import Program
 from codemods.rewrite import Tree
 
@@ -178,6 +178,8 @@ def all_calls() -> Iterator[tuple[str, Twin | None, list[str]]]:
         yield f"constant {name}", twin, [f"a * {call}" for call in OF_CONSTANTS[name]]
     for name in REDUCTIONS:
         yield f"reduction {name}", None, of_reduction(name)
+    for name in ALONG:
+        yield f"along {name}", None, [f"np.{name}(a)", f"np.{name}(a, -1)", f"np.{name}(a, axis=0)"]
     for name in BOUNDS:
         yield f"bound {name}", None, [f"np.{name}(a, b)", f"np.{name}(0.4, a)", f"np.{name}(a, 0.4)"]
     for name in DTYPES:

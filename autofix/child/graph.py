@@ -63,6 +63,14 @@ def walk(roots: Iterable[Any]) -> Walk:
     return Walk(nodes, leaves)
 
 
+def is_low_precision(nodes: Iterable[Any]) -> bool:
+    """Whether some of *nodes* convert to a precision that is lower than single: autocast does that to the weights."""
+    return any(
+        type(node).__name__ == "ToCopyBackward0" and node._input_metadata[0].dtype in (torch.float16, torch.bfloat16)
+        for node in nodes
+    )
+
+
 def places_in(roots: Iterable[Any]) -> dict[Any, set[Place]]:
     """The places of each node under *roots*: below which nodes it stands, and how far down on the shortest way.
 

@@ -35,6 +35,7 @@ from .graph import (
     Moment,
     Walk,
     count_past,
+    is_low_precision,
     mark,
     places_in,
     repeats,
@@ -230,6 +231,7 @@ class Probe:
             "state": self._state(self._passes),
             "trunk": trunk_of(roots),
             "types": sorted({type(node).__name__ for node in walked.nodes}),
+            "low": is_low_precision(walked.nodes),
             "frozen": [one.index for one in members if one.tensor is not None and not one.tensor.requires_grad],
             **({"values": values_of(members)} if self._passes == 1 else {}),
         }

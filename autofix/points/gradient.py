@@ -41,6 +41,8 @@ NOISE = 1e-6
 """Relative to the largest gradient of the step, up to which one is rounding: a bias in front of a normalisation."""
 EXACT = 1e-4
 """Relative difference up to which two gradients count as equal: single precision, sums in another order."""
+ROUGH = 2e-2
+"""The same where some of it is computed in half precision, of which bfloat16 has eight bits."""
 IN_STEP = 1e-2
 """The same for the steps after, to which rounding has been carried on."""
 ONCE = 0.05
@@ -106,6 +108,8 @@ class Meant:
     """The pieces of ``whole`` beside ``sound``; None if they are too many to be known."""
     parts: Sequence[Values] | None
     """The same beside ``present``."""
+    rounding: float = EXACT
+    """Relative difference up to which it counts as equal."""
 
 
 @dataclass
@@ -141,7 +145,8 @@ def gradient(
     indices = matching(reference, after)
     fewer, much_fewer = walks_less(reference, after, start), walks_less(reference, after, start, by_half=True)
     left = left_to_others(own, reference, after, start, indices) if own else frozenset()
-    found = compare(wanted, ours, theirs, indices, fewer=fewer, much_fewer=much_fewer, own=left)
+    rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
+    found = compare(wanted, ours, theirs, indices, rounding, fewer=fewer, much_fewer=much_fewer, own=left)
     for index in wanted - set(found.kinds):
         alive = gets_gradient(after, indices.get(index, -1), start)
         found.kinds[index], found.differences[index] = (Kind.LATER, 0.0) if alive else (Kind.LOST, 1.0)
@@ -168,6 +173,7 @@ def compare(
     ours: Sequence[Moment],
     theirs: Sequence[Moment],
     indices: Mapping[int, int],
+    rounding: float,
     *,
     fewer: bool,
     much_fewer: bool,
@@ -199,6 +205,7 @@ def compare(
                 here.present.get(index, whole),
                 here.ways.get(index) if index in here.sound else (),
                 here.parts.get(index) if index in here.present else (),
+                rounding,
             )
             kind, difference = classify(meant, seen, redrawn=redrawn, fewer=fewer)
             if index in own and kind in (Kind.CHANGED, Kind.DROPPED):
@@ -208,7 +215,7 @@ def compare(
             if first:
                 found.kinds[index], found.differences[index] = kind, difference
                 found.pairs[index] = whole, meant.present, seen
-            elif difference > IN_STEP and not redrawn:
+            elif difference > IN_STEP and not redrawn and rounding < IN_STEP:
                 # Behind a failure of another kind the graphs of earlier iterations may come into play only here.
                 explained = kind in (Kind.TRUNCATED, Kind.RECOMPUTED)
                 found.kinds[index] = kind if explained else Kind.CHANGED
@@ -310,28 +317,29 @@ def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple
     ``redrawn`` says that the patched run has drawn other random numbers, ``fewer`` that its passes visit fewer nodes.
     """
     whole, norm = meant.whole, size(meant.whole)
+    exact = meant.rounding * norm
     if not norm:
         return (Kind.CHANGED, 1.0) if size(seen) else (Kind.EXACT, 0.0)
     if not size(seen):
         # Nothing at this step; whether at all is for the later ones to say.
-        only_past = size(meant.present) <= EXACT * norm
+        only_past = size(meant.present) <= exact
         return (Kind.TRUNCATED if only_past and seen else Kind.LOST), 1.0
     if len(seen) != len(whole):
         return Kind.CHANGED, 1.0
     off, faulty, from_sound = math.dist(seen, whole), math.dist(whole, meant.sound), math.dist(seen, meant.sound)
-    if off <= EXACT * norm:
+    if off <= exact:
         return Kind.EXACT, off / norm
     if redrawn and size(seen) <= SPREAD * norm:
         return Kind.RECOMPUTED, off / norm
-    if faulty <= EXACT * norm or from_sound > SPREAD * faulty:
+    if faulty <= exact or from_sound > SPREAD * faulty:
         return Kind.CHANGED, off / norm
-    if math.dist(seen, meant.present) <= EXACT * norm:
+    if math.dist(seen, meant.present) <= exact:
         return Kind.TRUNCATED, off / norm
     # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing.
-    tolerance = 10 * EXACT * norm
+    tolerance = max(exact, 10 * EXACT * norm)
     if fewer and (meant.parts is None or is_sum_of_some(meant.parts, seen, meant.present, tolerance)):
         return Kind.TRUNCATED, off / norm
-    some = from_sound <= EXACT * norm or (meant.ways and is_sum_of_some(meant.ways, seen, meant.sound, tolerance))
+    some = from_sound <= exact or (meant.ways and is_sum_of_some(meant.ways, seen, meant.sound, tolerance))
     if some and off > tolerance:
         return Kind.DROPPED, off / norm
     return (Kind.CHANGED if fewer else Kind.RECOMPUTED), off / norm

@@ -22,6 +22,9 @@ TOTAL = 1e-4
 STRENGTH = 1e-2
 """Relative difference of two movements by the same gradient, after some steps of rounding."""
 
+ARRIVED = 1e-3
+"""What is left of a gradient, of the strongest one, where an optimizer has found its minimum."""
+
 STANDS = "does not move"
 
 
@@ -221,9 +224,15 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
         if not any(map(mine.gradient, half)):
             return f"gets no gradient after step {max(s.number for s in own if mine.gradient(s))}"
         rates = any(group.get("lr", 1.0) for s in half for group in s.settings)
-        if rates and not any(map(mine.moved, half)):
+        if rates and not any(map(mine.moved, half)) and not converged(mine, half):
             return f"{STANDS} after step {max(s.number for s in own if mine.moved(s))}"
     return ""
+
+
+def converged(mine: Own, half: Sequence[Step]) -> bool:
+    """Whether an optimizer with a closure, as L-BFGS is, rests in *half* of its steps because it has arrived."""
+    most = max(map(mine.gradient, mine.steps))
+    return all(s.closure and mine.gradient(s) <= ARRIVED * most for s in half)
 
 
 def is_followed(record: RunRecord, step: int) -> bool:

@@ -17,6 +17,7 @@ from codemods.facts import Drop as Dropped
 
 MOST = 12
 """Facts for one failure."""
+OF_BOTH = "tensors and numbers"
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 NUMPY = frozenset({"np", "numpy"})
 VALUES = frozenset({"numpy", "item", "tolist", "detach"})
@@ -38,7 +39,10 @@ def cut_graphs(texts: Texts, failed: Chain, drops: Sequence[tuple[Drop, Chain]])
             found.setdefault(one, CutGraph(cut=one[0].span, failed=failed[-1], drops=one))
     together = _all_numbers(texts, drops)
     if together:
-        found.setdefault(together, CutGraph(cut=together[0].span, failed=failed[-1], drops=together))
+        whole = CutGraph(cut=together[0].span, failed=failed[-1], drops=together)
+        if all(drop.how == OF_BOTH for drop in together):  # each alone would do, for a part of the loss
+            found = {together: whole, **found}
+        found.setdefault(together, whole)
     for span in _gradients(texts):
         found.setdefault(("grad", span), CutGraph(cut=span, failed=failed[-1], drops=(Dropped(span, "grad"),)))
     yield from list(found.values())[:MOST]
@@ -68,7 +72,8 @@ def _ways(texts: Texts, drop: Drop, chain: Chain) -> Iterator[tuple[Dropped, ...
 def _kinds(call: ast.expr) -> tuple[str, ...]:
     """Whether ``torch.tensor`` may be given a list of tensors, or one tensor: a name may stand for both."""
     first = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    return ("tensors", "tensor") if isinstance(first, (ast.Name, ast.List, ast.ListComp)) else ("tensor",)
+    several = isinstance(first, (ast.Name, ast.List, ast.ListComp))
+    return ("tensors", OF_BOTH, "tensor") if several else ("tensor",)
 
 
 def _drops_around(text: Text, node: ast.expr) -> Iterator[tuple[ast.Call, str]]:
@@ -99,7 +104,9 @@ def _all_numbers(texts: Texts, drops: Sequence[tuple[Drop, Chain]]) -> tuple[Dro
         node = text.expression(chain[-1]) if chain[-1].path == last.path else None
         how = _how(node, drop)
         if node is not None and how and text.function_of(node) is home:
-            found[chain[-1]] = Dropped(chain[-1], how)
+            first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+            display = how == "tensor" and isinstance(first, ast.List)
+            found[chain[-1]] = Dropped(chain[-1], OF_BOTH if display else how)
     if home is not None:
         for call in (node for node in ast.walk(home) if isinstance(node, ast.Call)):
             name = _name(call)

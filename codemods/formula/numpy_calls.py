@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from codemods.formula.twins import (
+    ALONG,
     BOUNDS,
     CONSTANTS,
     DTYPES,
@@ -69,6 +70,8 @@ def call_function(reader: Marks, node: cst.Call, name: str, args: list[Value]) -
         return _windows(reader, node, args)
     if name in ("corrcoef", "cov") and len(args) == 2 and _no_words(node):
         return _of_both(reader, node, name, args)
+    if name in ALONG:
+        return _along(reader, node, ALONG[name], args)
     twin = FUNCTIONS.get(name)
     if twin is not None:
         return _twin(reader, node, twin, args, method=False)
@@ -96,6 +99,29 @@ def call_method(reader: Marks, node: cst.Call, name: str, array: Value, args: li
     if twin is not None:
         return _twin(reader, node, twin, values, method=True)
     return reader.unknown(values, reads=name in ("argsort", "round"))
+
+
+def _along(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value:
+    """``np.logaddexp.accumulate(x)`` as ``torch.logcumsumexp(x, dim=0)``: the first axis where none is named."""
+    array, *axes = args
+    words = [arg.keyword.value if arg.keyword is not None else "axis" for arg in node.args[1:]]
+    plain = array.kind in (Kind.ARRAY, Kind.TENSOR) and not array.loose and not array.truth
+    if not plain or node.args[0].keyword is not None or any(axis.kind is not Kind.NUMBER for axis in axes):
+        return reader.unknown(args)
+    if words not in ([], ["axis"]):
+        return reader.unknown(args)
+    axis = reader.tree.code(node.args[1].value) if axes else "0"
+    if axis == "None":
+        return reader.unknown(args)
+    rename = _renamed(reader, node, name, {})
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        found = rename(found)
+        assert isinstance(found, cst.Call)
+        return with_keyword(found.with_changes(args=found.args[:1]), "dim", axis)
+
+    rank = array.rank if "cum" in name else array.rank and array.rank - 1
+    return reader.array(node, [array], [(node, change)], rank=rank)
 
 
 def _of_both(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value:

@@ -47,6 +47,18 @@ _UNARY = """exp log log1p expm1 log2 log10 exp2 sqrt square abs absolute sign ne
 arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg sinc nan_to_num""".split()
 _FOURIER = {"n": "n", "axis": "dim", "norm": "norm"}
 
+ALONG = {
+    "add.accumulate": "cumsum",
+    "multiply.accumulate": "cumprod",
+    "logaddexp.accumulate": "logcumsumexp",
+    "add.reduce": "sum",
+    "multiply.reduce": "prod",
+    "maximum.reduce": "amax",
+    "minimum.reduce": "amin",
+    "logaddexp.reduce": "logsumexp",
+}
+"""Methods of NumPy's functions of two arrays, along one axis, the first if none is named."""
+
 FUNCTIONS: dict[str, Twin] = {
     **{name: Twin(name) for name in _UNARY},
     **{name: Twin(name, truth=True) for name in ("isnan", "isfinite", "isinf", "logical_not")},

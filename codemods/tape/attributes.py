@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.tape import cuts, elements, escapes, holding, optimizers
 from codemods.tape.generators import Generator
@@ -66,10 +66,18 @@ def lineage(cls: Class) -> list[Value]:
     return found
 
 
-def fields_of(cls: Class) -> list[tuple[str, ast.expr | None]]:
-    """The names that a class's body annotates, and their defaults."""
+class Annotated(NamedTuple):
+    """A name that the body of the class *owner* annotates, and its default."""
+
+    name: str
+    default: ast.expr | None
+    owner: Class
+
+
+def fields_of(cls: Class) -> list[Annotated]:
+    """The names that a class's body annotates, and those of the classes that it is derived from."""
     return [
-        (part.target.id, part.value)
+        Annotated(part.target.id, part.value, ancestor)
         for ancestor in reversed(lineage(cls))
         if isinstance(ancestor, Class)
         for part in ancestor.node.body

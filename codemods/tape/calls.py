@@ -256,13 +256,13 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     module_calls.become_base(machine, instance, args, keywords, node)
     fields = attributes.fields_of(cls)
     written = _written(node)
-    for at, ((name, _), value) in enumerate(zip(fields, args, strict=False)):
-        instance.names[name] = machine.slot(value, name, written[at] if at < len(written) else None)
+    for at, (one, value) in enumerate(zip(fields, args, strict=False)):
+        instance.names[one.name] = machine.slot(value, one.name, written[at] if at < len(written) else None)
     for name, value in keywords.items():
         instance.names[name] = machine.slot(value, name, python_calls.written_keyword(node, name))
-    for name, default in fields:
-        if name not in instance.names and default is not None:
-            instance.names[name] = Slot(_default_of_field(machine, default, node))
+    for one in fields:
+        if one.name not in instance.names and one.default is not None:
+            instance.names[one.name] = Slot(_default_of(machine, one, node))
     if isinstance(attributes.find(instance, "__post_init__"), Function):
         call_method_of(machine, instance, "__post_init__", [], node)
     instance.whole = is_made_whole(cls.node) or _is_named_tuple(cls)
@@ -283,7 +283,7 @@ def _of_record(
 ) -> Instance | Mapping:
     """``_replace`` and ``_asdict`` of a named tuple that has methods of its own."""
     if name == "_asdict":
-        fields = [field for field, _ in attributes.fields_of(record.cls) if field in record.names]
+        fields = [one.name for one in attributes.fields_of(record.cls) if one.name in record.names]
         return Mapping({elements.mapping_key(machine, field): Slot(record.names[field].value) for field in fields})
     changed = Instance(record.cls, dict(record.names), whole=True)
     for field, value in keywords.items():
@@ -298,23 +298,33 @@ def _record(machine: Machine, cls: Class, args: list[Value], keywords: dict[str,
         machine.slot(value, "", written[at] if at < len(written) else None)
         for at, value in enumerate(args[: len(fields)])
     ]
-    for name, default in fields[len(slots) :]:
-        if name in keywords:
-            slots.append(machine.slot(keywords[name], "", python_calls.written_keyword(node, name)))
+    for one in fields[len(slots) :]:
+        if one.name in keywords:
+            slots.append(machine.slot(keywords[one.name], "", python_calls.written_keyword(node, one.name)))
         else:
-            slots.append(Slot(machine.eval(default) if default is not None else machine.fresh(name)))
-    return Sequence("tuple", slots, fields=tuple(name for name, _ in fields))
+            slots.append(Slot(_default_of(machine, one, node) if one.default is not None else machine.fresh(one.name)))
+    return Sequence("tuple", slots, fields=tuple(one.name for one in fields))
 
 
-def _default_of_field(machine: Machine, default: ast.expr, node: ast.expr) -> Value:
-    """A dataclass's default; ``field(default_factory=list)`` makes a new one each time."""
-    if isinstance(default, ast.Call):
-        for keyword in default.keywords:
-            if keyword.arg == "default_factory":
-                return machine.call(machine.eval(keyword.value), [], {}, node)
-            if keyword.arg == "default":
-                return machine.eval(keyword.value)
-    return machine.eval(default)
+def _default_of(machine: Machine, field: attributes.Annotated, node: ast.expr) -> Value:
+    """A field's default, by the names of its own module; ``field(default_factory=list)`` makes a new one each time."""
+    written = field.default
+    assert written is not None
+    factory = False
+    for keyword in written.keywords if isinstance(written, ast.Call) else ():
+        if keyword.arg in ("default_factory", "default"):
+            written, factory = keyword.value, keyword.arg == "default_factory"
+            break
+    here = machine.scope, machine.source
+    around = field.owner.scope
+    if around is not None:
+        machine.scope = Scope(field.owner.names, parent=around, globals=around.globals)
+    machine.source = field.owner.source
+    try:
+        value = machine.eval(written)
+    finally:
+        machine.scope, machine.source = here
+    return machine.call(value, [], {}, node) if factory else value
 
 
 def call_method_of(machine: Machine, instance: Instance, name: str, args: list[Value], node: ast.expr) -> Value:

@@ -26,6 +26,7 @@ _VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
 _CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
 
 
+_ORDERS = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
 _NOWHERE = ast.Name("", ast.Load())
 
 
@@ -34,6 +35,8 @@ def compare(machine: Machine, node: ast.Compare) -> Value:
     result: Value = True
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = machine.eval(comparator)
+        if isinstance(node.left, ast.Name) and isinstance(op, _ORDERS) and type(left) is type(right) is int:
+            machine.thresholds.append((node.left.id, right))
         result = _compare_two(machine, op, left, right, node)
         if result is False:
             return False

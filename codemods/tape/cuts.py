@@ -24,12 +24,16 @@ CUTS = 24
 INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
 """Operations whose result has no gradient because it is not a smooth function of what goes in."""
 
-_COPIES = frozenset("tensor tensors numpy number item tolist".split())
+_COPIES = frozenset(("tensor", "tensors", "tensors and numbers", "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
 _PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
 # Methods that have no tensors but their own among what they are called with.
-_OF_DATA = _PARTS | frozenset("sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs".split())
+_OF_DATA = _PARTS | frozenset(
+    """sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
+    double long int bool exp log log1p sqrt square neg sign round floor ceil sigmoid tanh relu softmax log_softmax
+    cumsum cumprod prod std var norm any all flip roll narrow median""".split()
+)
 _NUMBERS = frozenset(
     """number item tolist size dim numel stride len nelement ndimension round index count get_device
     is_floating_point is_complex equal allclose torch.cuda torch.device time compare""".split()
@@ -79,11 +83,11 @@ def dropped(machine: Machine, values: Iterable[Value], node: ast.expr, how: str)
 def _joined(earlier: list[Lost], last: Lost | None, *, sums: bool) -> Lost | None:
     """One record of several; *sums* where all of them want their graph back."""
     cuts: dict[tuple[Site, str] | None, Cut] = {}  # what is frozen is one cut, wherever it is met
-    ways: set[tuple[Site, ...]] = set()
-    several = False
-    for lost in earlier:
-        ways.add(tuple(cut.site for cut in lost.cuts))
-        several = several or lost.several
+    ways = {tuple(cut.site for cut in lost.cuts) for lost in earlier}
+    chosen = any(
+        not cut.how.startswith("tensors") for lost in earlier for cut in lost.cuts
+    )  # nobody makes a constant by a display
+    several = any(lost.several for lost in earlier)
     for lost in [*earlier, *([last] if last is not None else [])]:
         for cut in lost.cuts:
             place = None if cut.leaves else (cut.guard or cut.site, "no_grad" if cut.guard else cut.how)
@@ -98,7 +102,7 @@ def _joined(earlier: list[Lost], last: Lost | None, *, sums: bool) -> Lost | Non
     if not cuts:
         return None
     same_guard = all(cut.guard is not None for cut in cuts.values())
-    return Lost(tuple(cuts.values())[:CUTS], several or (len(ways) > 1 and not sums and not same_guard))
+    return Lost(tuple(cuts.values())[:CUTS], several or (len(ways) > 1 and chosen and not sums and not same_guard))
 
 
 def without_graph(

@@ -122,6 +122,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         if kind is ast.Mod and isinstance(right, int) and right > 1 and machine.loops:
             # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
             machine.spans.append(2 * right + 2)
+            machine.periods.append(right)
         if isinstance(left, str) and kind is ast.Mod:
             return machine.unknown(("format", left, machine.key(right)))
         try:

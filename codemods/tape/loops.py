@@ -8,6 +8,7 @@ known only by their bounds, and what grows in it may have any size.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from collections.abc import Generator as Generated
 from dataclasses import dataclass, replace
@@ -238,6 +239,8 @@ class Plan:
         self._passes = len(machine.tape.passes)
         self._grown = len(machine.growing)
         self._spans = len(machine.spans)
+        self._periods = len(machine.periods)
+        self._thresholds = len(machine.thresholds)
         self._several = machine.several_places
         self._steps = machine.steps_taken
         self._turns = 0
@@ -256,6 +259,19 @@ class Plan:
             return span
         self._machine.stand_for_later(self._grown)
         return 2
+
+    def behind_warm_up(self, planned: int, node: ast.For | ast.AsyncFor) -> int:
+        """The first iteration behind those *planned* in which what a warm-up puts off happens, at the same turn of all
+        that happens every k-th time; 0 where there is none.
+        """
+        counters = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+        compared = self._machine.thresholds[self._thresholds :]
+        most = max((number for name, number in compared if name in counters), default=0)
+        periods = self._machine.periods[self._periods :]
+        if self.cut or most < planned or not periods:
+            return 0
+        turn = math.lcm(*periods)
+        return planned + -(-(most + 1 - planned) // turn) * turn
 
     def affords(self, count: int, most: int = ITEMS) -> bool:
         """Whether so many iterations may be run."""
@@ -348,6 +364,9 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
     elif items.count is None and items.limit is not None and plan.affords(items.limit):
         planned = items.limit  # what a container is known to hold is reached by a loop over all of it
     yield from range(1, min(planned, most))
+    behind = plan.behind_warm_up(planned, node)
+    if behind and (items.count is None or behind + planned <= items.count):
+        yield from range(behind, behind + planned // 2 + 1)
     if plan.needs_a_third() and most > 2:
         yield 2
 

@@ -122,6 +122,10 @@ class Machine:
         """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
         self.spans: list[int] = []
         """So many iterations of a loop show what happens every k-th time, or at numbers that are written down."""
+        self.periods: list[int] = []
+        """The k of these."""
+        self.thresholds: list[tuple[str, int]] = []
+        """Numbers with which counters that are known were compared, by the counters' names."""
         self.raised = False
         """Whether the function that was called last ended by an exception."""
         self.exited = False

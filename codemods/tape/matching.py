@@ -131,4 +131,4 @@ def _positional(machine: Machine, cls: Value) -> list[str] | None:
     given = cls.names.get("__match_args__")
     if given is not None and isinstance(given.value, Sequence):
         return [str(machine.read(slot, given.value)) for slot in given.value.items]
-    return [name for name, _ in attributes.fields_of(cls)]
+    return [one.name for one in attributes.fields_of(cls)]

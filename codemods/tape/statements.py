@@ -20,6 +20,7 @@ from codemods.tape.values import (
     Mapping,
     Module,
     Name,
+    Partial,
     Scope,
     Sequence,
     Slot,
@@ -389,8 +390,9 @@ def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr)
             elif last in ("staticmethod", "classmethod", "property"):
                 value.flavour = last
             return value
-        if isinstance(decorator, Function) and not isinstance(node, ast.Attribute):
-            return machine.call(decorator, [value], {}, node)
+    if isinstance(decorator, (Function, Bound)) or (isinstance(decorator, Class) and isinstance(value, Function)):
+        made = machine.call(decorator, [value], {}, node)
+        return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
     return value
 
 
@@ -407,7 +409,7 @@ def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _class(machine: Machine, node: ast.ClassDef) -> str:
-    cls = Class(node.name, [machine.eval(base) for base in node.bases], {}, node, machine.source)
+    cls = Class(node.name, [machine.eval(base) for base in node.bases], {}, node, machine.source, machine.scope)
     outer = machine.scope
     machine.scope = Scope(cls.names, parent=outer, globals=outer.globals)
     try:
@@ -428,7 +430,10 @@ def _class(machine: Machine, node: ast.ClassDef) -> str:
             slot.value.owner = cls
             slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
     _made_by_metaclass(machine, cls, node)
-    outer.names[node.name] = Slot(cls)
+    value: Value = cls
+    for decorator in reversed(node.decorator_list):
+        value = _decorated(machine, value, machine.eval(decorator), decorator)
+    outer.names[node.name] = Slot(value)
     for base in cls.bases:
         told = attributes.find(Instance(base), "__init_subclass__") if isinstance(base, Class) else None
         if isinstance(told, Function):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,9 @@ _CREATED = frozenset(
 _COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
 # Libraries whose functions of tensors are made of torch's own operations.
 _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
+# Classes of libraries that are layers with parameters, or neurons that compute on the graph of their input and state.
+_IS_DATA = re.compile(r"\b(data|datasets|loader|sampler|transforms|utils|explain|profile)\.|Loader$|Data$|Dataset$")
+_LAYER = re.compile(r"(torch_geometric|torch_geometric_temporal|dgl|snntorch|norse)\.([a-z_]+\.)*[A-Z]\w*$")
 
 
 def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
@@ -77,7 +81,7 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return False
     if path == "dataclasses.fields" and len(args) == 1 and isinstance(args[0], (Instance, Class)):
         of = args[0] if isinstance(args[0], Class) else args[0].cls
-        names = [name for name, _ in attributes.fields_of(of)]
+        names = [one.name for one in attributes.fields_of(of)]
         return Sequence("tuple", [Slot(Sequence("tuple", [Slot(name)], fields=("name",))) for name in names])
     if path in ("types.SimpleNamespace", "argparse.Namespace"):
         return _namespace(machine, keywords, node)
@@ -144,6 +148,10 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     values = [*args, *keywords.values()]
     if head in ("numpy", "matplotlib"):
         escapes.handed(machine, head, last, args, node)
+    if _LAYER.match(path) and not machine.operands(*values) and not _IS_DATA.search(path):
+        layer = machine.fresh("call", path)
+        layer.leaf = machine.leaf(last, node)
+        return layer
     found = machine.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
     for value in values:
         _forget_state(machine, value, set())
@@ -424,7 +432,17 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
 
 
 def _how_copied(values: list[Value]) -> str:
-    return "tensors" if values and isinstance(values[0], Sequence) else "tensor"
+    """``tensors`` for a list of some, ``tensors and numbers`` for one of both."""
+    if not values or not isinstance(values[0], Sequence):
+        return "tensor"
+    pending: list[Value] = [values[0]]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Sequence):
+            pending += [slot.value for slot in value.items]
+        elif isinstance(value, (int, float)):
+            return "tensors and numbers"
+    return "tensors"
 
 
 def _copy(machine: Machine, made: Tensor, values: list[Value], node: ast.expr) -> Tensor:

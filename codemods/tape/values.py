@@ -236,6 +236,8 @@ class Class:
     names: dict[str, Slot]
     node: ast.ClassDef
     source: Source
+    scope: Scope | None = None
+    """The one around its body."""
     metaclass: Class | None = None
     """The program's own class that it is an object of."""
 

@@ -135,7 +135,7 @@ class _Collected:
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
-    """What passes trained that were not the first at their line: see :func:`_later`."""
+    """What passes trained that were not the first at their place: see :func:`_later`."""
     crashes: set[str] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
@@ -764,15 +764,15 @@ def _cut_fact(rootless: Rootless, tape: Tape) -> CutGraph:
 
 
 def _later(passes: list[Pass]) -> Iterator[Pass]:
-    """The passes that are not the first at their line, in their run of the loop around them where any run has several.
+    """The passes that are not the first at their place, in their run of the loop around them where any run has several.
 
     A state that each sequence begins anew leaves a first pass in every sequence.
     """
-    runs = Counter((one.site.line, one.loops[-1].instance) for one in passes if one.loops)
-    several = {line for (line, _), count in runs.items() if count > 1}
-    begun: set[tuple[int, int]] = set()
+    runs = Counter((one.place, one.loops[-1].instance) for one in passes if one.loops)
+    several = {place for (place, _), count in runs.items() if count > 1}
+    begun: set[tuple[tuple[int, ...], int]] = set()
     for one in passes:
-        run = (one.site.line, one.loops[-1].instance if one.loops and one.site.line in several else -1)
+        run = (one.place, one.loops[-1].instance if one.loops and one.place in several else -1)
         if run in begun:
             yield one
         begun.add(run)

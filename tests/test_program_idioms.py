@@ -1,0 +1,344 @@
+"""Idioms of larger programs: registries, configurations, warm-ups, helpers that make whole updates, others' layers."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import textwrap
+
+import pytest
+
+from codemods.mend import Mended, mend
+from codemods.program import Program
+from codemods.registry import all_codemods
+
+HEADER = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+x, y = torch.randn(4, 3), torch.randn(4, 3)
+"""
+
+REGISTRY = """
+REGISTRY = {}
+def register(name):
+    def add(cls):
+        REGISTRY[name] = cls
+        return cls
+    return add
+"""
+TRAIN = """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+UPDATES = """
+critic, actor = nn.Linear(6, 1), nn.Linear(3, 3)
+critics = torch.optim.SGD(critic.parameters(), lr=0.1)
+actors = torch.optim.SGD(actor.parameters(), lr=0.1)
+def update(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+def losses():
+    error = F.mse_loss(critic(torch.cat([x, y], 1)), torch.ones(4, 1))
+    return error, -critic(torch.cat([x, actor(x)], 1)).pow(2).mean()
+"""
+
+SHAPES = {
+    "a class that a decorator puts into a dictionary": (
+        REGISTRY
+        + """
+@register("gate")
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+    def forward(self, values):
+        gate = torch.sigmoid(self.inner(values))
+        gate += 0.1
+        return gate * values
+net = REGISTRY["gate"]()
+"""
+        + TRAIN,
+        ["gate = gate + 0.1"],
+    ),
+    "a method of a registry as a decorator": (
+        """
+class Registry:
+    def __init__(self):
+        self.known = {}
+    def add(self, made):
+        self.known[made.__name__] = made
+        return made
+MODELS = Registry()
+@MODELS.add
+def objective(values):
+    values = torch.exp(values)
+    values *= 2.0
+    return values
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    objective(net(x)).sum().backward()
+    opt.step()
+""",
+        ["values = values * 2.0"],
+    ),
+    "what begins behind a warm-up, and happens at intervals": (
+        UPDATES
+        + """
+for tick in range(200):
+    if (tick + 1) % 25 == 0:
+        x = torch.randn(4, 3)
+    if tick >= 64 and tick % 4 == 0:
+        error, cost = losses()
+        update(critics, error)
+        cost = cost * 1.0
+        update(actors, cost)
+""",
+        ["update(critics, error)"],
+    ),
+    "updates by a helper, in an order that spoils the second": (
+        UPDATES
+        + """
+for _ in range(20):
+    error, cost = losses()
+    update(critics, error)
+    update(actors, cost)
+""",
+        ["update(actors, cost)"],
+    ),
+    "matrices of tensors and numbers, multiplied": (
+        """
+angles = nn.Parameter(torch.zeros(2))
+opt = torch.optim.SGD([angles], lr=0.1)
+scale = 2.0
+def turned(points):
+    a, b = angles
+    first = torch.tensor([[torch.cos(a), -torch.sin(a), 0], [torch.sin(a), torch.cos(a), 0], [0, 0, 1]])
+    second = torch.tensor([[scale, torch.sin(b)], [torch.cos(b), scale]])
+    return (points @ first)[:, :2] @ second
+for _ in range(3):
+    opt.zero_grad()
+    turned(x).pow(2).sum().backward()
+    opt.step()
+""",
+        [
+            "first = torch.stack([torch.as_tensor(value) for value in (torch.cos(a), -torch.sin(a), 0, torch.sin(a), "
+            "torch.cos(a), 0, 0, 0, 1)]).view(3, 3)",
+            "second = torch.stack([torch.as_tensor(value) for value in (scale, torch.sin(b), torch.cos(b), scale)])"
+            ".view(2, 2)",
+        ],
+    ),
+    "a list of tensors and a number": (
+        """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    terms = [0.5, F.mse_loss(net(x), y)]
+    loss = torch.tensor(terms).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["loss = torch.stack([torch.as_tensor(value) for value in terms]).sum()"],
+    ),
+    "a loss beside a number of the batch that is clamped": (
+        """
+from torch.utils.data import DataLoader, TensorDataset
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch, seen in DataLoader(TensorDataset(x, torch.ones(4)), batch_size=2):
+    loss = float(net(batch).pow(2).mean()) / seen.sum().clamp(min=1)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["loss = net(batch).pow(2).mean() / seen.sum().clamp(min=1)"],
+    ),
+    "layers of a library in a module of the program's own": (
+        """
+from torch_geometric.nn import GCNConv
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = GCNConv(3, 3)
+    def forward(self, values, edges):
+        return self.conv(values, edges)
+net, before = Net(), None
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    out = net(x, torch.tensor([[0, 1], [1, 0]]))
+    loss = F.mse_loss(out, y)
+    if before is not None:
+        loss = loss + F.mse_loss(out, before)
+    before = out
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["before = out.detach()"],
+    ),
+    "neurons of a library whose state goes on": (
+        """
+import snntorch
+net, neuron = nn.Linear(3, 3), snntorch.Leaky(beta=0.9)
+state = neuron.init_leaky()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    spikes, state = neuron(net(x), state)
+    loss = F.mse_loss(state, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["state = state.detach() if isinstance(state, torch.Tensor) else tuple(layer.detach() for layer in state)"],
+    ),
+}
+
+RIGHT = {
+    "a registered class whose place nothing saves": REGISTRY
+    + """
+@register("shift")
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+    def forward(self, values):
+        shifted = self.inner(values)
+        shifted += values
+        return shifted
+net = REGISTRY["shift"]()
+"""
+    + TRAIN,
+    "a decorator that gives back a class with a reset of its own": """
+def resets(cls):
+    class Resetting(cls):
+        def forward(self, values):
+            self.state = torch.zeros(4, 3)
+            return super().forward(values)
+    return Resetting
+@resets
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.state = nn.Linear(3, 3), torch.zeros(4, 3)
+    def forward(self, values):
+        self.state = torch.tanh(self.inner(values) + self.state)
+        return self.state
+net = Cell()
+"""
+    + TRAIN,
+    "updates by a helper, each loss computed behind the other's step": UPDATES
+    + """
+for tick in range(200):
+    if (tick + 1) % 25 == 0:
+        x = torch.randn(4, 3)
+    if tick >= 64 and tick % 4 == 0:
+        update(critics, losses()[0])
+        update(actors, losses()[1])
+""",
+    "a state that is cut at every chunk, also behind the warm-up": """
+net, head = nn.GRUCell(3, 3), nn.Linear(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+state, loss = torch.zeros(4, 3), 0.0
+for step in range(120):
+    state = net(x, state)
+    loss = loss + F.mse_loss(head(state), y)
+    if (step + 1) % 5 == 0:
+        opt.zero_grad()
+        loss.backward()
+        if step > 40:
+            opt.step()
+        state, loss = state.detach(), 0.0
+""",
+    "a matrix of numbers that were taken on purpose": """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    out = net(x)
+    seen = torch.tensor([[out.mean().item(), 0.0], [0.0, 1.0]])
+    loss = F.mse_loss(out, y) / seen.abs().sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "what a library makes that is no layer": """
+from torch_geometric.loader import DataLoader
+from torch_geometric.data import Data
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loader, outs = DataLoader([Data(x=x)]), []
+for _ in range(3):
+    for batch in loader:
+        loss = F.mse_loss(net(batch.x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        outs.append(batch.x)
+""",
+}
+
+
+def mended(text: str, **others: str) -> Mended:
+    files = {f"{name}.py": textwrap.dedent(code) for name, code in others.items()}
+    return mend(Program.of(text, "main.py", files), all_codemods())
+
+
+@pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())
+def test_shape(text: str, expected: list[str]) -> None:
+    """What a patch adds, without indentation; the patched text must be repaired in full."""
+    before = HEADER + text
+    found = mended(before)
+    assert found.left == (), found.refused
+    after = found.patched.files[0].text
+    ast.parse(after)
+    compared = difflib.ndiff(before.splitlines(), after.splitlines())
+    assert [line[2:].strip() for line in compared if line.startswith("+ ")] == expected
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
+def test_what_is_right_is_left_alone(text: str) -> None:
+    found = mended(HEADER + text)
+    assert found.observation.facts == ()
+    assert found.patched.files[0].text == HEADER + text
+
+
+def test_a_default_of_a_dataclass_goes_by_the_names_of_its_own_module() -> None:
+    """``deque`` is imported where the class is written, and not where an object of it is made."""
+    main = """\
+from balance import Balance
+import torch
+from torch import nn
+net, balance = nn.Linear(3, 2), Balance()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    losses = net(torch.randn(4, 3)).pow(2).mean(0)
+    loss = balance(losses)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    balance = """\
+from collections import deque
+from dataclasses import dataclass, field
+import torch
+@dataclass
+class Balance:
+    past: deque = field(default_factory=lambda: deque(maxlen=2))
+    def __call__(self, losses):
+        weights = torch.softmax(self.past[1] / self.past[0], 0) if len(self.past) == 2 else torch.ones(2)
+        self.past.append(losses)
+        return weights @ losses
+"""
+    found = mended(main, balance=balance)
+    assert found.left == ()
+    assert [file.text for file in found.patched.files] == [
+        main,
+        balance.replace("append(losses)", "append(losses.detach())"),
+    ]
