@@ -34,8 +34,9 @@ class ResetItself(Codemod):
         that were copied from the store; ``terms = []`` in a function is a name of its own beside the module's list;
         ``block.terms = []`` gives the block an attribute of that name, while the terms are those of ``block.ffn``;
         ``cell.hidden = None`` gives the cell an attribute that nobody reads, beside its ``state``; ``self.pending =
-        []`` drops another name of the list. The list in the store keeps the graphs of all iterations so far, and the
-        next loss is computed from them, too. ``state.zero_()`` puts zeros into a state that keeps its graph.
+        []`` drops another name of the list, and leaves it to the hooks that were given it. The list in the store keeps
+        the graphs of all iterations so far, and the next loss is computed from them, too. ``state.zero_()`` puts zeros
+        into a state that keeps its graph.
 
     Fix:
         The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``; the cell's state
@@ -66,6 +67,7 @@ class ResetItself(Codemod):
         yield from _names_alone(tree)
         yield from _of_a_function_alone(tree)
         yield from _aliases(tree)
+        yield from _held_by_others(tree)
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in fact.carriers))):
             kept = tree.statement(span)
             store = store_of(kept, tree)
@@ -178,6 +180,32 @@ def _aliases(tree: Tree) -> Iterator[Candidate]:
             for part in parts:
                 if tree.code(part.value) in EMPTY and not _is_constructing(part, tree):
                     yield _cleared(part, path, tree)
+
+
+def _held_by_others(tree: Tree) -> Iterator[Candidate]:
+    """``self.records = {}`` becomes ``self.records.clear()``, where hooks and others were given the first of them."""
+    handed = {
+        argument.value.attr.value
+        for module in tree.modules()
+        for argument in tree.every(cst.Arg, module)
+        if isinstance(argument.value, cst.Attribute)
+    }
+    for module in tree.modules():
+        for statement in tree.statements_in(module):
+            part = only_part(statement)
+            target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
+            if not isinstance(part, cst.Assign) or not isinstance(target, cst.Attribute):
+                continue
+            if target.attr.value in handed and _is_empty(part.value, tree) and not _is_constructing(statement, tree):
+                yield _cleared(part, tree.code(target), tree)
+
+
+def _is_empty(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether an expression makes an empty container."""
+    if not isinstance(value, cst.Call) or tree.code(value) in EMPTY:
+        return tree.code(value) in EMPTY
+    first = [one for one in value.args if one.keyword is None]
+    return len(first) <= {"defaultdict": 1, "deque": 0}.get(tree.called(value), -1)
 
 
 def _is_constructing(statement: cst.CSTNode, tree: Tree) -> bool:

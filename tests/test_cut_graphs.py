@@ -47,7 +47,7 @@ SHAPES = {
             return torch.tensor([[c, -1], [s, 0x2]])
         """,
         "turned().sum()",
-        ["return torch.stack([torch.stack([c, torch.tensor(-1.0)]), torch.stack([s, torch.tensor(2.0)])])"],
+        ["return torch.stack([torch.as_tensor(value) for value in (c, -1, s, 0x2)]).view(2, 2)"],
     ),
     "all is frozen after the head was made": (
         """

@@ -48,6 +48,42 @@ def losses():
     return error, -critic(torch.cat([x, actor(x)], 1)).pow(2).mean()
 """
 
+RECORDER = """
+from collections import defaultdict
+class Recorder:
+    def __init__(self, net, names):
+        self.seen = defaultdict(list)
+        for name in names:
+            net.get_submodule(name).register_forward_hook(self.tap(name, self.seen))
+    @staticmethod
+    def tap(name, seen):
+        def hook(module, inputs, output):
+            seen[name].append(output)
+        return hook
+    def reset(self):
+        RESET
+"""
+RECORDED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.low, self.high = nn.Linear(3, 3), nn.Linear(3, 3)
+    def forward(self, values):
+        return self.high(torch.tanh(self.low(values)))
+net = Net()
+recorder = Recorder(net, ["low", "high"])
+held = recorder.seen
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    recorder.reset()
+    loss = F.mse_loss(net(x), y)
+    for name, outputs in recorder.seen.items():
+        loss = loss + sum(one.abs().mean() for one in outputs)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 SHAPES = {
     "a class that a decorator puts into a dictionary": (
         REGISTRY
@@ -199,9 +235,95 @@ for _ in range(20):
 """,
         ["state = state.detach() if isinstance(state, torch.Tensor) else tuple(layer.detach() for layer in state)"],
     ),
+    "a reset that gives a recorder a new store, and leaves the hooks the old one": (
+        RECORDER.replace("RESET", "self.seen = defaultdict(list)")
+        + RECORDED.replace("recorder.seen.items", "held.items"),
+        ["self.seen.clear()"],
+    ),
+    "states by the names that a generator goes over again and again": (
+        """
+cell, states = nn.GRUCell(3, 3), {}
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+def visits(places, rounds):
+    for _ in range(rounds):
+        for place in places:
+            yield place, torch.randn(4, 3)
+for place, values in visits(("north", "south", "east"), 9):
+    state = cell(values, states.get(place))
+    states[place] = state
+    loss = F.mse_loss(state, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["states[place] = state.detach()"],
+    ),
+    "a mask that is drawn into one buffer for several samples": (
+        """
+net, head = nn.Linear(3, 3), nn.Linear(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+chance, mask = torch.full((4, 3), 0.5), torch.empty(4, 3)
+for _ in range(20):
+    hidden = net(x)
+    samples = []
+    for _ in range(5):
+        torch.bernoulli(chance, out=mask)
+        samples.append(head(hidden * mask))
+    loss = F.mse_loss(torch.stack(samples).mean(0), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["mask = torch.bernoulli(chance)"],
+    ),
+    "the hardest examples, by a share of how many there are": (
+        """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    errors = (net(x) - y).pow(2).mean(dim=1)
+    loss = errors.topk(max(1, int(0.5 * errors.numel()))).values
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["loss = errors.topk(max(1, int(0.5 * errors.numel()))).values.mean()"],
+    ),
 }
 
 RIGHT = {
+    "a store of hooks that is emptied item by item": RECORDER.replace(
+        "RESET",
+        "pass\n    def drained(self):\n        while self.seen:\n            yield self.seen.popitem()",
+    )
+    + RECORDED.replace("recorder.seen.items()", "recorder.drained()"),
+    "a loss that is reduced where its shape says so": """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    loss = (net(x) - y).pow(2).mean(dim=1)
+    if loss.numel() > 1:
+        loss = loss.mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "states by the names that a generator goes over, cut where they are read": """
+cell, states = nn.GRUCell(3, 3), {}
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+def visits(places, rounds):
+    for _ in range(rounds):
+        for place in places:
+            yield place, torch.randn(4, 3)
+for place, values in visits(("north", "south", "east"), 9):
+    before = states.get(place)
+    state = cell(values, before if before is None else before.detach())
+    states[place] = state
+    loss = F.mse_loss(state, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a registered class whose place nothing saves": REGISTRY
     + """
 @register("shift")

@@ -335,6 +335,8 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
 
 
 def _of_class(machine: Machine, value: Class, name: str) -> Value:
+    if name in ("__name__", "__qualname__"):
+        return value.name
     for cls in lineage(value):
         if isinstance(cls, Class) and name in cls.names:
             slot = cls.names[name]
@@ -343,7 +345,7 @@ def _of_class(machine: Machine, value: Class, name: str) -> Value:
             return machine.read(slot)
         if isinstance(cls, Name):
             return Applied(value) if name == "apply" and cls.path in _FUNCTIONS else Name(f"{cls.path}.{name}")
-    return value.name if name in ("__name__", "__qualname__") else machine.fresh("attr", name)
+    return machine.fresh("attr", name)
 
 
 def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Value:
@@ -354,7 +356,11 @@ def _of_tensor(machine: Machine, value: Tensor, name: str, node: ast.expr) -> Va
             value.cell.leaf.asked = True
         return machine.unknown(("grad", machine.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
-        value.cell.extent = NOTHING  # who asks for the shape decides by it, and would not send back what cannot be
+        # Who decides by the shape would not send back what cannot be.
+        if value.cell.node is None:
+            value.cell.extent = NOTHING
+        elif value.cell.extent.several:
+            machine.measured.add(machine.identity(value.cell))
     if name in ("requires_grad", "grad_fn"):
         return _recorded(machine, value, name)
     if name == "is_leaf":

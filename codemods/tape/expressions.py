@@ -123,7 +123,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
             machine.spans.append(2 * right + 2)
             machine.periods.append(right)
-        if isinstance(left, str) and kind is ast.Mod:
+        if isinstance(left, str) and kind is ast.Mod and not isinstance(right, (str, int)):
             return machine.unknown(("format", left, machine.key(right)))
         try:
             if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:

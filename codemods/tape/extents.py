@@ -129,6 +129,10 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return NOTHING
     if name in _FLAT:
         return _reshaped(name, args, first)
+    if name in ("sort", "cummax", "cummin"):
+        return first
+    if name == "topk":
+        return _best(first, _dim(args, keywords, 2), keywords.get("k", args[1] if len(args) > 1 else None))
     if name in _REDUCING:
         return _reduced(first, _dim(args, keywords, 2 if name == "norm" else 1), keywords)
     if name == "gather":
@@ -216,6 +220,15 @@ def _reduced(first: Extent, dim: Value, options: Mapping[str, Value]) -> Extent:
     if options.get("keepdim") is True:
         return first
     return first._replace(dims=max(first.dims - len(dims), 1))
+
+
+def _best(first: Extent, dim: Value, wanted: Value) -> Extent:
+    """Of the largest elements: nobody asks for the largest one in this way."""
+    if first.dims > 1 and (dim is None or _is_inner(dim, first)):
+        return first
+    if isinstance(wanted, int):
+        return first._replace(several=Several.CERTAIN) if wanted > 1 else NOTHING
+    return first._replace(several=min(first.several, Several.LIKELY))
 
 
 def _reshaped(name: str, args: list[Value], first: Extent) -> Extent:

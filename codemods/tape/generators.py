@@ -6,6 +6,8 @@ thread of its own, of which never more than one moves: who resumes a generator w
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +17,7 @@ from codemods.tape.source import Site
 from codemods.tape.values import Slot, Value
 
 if TYPE_CHECKING:
+    from codemods.tape.graph import Loops
     from codemods.tape.machine import Frame, Machine
 
 LAZY = frozenset("enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange".split())
@@ -55,7 +58,7 @@ class Generator:
         self._state = (machine.scope, machine.source, machine.statement)
         self._loops = 0
         """How many loops of the one who asks stand around the generator's own."""
-        self._own: tuple[object, ...] = ()
+        self._own: Loops = ()
         self._decorated = frame.function is not None and frame.function.grad_mode is not None
         self._grad: tuple[bool, Site | None] | None = None
         """Grad mode, and who set it, where the generator waits: a decorator restores it around each item."""
@@ -74,7 +77,7 @@ class Generator:
         machine.stack = (*machine.stack, self._called)
         machine.frames = [*machine.frames, self._frame]
         self._loops = len(machine.loops)
-        machine.loops = (*machine.loops, *self._own)  # type: ignore[arg-type]
+        machine.loops = (*machine.loops, *self._own)
         self._sent, self._yielded, self.running = sent, None, True
         outside = machine.grad, machine.guard
         if self._grad is not None:
@@ -108,6 +111,14 @@ class Generator:
     def returned(self) -> Value:
         """What the generator returned, at its end."""
         return self._frame.result
+
+    def turn(self) -> int:
+        """After how many items it comes to the first of a known container again, which it goes over again and again."""
+        known = [self._machine.lengths.get(point.instance, 0) for point in self._own]
+        if not known or known[0] or not known[-1]:
+            return 0
+        whole = itertools.takewhile(bool, reversed(known))
+        return math.prod(whole)
 
     def give(self, slot: Slot) -> Value:
         """Called by the generator's own code: hand an item out and wait; returns what is sent in."""

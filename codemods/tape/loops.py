@@ -43,6 +43,8 @@ class Stream:
     """How many items there are to be seen, where there are more than that, and not of the same kind."""
     lazy: bool = False
     """Whether asking for an item that there is not ends it: a generator."""
+    turn: Callable[[], int] = lambda: 0
+    """After how many items they begin again, as far as the last that was asked for tells; 0 where that is not known."""
     counts: bool = False
     """Whether the items are numbers, of which there may be more than the *limit*."""
 
@@ -68,7 +70,7 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
             serial = machine.new_instance()
             return Stream(len(value), lambda at, exact: _number(value, serial, at, exact), RANGE)
         case Generator():
-            return Stream(None, lambda at, exact: machine.read(value.resume()), lazy=True)
+            return Stream(None, lambda at, exact: machine.read(value.resume()), lazy=True, turn=value.turn)
         case Sequence():
             count = None if value.more else len(value.items)
             whole = PARTS if count is not None and all(_is_part(slot.value) for slot in value.items) else ITEMS
@@ -200,6 +202,8 @@ def run_for(machine: Machine, node: ast.For | ast.AsyncFor) -> str:
     instance = machine.new_instance()
     signal = ""
     plan = Plan(machine)
+    if not items.cut:
+        machine.lengths[instance] = items.count or 0
     numbers = _to_the_end(machine, node, _numbers(machine, node, items, plan))
     for number in numbers:
         cut = items.cut and plan.cut
@@ -354,6 +358,9 @@ def _numbers(machine: Machine, node: ast.For | ast.AsyncFor, items: Stream, plan
     if plan.over_parts and items.lazy:
         yield from range(1, PARTS)
         return
+    turn = items.turn()
+    if planned < turn + 2 and turn and plan.affords(turn + 2):  # until it comes to the first of them again
+        planned = turn + 2
     known = items.count or items.limit or 0
     if known > planned and machine.source.remembered(node, _takes_out) and plan.affords(known, PARTS):
         yield from range(1, known)

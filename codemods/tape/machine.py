@@ -61,6 +61,13 @@ class Frame:
     generator: Generator | None = None
 
 
+def _mentions(key: Hashable, identities: set[int]) -> bool:
+    """Whether a value was computed from one of these tensors, or from what they say of themselves."""
+    if isinstance(key, tuple):
+        return any(_mentions(part, identities) for part in key)
+    return isinstance(key, int) and key in identities
+
+
 def _common(value: Value) -> Value:
     """The one number that all items of a tuple are; other values are themselves."""
     if isinstance(value, Sequence) and value.items and not value.more:
@@ -130,6 +137,12 @@ class Machine:
         """Whether the function that was called last ended by an exception."""
         self.exited = False
         """Whether the program ended itself."""
+        self.measured: set[int] = set()
+        """Tensors of several elements that were asked for their shape, by identity."""
+        self.goes_by_shape = False
+        """Whether a condition depends on such a shape."""
+        self.lengths: dict[int, int] = {}
+        """How many iterations the runs of loops have that are run in full."""
         self.handed_out: dict[Hashable, int] = {}
         """Keys of the unknown values that loops hand out, each iteration another one, and the loops' runs."""
         self.taken: dict[tuple[int, int], dict[Hashable, Hashable]] = {}
@@ -568,6 +581,7 @@ class Machine:
         match value:
             case Unknown():
                 answer = self._answer(value, likely, optional)
+                self.goes_by_shape |= bool(self.measured) and _mentions(value.key, self.measured)
                 self.note_length(value.key, answer)
                 counters.note(self, value.key, answer)
                 return answer

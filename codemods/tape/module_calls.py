@@ -305,6 +305,10 @@ def call_module_method(
             return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
         case "named_modules":
             return Sequence("list", [_pair(path, one) for path, one in _paths(module, "", [])])
+        case "get_submodule" if args and isinstance(args[0], str):
+            found = next((one for path, one in _paths(module, "", []) if path == args[0]), None)
+            if found is not None:
+                return found
         case "named_buffers" | "buffers" if known := list(_buffers(module)):
             return Sequence(
                 "list", [_pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]

@@ -445,15 +445,19 @@ def call_container_method(
 
 
 def _string_method(machine: Machine, receiver: str | bytes, name: str, args: list[Value], node: ast.expr) -> Value:
+    if name == "join" and isinstance(receiver, str) and len(args) == 1 and isinstance(args[0], Sequence):
+        parts = [slot.value for slot in args[0].items if isinstance(slot.value, str)]
+        if not args[0].more and len(parts) == len(args[0].items):
+            return receiver.join(parts)
+    written = isinstance(node, ast.Call) and not node.keywords and name == "format"
+    if written and isinstance(receiver, str) and all(is_constant(arg) for arg in args):
+        try:
+            return receiver.format(*args)
+        except (IndexError, KeyError, ValueError):
+            return machine.fresh(name)
     if all(is_constant(arg) for arg in args) and name in (
-        "lower",
-        "upper",
-        "strip",
-        "startswith",
-        "endswith",
-        "replace",
-        "split",
-        "join",
+        *("lower", "upper", "capitalize", "title", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
+        *("startswith", "endswith", "replace", "split", "join"),
     ):
         try:
             found = getattr(receiver, name)(*args)
@@ -624,7 +628,12 @@ def _mapping_method(
         case "copy":
             return Mapping(dict(items), receiver.more, receiver.kept, receiver.default)
         case "popitem":
-            return machine.fresh("item")
+            if not items:
+                return machine.fresh("item")
+            first = (args[0] if args else keywords.get("last", True)) is False
+            key = next(iter(items) if first else reversed(items))
+            taken = machine.read(items.pop(key), receiver)
+            return Sequence("tuple", [Slot(elements.key_value(machine, key)), Slot(taken)])
         case "move_to_end":
             return None
         case _:

@@ -390,7 +390,8 @@ def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr)
             elif last in ("staticmethod", "classmethod", "property"):
                 value.flavour = last
             return value
-    if isinstance(decorator, (Function, Bound)) or (isinstance(decorator, Class) and isinstance(value, Function)):
+    called = isinstance(decorator, Instance) and attributes.find(decorator, "__call__") is not None
+    if called or isinstance(decorator, (Function, Bound, Class)):
         made = machine.call(decorator, [value], {}, node)
         return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
     return value

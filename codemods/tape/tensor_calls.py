@@ -68,7 +68,8 @@ def run_backward(
     machine.passed()
     if machine.misses and accumulate:
         cuts.sent_back_in_part(machine, [operand.node for operand in operands], node)
-    if not given and len(roots) == 1 and extents.extent_of(roots[0]).several > Several.UNREDUCED:
+    alone = not given and len(roots) == 1 and not machine.goes_by_shape
+    if alone and extents.extent_of(roots[0]).several > Several.UNREDUCED:
         of_data = inputs is not None and not any(leaf in machine.tape.owned for leaf in machine.leaves_of(inputs))
         machine.tape.unreduced.append((roots[0], machine.site(node), cuts.name_of(machine, node), of_data))
     create = keywords.get("create_graph", False)
@@ -208,11 +209,14 @@ def operate(machine: Machine, name: str, args: list[Value], keywords: dict[str, 
     """A torch function or method that computes something of its tensor arguments."""
     values = [*args, *keywords.values()]
     first = args[0] if args else next(iter(keywords.values()), None)
+    out = keywords.get("out")
     if name in _WITHOUT_GRADIENT:
+        if isinstance(out, Tensor):
+            machine.change(out, node)
+            return out
         found = machine.data()
         found.cell.lost = cuts.dropped(machine, values, node, "integer") if name in cuts.INTEGERS else None
         return found
-    out = keywords.get("out")
     if isinstance(out, Tensor):
         machine.change(out, node)
         if machine.grad and any(map(escapes.certainly_has_graph, machine.tensors(*args))):
