@@ -60,7 +60,8 @@ def check(
     for outcome in outcomes:
         report.add(outcome)
         if verbose and isinstance(outcome, Result):
-            tell(f"{outcome.file.name}: {lines.count(len(outcome.analysis.findings), 'mistake')}")
+            part = "" if outcome.analysis.complete else ", read in part"
+            tell(f"{outcome.file.name}: {lines.count(len(outcome.analysis.findings), 'mistake')}{part}")
 
     if diff:
         sys.stdout.flush()
@@ -86,7 +87,8 @@ def check(
             print_finding(printer, finding, quiet=quiet, verbose=verbose)
         if not quiet:
             unread = asked - len(report.results)
-            printer.line(lines.summary(left, len(report.results), fixed=report.fixed, unread=unread))
+            partly = sum(not result.analysis.complete for result in report.results)
+            printer.line(lines.summary(left, len(report.results), fixed=report.fixed, unread=unread, partly=partly))
     return report.exit(Exit.LEFT if left else Exit.CLEAN)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -30,6 +31,9 @@ from codemods.tape.witness import observe
 if TYPE_CHECKING:
     from codemods.base import Codemod
     from codemods.mend import Mended, Repair
+
+DEPTH = 6_000
+"""Python's limit of calls within calls, for sums of many terms: each is an expression within another."""
 
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
@@ -95,6 +99,8 @@ class Analysis:
     """Equal to ``program`` where nothing is to be done."""
     findings: tuple[Finding, ...]
     """Sorted by file and position of the cause."""
+    complete: bool = True
+    """False where the program is too large, or an expression of it too deep, to be read in full."""
     steps: tuple[Program, ...] = ()
     """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
 
@@ -135,6 +141,8 @@ def analyse(
     a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to; ``unsafe`` also repairs what is
     only likely.  Raises :class:`SourceError` where a text does not parse.
     """
+    if sys.getrecursionlimit() < DEPTH:
+        sys.setrecursionlimit(DEPTH)
     old = check_syntax(source, path)
     if old is not None:
         known = analyse(old.text, path, others=others, select=select, rejected=rejected, unsafe=unsafe)
@@ -145,7 +153,7 @@ def analyse(
         program = Program.of(source, path)
         seen = observe(program)
     if not seen.facts:
-        return Analysis(program, program, ())
+        return Analysis(program, program, (), seen.complete)
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
     from codemods.mend import mend
 
@@ -159,7 +167,7 @@ def analyse(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
             for finding in _findings(program, mended, select, repairable)
         )
-    return Analysis(program, mended.patched, findings, mended.steps)
+    return Analysis(program, mended.patched, findings, seen.complete, mended.steps)
 
 
 def check_syntax(text: str, path: str) -> old_keywords.Renamed | None:
@@ -194,7 +202,7 @@ def _with_new_keywords(
         findings.append(Finding(Codemod.code, Codemod.name, fact, True, remedy, span))
     findings.sort(key=lambda finding: (finding.cause, finding.code))
     program = known.program.with_texts({known.path: source})
-    return Analysis(program, known.repaired, tuple(findings), (known.program, *known.steps))
+    return Analysis(program, known.repaired, tuple(findings), known.complete, (known.program, *known.steps))
 
 
 def parse(text: str, path: str) -> ast.Module:
@@ -203,6 +211,8 @@ def parse(text: str, path: str) -> ast.Module:
         return sources.parse(text).tree
     except SyntaxError as error:
         raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
+    except (RecursionError, MemoryError):
+        raise SourceError(path, 1, 1, "an expression is nested too deeply to be parsed") from None
     except ValueError as error:  # ast.parse on a null byte
         raise SourceError(path, 1, 1, str(error)) from None
 

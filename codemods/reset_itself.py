@@ -196,8 +196,20 @@ def _held_by_others(tree: Tree) -> Iterator[Candidate]:
             target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
             if not isinstance(part, cst.Assign) or not isinstance(target, cst.Attribute):
                 continue
-            if target.attr.value in handed and _is_empty(part.value, tree) and not _is_constructing(statement, tree):
+            again = (
+                target.attr.value in handed and _is_empty(part.value, tree) and not _is_constructing(statement, tree)
+            )
+            if again and _is_constructed(tree.code(target), tree.class_of(statement), tree):
                 yield _cleared(part, tree.code(target), tree)
+
+
+def _is_constructed(path: str, home: cst.ClassDef | None, tree: Tree) -> bool:
+    """Whether the constructor of a class makes the first ``self.records``: a method that is to empty it finds one."""
+    parts = (only_part(one) for one in tree.statements_in(home) if _is_constructing(one, tree)) if home else ()
+    return any(
+        isinstance(part, cst.Assign) and any(tree.code(target.target) == path for target in part.targets)
+        for part in parts
+    )
 
 
 def _is_empty(value: cst.BaseExpression, tree: Tree) -> bool:

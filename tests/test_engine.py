@@ -9,6 +9,7 @@ import pytest
 from autofix.engine import SourceError, analyse
 from autofix.prove import Limits
 from autofix.repair import repair
+from autofix.report.lines import summary
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -124,3 +125,37 @@ for real in torch.randn(4, 8, 6):
     done = repair(script, (), Limits())
     assert done.certificate is not None and done.certificate.proved
     assert "(disc(fake) - 1).pow(2)" in done.analysis.patched
+
+
+TERMS = """\
+import torch
+from torch import nn
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+before = torch.zeros(8, 1)
+many = {terms}
+for _ in range(10):
+    now = net(torch.randn(8, 4))
+    loss = (now - before).pow(2).mean()
+    before = now
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_sum_of_many_terms_is_in_nobodys_way() -> None:
+    text = TERMS.format(terms=" + ".join(["1"] * 1000))
+    found = analyse(text, "terms.py")
+    assert found.complete
+    assert found.patched == text.replace("before = now", "before = now.detach()")
+
+
+def test_an_expression_that_python_cannot_parse_is_told_in_one_line() -> None:
+    with pytest.raises(SourceError) as caught:
+        analyse(TERMS.format(terms=" + ".join(["1"] * 50_000)), "terms.py")
+    assert str(caught.value) == "terms.py:1:1: an expression is nested too deeply to be parsed"
+
+
+def test_what_was_read_in_part_is_told() -> None:
+    assert summary([], 3, partly=1) == "No mistakes found in 3 files; 1 file too long to be read in full."

@@ -40,8 +40,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: int = 0) -> str:
-    """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*."""
+def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: int = 0, partly: int = 0) -> str:
+    """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*.
+
+    So many files are *unread*, because they cannot be, and *partly* read, because they are too long.
+    """
     if fixed:
         said = f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left" if findings else "")
     elif findings:
@@ -53,4 +56,6 @@ def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: 
         said = f"Found {count(len(findings), 'mistake')} ({hint})"
     else:
         said = f"No mistakes found in {count(files, 'file')}"
+    if partly:
+        said += f"; {count(partly, 'file')} too long to be read in full"
     return f"{said}; {count(unread, 'file')} could not be checked." if unread else f"{said}."

@@ -97,7 +97,7 @@ class Found:
             for one in self.done
             for cause in [original.in_file(cause_of(one.fact, original, touched))]
         ]
-        return Analysis(original, self.program, tuple(findings), (self.program,))
+        return Analysis(original, self.program, tuple(findings), steps=(self.program,))
 
 
 @dataclass

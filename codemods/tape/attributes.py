@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,13 +58,62 @@ _FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Func
 
 
 def lineage(cls: Class) -> list[Value]:
-    """The class and its bases, depth first."""
+    """The class and its bases, in the order in which attributes are looked up in them.
+
+    Source: "The Python 2.3 Method Resolution Order", which is Python's order still.
+    """
+    if len(cls.bases) == 1 and isinstance(cls.bases[0], Class):
+        return [cls, *lineage(cls.bases[0])]
+    ways = [lineage(base) if isinstance(base, Class) else [base] for base in cls.bases]
+    ways.append(list(cls.bases))
     found: list[Value] = [cls]
-    for base in cls.bases:
-        for ancestor in lineage(base) if isinstance(base, Class) else [base]:
-            if ancestor not in found:
-                found.append(ancestor)
+    while ways := [way for way in ways if way]:
+        heads = (way[0] for way in ways if not any(way[0] in other[1:] for other in ways))
+        following = next(heads, ways[0][0])  # where there is no such order, Python refuses the class
+        found.append(following)
+        ways = [[one for one in way if one != following] for way in ways]
     return found
+
+
+_ENUMERATIONS = frozenset(("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
+_OF_PLAIN = frozenset(("IntEnum", "StrEnum", "IntFlag", "int", "str"))
+
+
+def _last_names(cls: Class) -> set[str]:
+    """The last names of the classes behind *cls* that are not the program's own."""
+    return {base.path.rpartition(".")[2] for base in lineage(cls) if isinstance(base, Name)}
+
+
+def enumerate_members(machine: Machine, cls: Class, node: ast.expr) -> None:
+    """The constants in the body of a class that is derived from ``Enum`` become its members."""
+    bases = _last_names(cls)
+    if not bases & _ENUMERATIONS:
+        return
+    for name, slot in list(cls.names.items()):
+        if name.startswith("_") or isinstance(slot.value, (Function, Class, Bound, Instance)):
+            continue
+        value = slot.value
+        if value == Name("enum.auto()"):
+            value = name.lower() if "StrEnum" in bases else len(cls.members) + 1
+        member = Instance(cls, {"name": Slot(name), "value": Slot(value), "_value_": Slot(value)})
+        cls.members[name] = member
+        cls.names[name] = Slot(member)
+        begun = find(member, "__init__")
+        if isinstance(begun, Function):
+            parts = [part.value for part in value.items] if isinstance(value, Sequence) else [value]
+            machine.call(Bound(begun, member), parts, {}, node)
+
+
+def is_generic(cls: Class) -> bool:
+    """Whether ``cls[int]`` is the class itself."""
+    return bool(_last_names(cls) & {"Generic", "Protocol"})
+
+
+def number_of(value: Value) -> Value:
+    """The number, or the text, that a member of an ``IntEnum`` or a ``(str, Enum)`` is."""
+    if isinstance(value, Instance) and value.cls.members and _last_names(value.cls) & _OF_PLAIN:
+        return value.names["value"].value
+    return value
 
 
 class Annotated(NamedTuple):
@@ -198,6 +248,10 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             return _of_instance(machine, value, name, node)
         case Tensor():
             return _of_tensor(machine, value, name, node)
+        case Name() if name == "__name__":
+            return value.path.rpartition(".")[2]
+        case Name(path="math") if isinstance(getattr(math, name, None), float):
+            return float(getattr(math, name))
         case Name():
             path = f"{value.path}.{name}"
             return machine.unknown(COMMAND_LINE) if path == "sys.argv" else Name(path)

@@ -45,6 +45,7 @@ from codemods.tape.values import (
     TorchModule,
     Unknown,
     Value,
+    is_constant,
 )
 
 if TYPE_CHECKING:
@@ -242,8 +243,16 @@ def _bound_names(
     return names
 
 
+def _is_value(member: Instance, value: Value) -> bool:
+    own = member.names["value"].value
+    return bool(is_constant(own) and own == value)
+
+
 def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A new object of a class of the program."""
+    if cls.members:
+        found = (one for one in cls.members.values() if args and is_constant(args[0]) and _is_value(one, args[0]))
+        return next(found, machine.fresh(cls.name))
     if _is_record(cls):
         return _record(machine, cls, args, keywords, node)
     instance = Instance(cls)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, counters, cuts, elements
+from codemods.tape import attributes, constants, counters, cuts, elements
 from codemods.tape.counters import COMPARE
 from codemods.tape.values import (
     Instance,
@@ -27,7 +28,7 @@ _CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "boo
 
 
 _ORDERS = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
-_NOWHERE = ast.Name("", ast.Load())
+NOWHERE = ast.Name("", ast.Load())
 
 
 def compare(machine: Machine, node: ast.Compare) -> Value:
@@ -53,6 +54,8 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
             return negated(machine, found) if isinstance(op, ast.NotIn) else found
         return found != isinstance(op, ast.NotIn)
     left, right = machine.settled(left), machine.settled(right)
+    if not isinstance(op, (ast.Is, ast.IsNot)):
+        left, right = attributes.number_of(left), attributes.number_of(right)
     if is_constant(left) and is_constant(right):
         try:
             return bool(COMPARE[type(op)](left, right))
@@ -72,6 +75,12 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
         made = machine.data()
         made.cell.lost = cuts.dropped(machine, [left, right], node, "integer")
         return made
+    if isinstance(left, Instance) and isinstance(right, Instance) and left.cls.members and right.cls.members:
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            return (left is right) == isinstance(op, ast.Eq)
+    if isinstance(left, (Sequence, Mapping)) and type(left) is type(right) and type(op) in COMPARE:
+        with suppress(constants.NotWritten):
+            return constants.computed(machine, COMPARE[type(op)], [left, right])
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
         equal = _same_items(machine, left, right)
         if equal is not None:
@@ -116,7 +125,7 @@ def _same_class(machine: Machine, left: Name, right: Name, node: ast.expr) -> bo
     """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
     names = {left.path, right.path}
     if names & _VARIABLES and "torch.Tensor" in names:
-        if node is not _NOWHERE:
+        if node is not NOWHERE:
             machine.legacy[machine.source.text_of(node), machine.site(node).line] = machine.site(node)
         return True
     if len(names) == 1:
@@ -142,6 +151,11 @@ def _identity(left: Value, right: Value) -> bool | None:
 
 def _contains(machine: Machine, item: Value, container: Value) -> Value:
     container = attributes.opened(container)
+    if isinstance(container, Instance) and attributes.find(container, "__contains__") is not None:
+        bound = attributes.bind(machine, attributes.find(container, "__contains__"), container)
+        return machine.call(bound, [item], {}, NOWHERE)
+    if isinstance(item, Instance) and item.cls.members and isinstance(container, Sequence) and not container.more:
+        return any(slot.value is item for slot in container.items)
     if isinstance(container, str) and isinstance(item, str):
         return item in container
     if isinstance(container, range) and isinstance(item, int):
@@ -156,7 +170,7 @@ def _contains(machine: Machine, item: Value, container: Value) -> Value:
             return any(slot.value == item for slot in container.items)
     if isinstance(container, Sequence) and not container.more and isinstance(item, Name):
         classes = [slot.value for slot in container.items]
-        answers = [_same_class(machine, item, one, _NOWHERE) if isinstance(one, Name) else None for one in classes]
+        answers = [_same_class(machine, item, one, NOWHERE) if isinstance(one, Name) else None for one in classes]
         if True in answers or None not in answers:
             return True in answers
     return machine.unknown(("in", machine.key(item), machine.key(container)))
@@ -171,7 +185,7 @@ def _is_key(machine: Machine, item: Value, mapping: Mapping) -> Value:
         return False
     if isinstance(item, Unknown) and not mapping.more:
         others = [elements.key_value(machine, one) for one in mapping.items]
-        if all(_compare_two(machine, ast.Eq(), item, one, _NOWHERE) is False for one in others):
+        if all(_compare_two(machine, ast.Eq(), item, one, NOWHERE) is False for one in others):
             return False
     asked = machine.identity(mapping) if known else machine.key(mapping)
     return machine.unknown(("in", machine.key(item), asked))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, cuts, datasets, extents, holding, overwriting
 from codemods.tape.values import (
+    Class,
     Instance,
     Mapping,
     Method,
@@ -35,8 +36,9 @@ def mapping_key(machine: Machine, value: Value) -> Hashable:
         parts = tuple(slot.value for slot in value.items)
         if all(isinstance(part, (str, int, float, bool, bytes, type(None))) for part in parts):
             return Constants(parts)
-    if isinstance(value, Instance) and attributes.is_module(value) and attributes.find(value, "__eq__") is None:
-        return Itself(value)
+    if isinstance(value, Instance) and attributes.find(value, "__eq__") is None:
+        if attributes.is_module(value) or value.cls.members:
+            return Itself(value)
     if isinstance(value, TorchModule):
         return Itself(value)
     return ("?", machine.key(value))
@@ -107,6 +109,10 @@ def item(machine: Machine, value: Value, index: Value, node: Any) -> Value:
                 return value[index]
             except IndexError:
                 return machine.fresh("item")
+        case Class() if isinstance(index, str) and index in value.members:
+            return value.members[index]
+        case Class() if attributes.is_generic(value):
+            return value
         case Instance():
             found = attributes.find(value, "__getitem__")
             if found is not None:

@@ -6,9 +6,10 @@ import ast
 import builtins
 import operator
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, comparisons, counters, cuts, elements, extents, loops
+from codemods.tape import attributes, comparisons, constants, counters, cuts, elements, extents, loops
 from codemods.tape.generators import LAZY, Exhausted, Generator, drained
 from codemods.tape.saves import operand_names
 from codemods.tape.values import (
@@ -110,6 +111,9 @@ _SPECIAL: dict[type[ast.operator], str] = {
 }
 
 
+_OF_SETS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
+
+
 def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
@@ -123,7 +127,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
             machine.spans.append(2 * right + 2)
             machine.periods.append(right)
-        if isinstance(left, str) and kind is ast.Mod and not isinstance(right, (str, int)):
+        if isinstance(left, str) and kind is ast.Mod and not isinstance(right, (str, int, float)):
             return machine.unknown(("format", left, machine.key(right)))
         try:
             if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
@@ -151,6 +155,12 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
             computed.cell.node.saved = ()  # the reciprocal times the number: nobody gets hold of what that saves
         computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
         return computed
+    sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")
+    if (kind in _OF_SETS and sets) or isinstance(left, str):
+        with suppress(constants.NotWritten):
+            return constants.computed(machine, compute, [left, right])
+    if isinstance(left, Mapping) and isinstance(right, Mapping) and kind is ast.BitOr:
+        return Mapping({**left.items, **right.items}, left.more or right.more, default=left.default)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
         slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]
         slots += [Slot(machine.read(slot, right), slot.kept) for slot in right.items]
@@ -206,6 +216,8 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
         if isinstance(value, Unknown) and value.low is None:
             return comparisons.negated(machine, value)
         return not machine.truth(value)
+    if isinstance(value, int) and isinstance(node.op, ast.Invert):
+        return ~value
     if isinstance(value, (int, float)) and not isinstance(node.op, ast.Invert):
         return -value if isinstance(node.op, ast.USub) else +value
     if isinstance(value, Tensor):
@@ -356,12 +368,25 @@ def _formatted(machine: Machine, node: ast.JoinedStr) -> Value:
         if isinstance(part, ast.FormattedValue):
             value = machine.eval(part.value)
             attributes.shown(machine, [value], part.value)
-            parts.append(str(value) if is_constant(value) and part.format_spec is None else machine.key(value))
+            spec = machine.eval(part.format_spec) if part.format_spec is not None else ""
+            text = _text_of(value, part.conversion, spec)
+            parts.append(machine.key(value) if text is None else text)
         else:
             parts.append(machine.eval(part))
     if all(isinstance(part, str) for part in parts):
         return "".join(parts)
     return machine.unknown(("text", *parts))
+
+
+def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
+    """What ``{value!r:>8}`` becomes; None where that is not known."""
+    if not is_constant(value) or not isinstance(spec, str):
+        return None
+    shown = repr(value) if conversion == ord("r") else value if conversion < 0 else str(value)
+    try:
+        return format(shown, spec)
+    except (TypeError, ValueError):
+        return None
 
 
 def _named(machine: Machine, node: ast.NamedExpr) -> Value:

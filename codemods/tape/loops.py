@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING
 
 from codemods.tape import attributes, datasets, elements, unknown_calls
 from codemods.tape.generators import Exhausted, Generator
-from codemods.tape.values import Cell, Instance, Mapping, Scope, Sequence, Slot, Tensor, TorchModule, Unknown, Value
+from codemods.tape.values import (
+    Cell,
+    Class,
+    Instance,
+    Mapping,
+    Scope,
+    Sequence,
+    Slot,
+    Tensor,
+    TorchModule,
+    Unknown,
+    Value,
+)
 
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
@@ -96,6 +108,9 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
                 key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()
             ]
             return Stream(len(parts), lambda at, exact: parts[at], PARTS)
+        case Class() if value.members:
+            members = list(value.members.values())
+            return Stream(len(members), lambda at, exact: members[at], PARTS)
         case Instance() if attributes.find(value, "__iter__") is not None:
             made = machine.call(attributes.bind(machine, attributes.find(value, "__iter__"), value), [], {}, node)
             if not isinstance(made, Instance):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codemods.facts import Form
-from codemods.tape import calls, counters, cuts, escapes, expressions, holding, statements
+from codemods.tape import attributes, calls, comparisons, counters, cuts, escapes, expressions, holding, statements
 from codemods.tape.datasets import Served
 from codemods.tape.forms import form_of, whole_of
 from codemods.tape.generators import Generator
@@ -578,6 +578,8 @@ class Machine:
         value = self.settled(value)
         if isinstance(value, Instance) and value.items is not None:
             value = value.items
+        if isinstance(value, Instance) and (asked := attributes.find(value, "__bool__")) is not None:
+            value = self.call(attributes.bind(self, asked, value), [], {}, comparisons.NOWHERE)
         match value:
             case Unknown():
                 answer = self._answer(value, likely, optional)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, elements, expressions, extents, holding, loops
+from codemods.tape import attributes, constants, cuts, elements, expressions, extents, holding, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.saves import is_operation
@@ -297,6 +298,8 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
             return args[1] if len(args) > 1 else machine.fresh("exhausted")
     if isinstance(value, Sequence) and value.items and not value.more:
         return machine.read(value.items[0], value)
+    if len(args) > 1 and _is_empty(value):
+        return args[1]
     stream = loops.stream(machine, value, node)
     if isinstance(value, Sequence):
         return machine.fresh("next")
@@ -338,10 +341,69 @@ def _dict(machine: Machine, args: list[Value], keywords: dict[str, Value], node:
     return mapping
 
 
+def _is_empty(value: Value) -> bool:
+    return isinstance(value, (Sequence, Mapping)) and not value.items and not value.more
+
+
+def _place_of(wanted: Value, items: list[Slot]) -> int | None:
+    """Where a constant, or this very object, stands among some items; None where it is not seen there."""
+    for at, slot in enumerate(items):
+        same = is_constant(wanted) and is_constant(slot.value) and slot.value == wanted
+        if same or slot.value is wanted:
+            return at
+        if isinstance(wanted, Tensor) and isinstance(slot.value, Tensor) and slot.value.cell is wanted.cell:
+            return at
+    return None
+
+
+def _in_order(machine: Machine, items: Sequence, keywords: dict[str, Value], node: ast.expr) -> Sequence:
+    """A list sorted by what is known of its items, or of their keys; as it is where that does not decide."""
+    by = keywords.get("key")
+    backwards = keywords.get("reverse", False)
+    if items.more or len(items.items) > constants.ITEMS or not isinstance(backwards, bool):
+        return items
+    try:
+        keys = [
+            constants.as_python(slot.value if by is None else machine.call(by, [machine.read(slot, items)], {}, node))
+            for slot in items.items
+        ]
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=backwards)
+    except (constants.NotWritten, TypeError):
+        return items
+    return replace(items, items=[items.items[at] for at in order])
+
+
+def _filter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    """``filter(wanted, items)``, where of each item it is known whether it is; else any of them may be."""
+    items = args[-1]
+    if len(args) != 2 or not isinstance(items, Sequence) or items.more or len(items.items) > loops.ITEMS:
+        return items
+    kept = []
+    for slot in items.items:
+        value = machine.read(slot, items)
+        answer = value if args[0] is None else machine.call(args[0], [value], {}, node)
+        if not is_constant(answer):
+            return items
+        if answer:
+            kept.append(Slot(value))
+    return Sequence("list", kept)
+
+
 def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of one of Python's built-in functions."""
     if name not in ("isinstance", "type", "id", "getattr", "hasattr", "setattr", "super", "vars"):
         args = [arg if attributes.has_own_length(arg, name) else attributes.opened(arg) for arg in args]
+    if f"builtins.{name}" in constants.FUNCTIONS:
+        with suppress(constants.NotWritten):
+            return constants.computed(machine, constants.FUNCTIONS[f"builtins.{name}"], args, keywords)
+    if name == "sorted" and args:
+        return _in_order(machine, copy_of(machine, args[0], "list", node), keywords, node)
+    if name in ("max", "min") and "default" in keywords and len(args) == 1 and _is_empty(args[0]):
+        return keywords["default"]
+    if name == "slice" and args and all(arg is None or isinstance(arg, int) for arg in args):
+        return slice(*args)
+    if name in ("int", "float", "str", "bool") and not args:
+        return {"int": 0, "float": 0.0, "str": "", "bool": False}[name]
     if name in ("list", "tuple", "set", "frozenset"):
         kind = "set" if name == "frozenset" else name
         return copy_of(machine, args[0], kind, node) if args else Sequence(kind)
@@ -396,7 +458,11 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "len": _len,
     "sum": _sum,
     "isinstance": _isinstance,
-    "issubclass": lambda machine, args, node: machine.fresh("issubclass"),
+    "issubclass": lambda machine, args, node: (
+        args[1] in attributes.lineage(args[0])
+        if len(args) == 2 and isinstance(args[0], Class) and isinstance(args[1], Class)
+        else machine.fresh("issubclass")
+    ),
     "int": lambda machine, args, node: _number(machine, args, node, int),
     "float": lambda machine, args, node: _number(machine, args, node, float),
     "bool": lambda machine, args, node: args[0] if isinstance(args[0], (bool, Unknown)) else machine.truth(args[0]),
@@ -419,8 +485,7 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
     "iter": lambda machine, args, node: args[0],
     "next": _next,
     "map": _map,
-    "filter": lambda machine, args, node: args[-1],
-    "sorted": lambda machine, args, node: copy_of(machine, args[0], "list", node),
+    "filter": _filter,
     "all": lambda machine, args, node: _holds_for(machine, args, node, every=True),
     "any": lambda machine, args, node: _holds_for(machine, args, node, every=False),
 }
@@ -441,31 +506,20 @@ def call_container_method(
         return _sequence_method(machine, receiver, name, args, keywords, node)
     if isinstance(receiver, Mapping):
         return _mapping_method(machine, receiver, name, args, keywords, node)
-    return _string_method(machine, receiver, name, args, node)
+    return _string_method(machine, receiver, name, args, keywords, node)
 
 
-def _string_method(machine: Machine, receiver: str | bytes, name: str, args: list[Value], node: ast.expr) -> Value:
-    if name == "join" and isinstance(receiver, str) and len(args) == 1 and isinstance(args[0], Sequence):
-        parts = [slot.value for slot in args[0].items if isinstance(slot.value, str)]
-        if not args[0].more and len(parts) == len(args[0].items):
-            return receiver.join(parts)
-    written = isinstance(node, ast.Call) and not node.keywords and name == "format"
-    if written and isinstance(receiver, str) and all(is_constant(arg) for arg in args):
-        try:
-            return receiver.format(*args)
-        except (IndexError, KeyError, ValueError):
-            return machine.fresh(name)
-    if all(is_constant(arg) for arg in args) and name in (
-        *("lower", "upper", "capitalize", "title", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
-        *("startswith", "endswith", "replace", "split", "join"),
-    ):
-        try:
-            found = getattr(receiver, name)(*args)
-        except (TypeError, ValueError):
-            return machine.fresh(name)
-        if isinstance(found, list):
-            return Sequence("list", [Slot(part) for part in found])
-        return found
+def _string_method(
+    machine: Machine,
+    receiver: str | bytes,
+    name: str,
+    args: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+) -> Value:
+    if isinstance(receiver, str):
+        with suppress(constants.NotWritten):
+            return constants.of_text(machine, receiver, name, args, keywords)
     if name == "format":
         attributes.shown(machine, args, node)
     return machine.unknown(("text", receiver, name, *(machine.key(arg) for arg in args)))
@@ -544,8 +598,11 @@ def _sequence_method(
                 return machine.read(items.pop(at), receiver)
             return machine.fresh("pop")
         case "remove" | "discard":
-            if items:
-                items.pop(0)
+            place = _place_of(args[0], items) if args else None
+            if place is not None:
+                items.pop(place)
+            elif items and not all(is_constant(slot.value) for slot in items):
+                items.pop(0)  # some one of them
         case "clear":
             items.clear()
             receiver.more = False
@@ -553,14 +610,21 @@ def _sequence_method(
             return copy_of(machine, receiver, receiver.kind, node)
         case "reverse":
             items.reverse()
-        case "sort" | "rotate":
-            return None
+        case "sort":
+            items[:] = _in_order(machine, receiver, keywords, node).items
+        case "rotate":
+            by = args[0] if args else 1
+            if isinstance(by, int) and items and not receiver.more:
+                by %= len(items)
+                items[:] = items[-by:] + items[:-by]
         case "_replace":
             return _replaced(machine, receiver, keywords, node)
         case "_asdict":
             named = zip(receiver.fields, items, strict=False)
             return Mapping({elements.mapping_key(machine, field): Slot(slot.value) for field, slot in named})
         case "index" | "count":
+            with suppress(constants.NotWritten):
+                return constants.computed(machine, getattr(list, name), [replace(receiver, kind="list"), *args])
             return machine.fresh(name)
         case _:
             return machine.opaque(name, [receiver, *args], node)
@@ -635,7 +699,9 @@ def _mapping_method(
             taken = machine.read(items.pop(key), receiver)
             return Sequence("tuple", [Slot(elements.key_value(machine, key)), Slot(taken)])
         case "move_to_end":
-            return None
+            key = elements.key_in(machine, args[0], receiver) if args else None
+            if key in items and keywords.get("last", True) is True and len(args) == 1:
+                items[key] = items.pop(key)
         case _:
             return machine.opaque(name, [receiver, *args], node)
     return None
@@ -656,12 +722,24 @@ def call_collection(
         limit = keywords.get("maxlen", args[1] if len(args) > 1 else None)
         limit = machine.usual(limit) if isinstance(limit, Unknown) else limit
         found.limit = limit if isinstance(limit, int) else None
+        if found.limit is not None and len(found.items) > found.limit:
+            del found.items[: len(found.items) - found.limit]
         return found
     if name == "defaultdict":
         return Mapping(default=args[0] if args else None)
-    if name == "namedtuple" and len(args) > 1:
+    if name == "namedtuple" and len(args) > 1 and not keywords.get("defaults"):
         return Record(_field_names(args[1]))
-    if name in ("OrderedDict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"):
+    if name == "Counter":
+        counted: Value = None
+        if args and not isinstance(args[0], Mapping):
+            with suppress(constants.NotWritten):
+                counted = constants.computed(machine, lambda items: dict(Counter(items)), args[:1])
+            if counted is None:
+                return Mapping(more=True, default=Name("builtins.int"))
+        found_counts = _dict(machine, [counted] if counted is not None else args, keywords, node)
+        found_counts.default = Name("builtins.int")
+        return found_counts
+    if name in ("OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"):
         return _dict(machine, args, keywords, node)
     if name == "WeakSet":
         return call_builtin(machine, "set", args, keywords, node)

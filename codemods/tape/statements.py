@@ -431,6 +431,7 @@ def _class(machine: Machine, node: ast.ClassDef) -> str:
             slot.value.owner = cls
             slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
     _made_by_metaclass(machine, cls, node)
+    attributes.enumerate_members(machine, cls, _anchor(node))
     value: Value = cls
     for decorator in reversed(node.decorator_list):
         value = _decorated(machine, value, machine.eval(decorator), decorator)

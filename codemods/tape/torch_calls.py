@@ -6,12 +6,14 @@ import ast
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codemods.tape import (
     attributes,
+    constants,
     cuts,
     datasets,
     elements,
@@ -112,6 +114,16 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     if path == "json.loads" and args and isinstance(args[0], str):
         with suppress(ValueError):
             return _of_json(json.loads(args[0]))
+    if path in constants.FUNCTIONS:
+        with suppress(constants.NotWritten):
+            return constants.computed(machine, constants.FUNCTIONS[path], args, keywords)
+    if head == "itertools" and args:
+        with suppress(constants.NotWritten):
+            return constants.by_place(last, [attributes.opened(arg) for arg in args], keywords)
+    if path == "enum.auto":
+        return Name("enum.auto()")
+    if path in ("dataclasses.asdict", "dataclasses.astuple") and args and isinstance(args[0], Instance):
+        return _as_container(args[0], last)
     if path == "itertools.count":
         start = args[0] if args and isinstance(args[0], int) else 0
         return LazyStream(Stream(None, lambda at, exact: at + start if exact else counter(machine, at + start)))
@@ -121,6 +133,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return args[0]
     if path == "copy.deepcopy" and len(args) == 1:  # a memo may say that tensors stay as they are
         escapes.copied(machine, args[0], node)
+    if path == "copy.copy" and args and isinstance(args[0], Sequence):
+        return replace(args[0], items=args[0].items.copy())
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(machine, args[0], node)
     if head == "random" and args and isinstance(args[0], Sequence):
@@ -156,6 +170,23 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _as_container(value: Value, name: str) -> Value:
+    """``dataclasses.asdict(value)`` and ``astuple(value)``, what is in it opened as well."""
+    if isinstance(value, Sequence):
+        return replace(value, items=[Slot(_as_container(slot.value, name), slot.kept) for slot in value.items])
+    if isinstance(value, Mapping):
+        items = {key: Slot(_as_container(slot.value, name), slot.kept) for key, slot in value.items.items()}
+        return replace(value, items=items)
+    if not isinstance(value, Instance) or attributes.is_module(value) or value.cls.members:
+        return value
+    parts: dict[Hashable, Slot] = {
+        one.name: Slot(_as_container(value.names[one.name].value, name), value.names[one.name].kept)
+        for one in attributes.fields_of(value.cls)
+        if one.name in value.names
+    }
+    return Mapping(parts) if name == "asdict" else Sequence("tuple", list(parts.values()))
 
 
 def _of_json(read: Any) -> Value:

@@ -238,6 +238,8 @@ class Class:
     source: Source
     scope: Scope | None = None
     """The one around its body."""
+    members: dict[str, Instance] = field(default_factory=dict)
+    """Of an enumeration, by their names."""
     metaclass: Class | None = None
     """The program's own class that it is an object of."""
 
