@@ -117,8 +117,11 @@ def _moved(
     step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
     taken = step is not None and wanted == {_returned(closure, tree)}
     edit = Edit(tree)
-    for statement in moved:
-        if taken or not _targets(statement) & wanted:
+    still = set() if taken else set(wanted)
+    for statement in reversed(moved):
+        if _targets(statement) & still:
+            still |= {name.value for name in tree.names_in(statement)}  # what stays needs what it is computed from
+        else:
             edit.remove(statement)
     uses = (at for at, one in enumerate(inside) if names & {name.value for name in tree.names_in(one)})
     position = min(inside.index(before), next(uses, len(inside)))

@@ -240,6 +240,46 @@ for _ in range(20):
         + RECORDED.replace("recorder.seen.items", "held.items"),
         ["self.seen.clear()"],
     ),
+    "a method of the second base, which the first one's base has, too": (
+        """
+class Base(nn.Module):
+    def squash(self, values):
+        return torch.tanh(values)
+class Plain(Base):
+    pass
+class Shifted(Base):
+    def squash(self, values):
+        values = super().squash(values)
+        values += 1.0
+        return values
+class Net(Plain, Shifted):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+    def forward(self, values):
+        return self.squash(self.inner(values))
+net = Net()
+"""
+        + TRAIN,
+        ["values = values + 1.0"],
+    ),
+    "a closure that is given a copy of what is told behind it": (
+        """
+net = nn.Linear(3, 3)
+opt = torch.optim.LBFGS(net.parameters(), max_iter=4)
+for _ in range(5):
+    guess = net(x)
+    error = guess - y
+    def closure():
+        opt.zero_grad()
+        loss = error.pow(2).mean()
+        loss.backward()
+        return loss
+    opt.step(closure)
+    print(error.abs().max().item())
+""",
+        ["guess = net(x)", "error = guess - y"],
+    ),
     "states by the names that a generator goes over again and again": (
         """
 cell, states = nn.GRUCell(3, 3), {}
@@ -297,6 +337,41 @@ RIGHT = {
         "pass\n    def drained(self):\n        while self.seen:\n            yield self.seen.popitem()",
     )
     + RECORDED.replace("recorder.seen.items()", "recorder.drained()"),
+    "a stack of managers of the program's own, in which nothing is recorded": """
+from contextlib import ExitStack
+class Phase(ExitStack):
+    def __init__(self, *managers):
+        super().__init__()
+        for manager in managers:
+            self.enter_context(manager)
+weights = nn.Parameter(torch.ones(3))
+opt = torch.optim.SGD([weights], lr=0.1)
+for _ in range(20):
+    opt.zero_grad()
+    (weights * x).pow(2).sum().backward()
+    opt.step()
+    with Phase(torch.no_grad()):
+        weights.clamp_(-1, 1)
+""",
+    "phases of an enumeration, one of which cuts the state": """
+from enum import Enum, auto
+class Phase(Enum):
+    GATHER = auto()
+    LEARN = auto()
+cell, state, losses = nn.GRUCell(3, 3), torch.zeros(4, 3), []
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+for _ in range(20):
+    for phase in Phase:
+        if phase is Phase.GATHER:
+            for _ in range(3):
+                state = cell(x, state)
+                losses.append(F.mse_loss(state, y))
+        elif phase == Phase.LEARN:
+            opt.zero_grad()
+            torch.stack(losses).sum().backward()
+            opt.step()
+            state, losses = state.detach(), []
+""",
     "a loss that is reduced where its shape says so": """
 net = nn.Linear(3, 3)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)

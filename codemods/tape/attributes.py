@@ -260,7 +260,9 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             return machine.read(slot) if slot is not None else machine.unknown(("module", value.source.path, name))
         case Super():
             found = find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
-            return bind(machine, found, value.instance) if found is not None else Method(value, name, node)
+            if found is not None:
+                return bind(machine, found, value.instance)
+            return Method((name != "__init__" and exits_of(value.instance)) or value, name, node)
         case Class():
             return _of_class(machine, value, name)
         case TorchModule():
@@ -385,7 +387,18 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
         if isinstance(value.items, Mapping) and name in value.items.items and find(value, "__getattr__") is not None:
             return machine.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    return Method(value, name, node)
+    return Method(exits_of(value) or value, name, node)
+
+
+EXITS = "~exits"
+"""Where an object of a class derived from ``ExitStack`` has what it is as such."""
+
+
+def exits_of(value: Value) -> Exits | None:
+    """The stack of context managers that a value is, also by its class."""
+    if isinstance(value, Instance) and EXITS in value.names:
+        value = value.names[EXITS].value
+    return value if isinstance(value, Exits) else None
 
 
 def _of_class(machine: Machine, value: Class, name: str) -> Value:

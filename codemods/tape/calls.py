@@ -256,6 +256,8 @@ def instantiate(machine: Machine, cls: Class, args: list[Value], keywords: dict[
     if _is_record(cls):
         return _record(machine, cls, args, keywords, node)
     instance = Instance(cls)
+    if any(isinstance(base, Name) and base.path == "contextlib.ExitStack" for base in attributes.lineage(cls)):
+        instance.names[attributes.EXITS] = Slot(Exits())
     inherited = attributes.base_container(cls)
     instance.items = machine.call(inherited, [], {}, node) if inherited is not None else None
     init = attributes.find(instance, "__init__")

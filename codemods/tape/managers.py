@@ -36,6 +36,7 @@ def leave(machine: Machine, manager: Value, node: ast.expr) -> None:
             found = attributes.find(manager, "__exit__")
             if isinstance(found, Function):
                 machine.call(attributes.bind(machine, found, manager), [None, None, None], {}, node)
+            leave(machine, attributes.exits_of(manager), node)
         case Generator():
             with suppress(Exhausted):
                 manager.resume()

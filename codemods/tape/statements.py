@@ -13,7 +13,6 @@ from codemods.tape.source import Site, last_name
 from codemods.tape.values import (
     Bound,
     Class,
-    Exits,
     Function,
     GradMode,
     Instance,
@@ -313,7 +312,7 @@ def _leave(machine: Machine, inside: list[tuple[Value, ast.expr]], before: tuple
     """Leave the managers of a ``with``, the last first; *before* is the grad mode around it."""
     for value, expression in reversed(inside):
         managers.leave(machine, value, expression)
-        if isinstance(value, Exits):
+        if attributes.exits_of(value) is not None:
             machine.grad, machine.guard = before
 
 

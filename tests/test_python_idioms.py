@@ -1,0 +1,65 @@
+"""The tape computes what Python computes, or says that it does not know: never something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codemods.program import Program
+from codemods.tape.machine import Machine
+from codemods.tape.oracle import Oracle, Path
+from codemods.tape.source import Sources
+from codemods.tape.values import Mapping, Sequence, Slot, Value, is_constant
+from tests.python_idioms import KNOWN, OPEN, pieces
+
+_KINDS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": set, "deque": list}
+
+
+class Unsure(Exception):
+    """A value that is not known."""
+
+
+def plain(value: Value) -> Any:
+    if isinstance(value, Sequence) and not value.more:
+        return _KINDS[value.kind](plain(slot.value) for slot in value.items)
+    if isinstance(value, Mapping) and not value.more:
+        return {key: plain(slot.value) for key, slot in value.items.items()}
+    if is_constant(value) or isinstance(value, range):
+        return value
+    raise Unsure
+
+
+def on_the_tape(text: str) -> Any:
+    """What ``r`` is.  Raises :class:`Unsure`."""
+    sources = Sources(Program.of(text, "piece.py"))
+    machine = Machine(sources, Oracle(Path()))
+    machine.globals.names["__name__"] = Slot("__main__")
+    try:
+        machine.run(sources.main.tree.body)
+        slot = machine.globals.names.get("r")
+        if slot is None:
+            raise Unsure
+        return plain(slot.value)
+    finally:
+        machine.close()
+
+
+def in_python(text: str) -> Any:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, "piece.py", "exec", dont_inherit=True), names)
+    return names["r"]
+
+
+@pytest.mark.parametrize("text", pieces(KNOWN))
+def test_what_is_written_out_is_computed(text: str) -> None:
+    assert on_the_tape(text) == in_python(text)
+
+
+@pytest.mark.parametrize("text", pieces(OPEN))
+def test_what_is_not_known_is_not_guessed(text: str) -> None:
+    try:
+        found = on_the_tape(text)
+    except Unsure:
+        return
+    assert found == in_python(text)
