@@ -214,8 +214,7 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
         case cst.Call() if drop.how == "tensor" and node.args:
             return _argument_of(node, tree)
         case cst.Call() if drop.how == "tensors" and node.args and _is_list(node.args[0].value):
-            mixed = _has_numbers(node.args[0].value)
-            return (_stacked_with_numbers(tree, node) if mixed else None) or _stacked(tree, node)
+            return _of_list(tree, node)
         case cst.Call() if drop.how == "tensors and numbers" and node.args and _is_list(node.args[0].value):
             return _stacked_with_numbers(tree, node)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == "numpy":
@@ -242,6 +241,10 @@ def _argument_of(node: cst.Call, tree: Tree) -> Change:
 
 def _is_list(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.List, cst.Tuple, cst.ListComp))
+
+
+def _of_list(tree: Tree, node: cst.Call) -> Change | None:
+    return _stacked_with_numbers(tree, node) if _has_numbers(node.args[0].value) else _stacked(tree, node)
 
 
 def _stacked(tree: Tree, node: cst.Call) -> Change:
@@ -282,16 +285,18 @@ def _stacked_with_numbers(tree: Tree, node: cst.Call) -> Change | None:
     None where the display is neither a list nor one of lists of one length.
     """
     items = node.args[0].value
-    rows = [part.value for part in items.elements] if isinstance(items, (cst.List, cst.Tuple)) else []
-    inner = [[one.value for one in row.elements] for row in rows if isinstance(row, (cst.List, cst.Tuple))]
+    rows = list(items.elements) if isinstance(items, (cst.List, cst.Tuple)) else []
+    inner = [list(row.value.elements) for row in rows if isinstance(row.value, (cst.List, cst.Tuple))]
     if inner and (len(inner) != len(rows) or len({len(row) for row in inner}) != 1):
         return None
-    parts = [one for row in inner for one in row] if inner else rows
-    if any(isinstance(part, (cst.List, cst.Tuple, cst.StarredElement)) for part in parts) or not (parts or not rows):
+    elements = [one for row in inner for one in row] if inner else rows
+    parts = [one.value for one in elements if not isinstance(one, cst.StarredElement)]
+    if len(parts) < len(elements) or any(isinstance(part, (cst.List, cst.Tuple)) for part in parts):
         return None
     listed = f"({', '.join(map(tree.code, parts))})" if len(parts) > 1 else tree.code(items)
     torch = tree.torch_name(node)
-    options = "".join(f", {tree.code(one).rstrip(', ')}" for one in node.args[1:] if one.keyword is not None)
+    kept = (one for one in node.args[1:] if one.keyword is not None and one.keyword.value in ("dtype", "device"))
+    options = "".join(f", {tree.code(one).rstrip(', ')}" for one in kept)
     view = f".view({len(inner)}, {len(inner[0])})" if inner else ""
     made = cst.parse_expression(f"{torch}.stack([{torch}.as_tensor(value{options}) for value in {listed}]){view}")
     return lambda found: made
@@ -302,7 +307,7 @@ def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:
     torch = tree.torch_name(node)
     if name in ("array", "asarray") and len(node.args) == 1:
         if _is_list(node.args[0].value) and not isinstance(node.args[0].value, cst.Name):
-            return _stacked(tree, node)
+            return _of_list(tree, node)
         return _argument_of(node, tree)
     if name in _OF_SEVERAL and len(node.args) == 1 and isinstance(node.args[0].value, (cst.Name, cst.ListComp)):
 

@@ -184,6 +184,22 @@ for _ in range(3):
 """,
         ["loss = torch.stack([torch.as_tensor(value) for value in terms]).sum()"],
     ),
+    "a matrix with a precision of its own, that is told to require grad": (
+        """
+weights = nn.Parameter(torch.ones(3))
+opt = torch.optim.SGD([weights], lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    a, b, c = weights
+    loss = torch.tensor([[a, 0.5], [b, c]], dtype=torch.float64, requires_grad=True).sum()
+    loss.backward()
+    opt.step()
+""",
+        [
+            "loss = torch.stack([torch.as_tensor(value, dtype=torch.float64) for value in (a, 0.5, b, c)])"
+            ".view(2, 2).sum()"
+        ],
+    ),
     "a loss beside a number of the batch that is clamped": (
         """
 from torch.utils.data import DataLoader, TensorDataset

@@ -62,8 +62,8 @@ def lineage(cls: Class) -> list[Value]:
 
     Source: "The Python 2.3 Method Resolution Order", which is Python's order still.
     """
-    if len(cls.bases) == 1 and isinstance(cls.bases[0], Class):
-        return [cls, *lineage(cls.bases[0])]
+    if len(cls.bases) < 2:
+        return [cls, *(one for base in cls.bases for one in (lineage(base) if isinstance(base, Class) else [base]))]
     ways = [lineage(base) if isinstance(base, Class) else [base] for base in cls.bases]
     ways.append(list(cls.bases))
     found: list[Value] = [cls]
