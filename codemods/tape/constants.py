@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 import os.path
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,8 @@ def as_value(machine: Machine, found: Any) -> Value:
             raise NotWritten
         return found
     kind = "set" if isinstance(found, (set, frozenset)) else type(found).__name__
+    if kind == "set":
+        found = sorted(found, key=repr)  # in one order in every run of autofix
     if kind in _KINDS and len(found) <= ITEMS:
         return Sequence(kind, [Slot(as_value(machine, one)) for one in found])
     if isinstance(found, dict):
@@ -99,9 +102,17 @@ def computed(
 
 def of_text(machine: Machine, text: str, name: str, args: list[Value], keywords: Mapping[str, Value]) -> Value:
     """A method of text.  Raises :class:`NotWritten`."""
-    if name not in _OF_TEXT or len(text) > LARGEST:
+    if name not in _OF_TEXT or len(text) > LARGEST or (name == "format" and is_wide(text)):
         raise NotWritten
     return computed(machine, getattr(text, name), args, keywords)
+
+
+def is_wide(text: str) -> bool:
+    """Whether a format may ask for text of many thousand characters: ``{:>10000000}``."""
+    return _WIDE.search(text) is not None
+
+
+_WIDE = re.compile(r"\d{5}")
 
 
 def by_place(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Sequence:
@@ -127,6 +138,6 @@ def _places(value: Value) -> Any:
     """The items of a container; a number, or nothing, is itself."""
     if isinstance(value, Sequence) and not value.more:
         return [slot.value for slot in value.items]
-    if isinstance(value, (range, str, int, type(None))):
+    if isinstance(value, (int, type(None))) or (isinstance(value, (range, str)) and len(value) <= ITEMS):
         return value
     raise NotWritten

@@ -84,9 +84,8 @@ def _joined(earlier: list[Lost], last: Lost | None, *, sums: bool) -> Lost | Non
     """One record of several; *sums* where all of them want their graph back."""
     cuts: dict[tuple[Site, str] | None, Cut] = {}  # what is frozen is one cut, wherever it is met
     ways = {tuple(cut.site for cut in lost.cuts) for lost in earlier}
-    chosen = any(
-        not cut.how.startswith("tensors") for lost in earlier for cut in lost.cuts
-    )  # nobody makes a constant by a display
+    # Nobody makes a constant by a display of tensors.
+    chosen = any(not cut.how.startswith("tensors") for lost in earlier for cut in lost.cuts)
     several = any(lost.several for lost in earlier)
     for lost in [*earlier, *([last] if last is not None else [])]:
         for cut in lost.cuts:

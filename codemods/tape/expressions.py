@@ -123,11 +123,11 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         elif left in (0, 1) and isinstance(left, int):
             return left  # every k-th iteration: were it every one, nobody would write it
     if is_constant(left) and is_constant(right):
-        if kind is ast.Mod and isinstance(right, int) and right > 1 and machine.loops:
+        if kind is ast.Mod and isinstance(left, int) and isinstance(right, int) and right > 1 and machine.loops:
             # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
             machine.spans.append(2 * right + 2)
             machine.periods.append(right)
-        if isinstance(left, str) and kind is ast.Mod and not isinstance(right, (str, int, float)):
+        if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
             return machine.unknown(("format", left, machine.key(right)))
         try:
             if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
@@ -156,7 +156,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
         return computed
     sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")
-    if (kind in _OF_SETS and sets) or isinstance(left, str):
+    if (kind in _OF_SETS and sets) or (isinstance(left, str) and not constants.is_wide(left)):
         with suppress(constants.NotWritten):
             return constants.computed(machine, compute, [left, right])
     if isinstance(left, Mapping) and isinstance(right, Mapping) and kind is ast.BitOr:
@@ -380,7 +380,7 @@ def _formatted(machine: Machine, node: ast.JoinedStr) -> Value:
 
 def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
     """What ``{value!r:>8}`` becomes; None where that is not known."""
-    if not is_constant(value) or not isinstance(spec, str):
+    if not is_constant(value) or not isinstance(spec, str) or constants.is_wide(spec):
         return None
     shown = repr(value) if conversion == ord("r") else value if conversion < 0 else str(value)
     try:
