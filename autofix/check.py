@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import InvalidStateError, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -87,12 +89,31 @@ def check(
         return
     # A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
     context = get_context("fork" if sys.platform == "linux" else None)
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=die_of_interrupts) as pool:
+    pooled = ProcessPoolExecutor(workers, mp_context=context, initializer=die_of_interrupts)
+    with _cancelled_in_silence(), pooled as pool:
         try:
             yield from pool.map(examine, paths, chunksize=max(1, min(8, len(paths) // (4 * workers))))
         except BaseException:  # an interrupt above all: leave at once, and not when the queue is empty
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _cancelled_in_silence() -> Iterator[None]:
+    """Let the thread of the pool print no traceback where an interrupt ends the workers as it cancels their tasks.
+
+    The thread then marks a task as failed that was cancelled a moment before, which it must not.  It may do so behind
+    the block, which does not wait for it: only where that ends as it should, the former hook is put back.
+    """
+    outside = threading.excepthook
+
+    def told(arguments: threading.ExceptHookArgs) -> None:
+        if not issubclass(arguments.exc_type, InvalidStateError):
+            outside(arguments)
+
+    threading.excepthook = told
+    yield
+    threading.excepthook = outside
 
 
 def check_path(
