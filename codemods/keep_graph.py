@@ -244,6 +244,7 @@ def _is_list(node: cst.BaseExpression) -> bool:
 
 
 def _of_list(tree: Tree, node: cst.Call) -> Change | None:
+    """``torch.tensor`` of a list, with its graph; None where no rewrite fits."""
     return _stacked_with_numbers(tree, node) if _has_numbers(node.args[0].value) else _stacked(tree, node)
 
 

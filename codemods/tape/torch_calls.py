@@ -59,8 +59,9 @@ _COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor
 # Libraries whose functions of tensors are made of torch's own operations.
 _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
 # Classes of libraries that are layers with parameters, or neurons that compute on the graph of their input and state.
-_IS_DATA = re.compile(r"\b(data|datasets|loader|sampler|transforms|utils|explain|profile)\.|Loader$|Data$|Dataset$")
 _LAYER = re.compile(r"(torch_geometric|torch_geometric_temporal|dgl|snntorch|norse)\.([a-z_]+\.)*[A-Z]\w*$")
+# Those of the same libraries that are none.
+_IS_DATA = re.compile(r"\b(data|datasets|loader|sampler|transforms|utils|explain|profile)\.|Loader$|Data$|Dataset$")
 
 
 def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
