@@ -262,6 +262,72 @@ SHAPES = {
             'print("val", score(other(x), y).item())',
         ],
     ),
+    "a scaler's fields": (
+        """
+        from dataclasses import dataclass
+        @dataclass
+        class Scaler:
+            mean: np.ndarray
+            std: np.ndarray
+            @classmethod
+            def fit(cls, table):
+                return cls(table.mean(axis=0), table.std(axis=0) + 1.0)
+            def unscale(self, values):
+                table = values.detach().cpu().numpy() * self.std + self.mean
+                return torch.from_numpy(table.astype(np.float32))
+        scaler = Scaler.fit(x.numpy()[:, :3])
+        """,
+        "((scaler.unscale(net(x)) - y) ** 2).mean()",
+        [
+            "table = values * torch.as_tensor(self.std, dtype=torch.float32) "
+            "+ torch.as_tensor(self.mean, dtype=torch.float32)",
+            "return table.float()",
+        ],
+    ),
+    "statistics in a dictionary, and an update": (
+        """
+        stats = {}
+        stats["scale"] = x.numpy().std(axis=1, keepdims=True)
+        stats.update(shift=[0.5, 1.0, 2.0])
+        def physical(p, stats):
+            a = p.detach().numpy() / stats["scale"]
+            a += stats["shift"]
+            return torch.tensor(a, dtype=torch.float32)
+        """,
+        "((physical(net(x), stats) - y) ** 2).mean()",
+        [
+            'a = p / torch.as_tensor(stats["scale"], dtype=torch.float32)',
+            'a = a + torch.as_tensor(stats["shift"], dtype=torch.float32)',
+            "return a.float()",
+        ],
+    ),
+    "lists of numbers": (
+        """
+        def physical(p):
+            a = np.multiply(p.detach().numpy(), [1.0, 2.0, 4.0])
+            return torch.tensor(a + (0.5, 1.0, 2.0), dtype=torch.float32)
+        """,
+        "((physical(net(x)) - y) ** 2).mean()",
+        [
+            "a = torch.mul(p, torch.as_tensor([1.0, 2.0, 4.0], dtype=torch.float32))",
+            "return (a + torch.as_tensor((0.5, 1.0, 2.0), dtype=torch.float32)).float()",
+        ],
+    ),
+    "numbers of which nothing is known": (
+        """
+        class Units:
+            def __init__(self, table):
+                self.scale_, self.mean_ = table.std() + 1, 2
+        units = Units(x.numpy())
+        def restored(p, units):
+            return torch.tensor(p.detach().numpy() * units.scale_ - units.mean_)
+        """,
+        "((restored(net(x), units) - y) ** 2).mean()",
+        [
+            "return p * torch.as_tensor(units.scale_, dtype=torch.float32) "
+            "- torch.as_tensor(units.mean_, dtype=torch.float32)",
+        ],
+    ),
     "a softmax by hand, and labels as indices": (
         """
         def ce(logits, labels):

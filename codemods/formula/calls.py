@@ -63,6 +63,10 @@ class Calls(Expressions):
             owner = self.tree.class_of(node)
             if function.value.value == "self" and owner is not None:
                 return self._method_of(owner, function.attr.value)
+        if isinstance(function, cst.Attribute) and self.path(function.value) is None:
+            only = self._only_method(function.attr.value)
+            if only is not None and self.eval(function.value).kind is Kind.OTHER:
+                return only
         path = self.path(function)
         if path is not None and path.partition(".")[0] not in ("numpy", "torch", "math"):
             home, _, name = path.rpartition(".")
@@ -83,6 +87,13 @@ class Calls(Expressions):
                 static = any(self.tree.code(part.decorator) == "staticmethod" for part in one.decorators)
                 return one, not static
         return None
+
+    def _only_method(self, name: str) -> tuple[cst.FunctionDef, bool] | None:
+        """The method of an object, where one class alone of the program has one of this name."""
+        found = [one for _, one in self._functions if one.name.value == name]
+        if len(found) != 1 or not self._is_method(found[0]) or found[0].decorators or name in _ONLY_TENSORS:
+            return None
+        return found[0], True
 
     def _hands_over(self, function: cst.FunctionDef) -> cst.CSTNode | None:
         """The expression by which a function does nothing but hand over its argument as an array."""

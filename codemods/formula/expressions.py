@@ -12,6 +12,7 @@ from codemods.formula.places import Places
 from codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
 
 _NO_ARITHMETIC = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
+_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 _NOT_SMOOTH = (cst.FloorDivide, cst.Modulo, cst.LeftShift, cst.RightShift)
 
 
@@ -133,6 +134,8 @@ class Expressions(Places):
 
     def _binary(self, node: cst.BinaryOperation) -> Value:
         values = [self.eval(node.left), self.eval(node.right)]
+        if isinstance(node.operator, _ARITHMETIC):
+            values = self.met(values)
         arrays = [value for value in values if value.kind is Kind.ARRAY]
         if not arrays:
             if TENSOR.kind in (values[0].kind, values[1].kind):

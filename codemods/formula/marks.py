@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 
 import libcst as cst
 
@@ -20,20 +21,31 @@ from codemods.formula.rewrites import (
     with_receiver,
 )
 from codemods.formula.values import OTHER, Change, Kind, Value, joined
-from codemods.rewrite import Tree, method_call, parenthesised
+from codemods.rewrite import Tree, method_call, parenthesised, with_keyword
 
 _FILES = 12
 _ALONE = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Element, cst.FormattedStringExpression)
 
 
+class Taken(Enum):
+    """What stays an array, and is taken over by torch where the formula meets it."""
+
+    NEEDED = auto()
+    """Constant arrays that something else reads as well."""
+    CONSTANT = auto()
+    """All constant arrays."""
+    UNKNOWN = auto()
+    """Whatever it is computed with, of which nothing is known: a scaler's ``self.std``."""
+
+
 class Marks(ABC):
     """The notes of one reading of a program."""
 
-    def __init__(self, tree: Tree, drops: set[cst.CSTNode], *, wrapping: bool) -> None:
+    def __init__(self, tree: Tree, drops: set[cst.CSTNode], taken: Taken) -> None:
         self.tree = tree
         self._drops = drops
-        self._wrapping = wrapping
-        """Whether all constant arrays stay as they are, and are taken over by torch where the formula meets them."""
+        self._wrapping = taken is not Taken.NEEDED
+        self._unknown_too = taken is Taken.UNKNOWN
         self._modules = list(dict.fromkeys(tree.module_of(node) for node in drops))
         if len(tree.program.files) <= _FILES:
             self._modules = tree.modules()
@@ -181,6 +193,35 @@ class Marks(ABC):
 
         return change
 
+    def met(self, values: list[Value]) -> list[Value]:
+        """*values* that are computed with each other: beside an array, what is not known is one as well."""
+        if any(value.kind is Kind.ARRAY and not value.loose for value in values):
+            return [self._unknown_taken_over(value) for value in values]
+        return values
+
+    def _unknown_taken_over(self, value: Value) -> Value:
+        """A value of which nothing is known, met by a formula: ``torch.as_tensor(self.std, dtype=torch.float32)``.
+
+        Whatever NumPy computes with is an array, a number or a list of them, and torch takes all of them.
+        """
+        node = value.node
+        if node is None or not self._unknown_too or value.live or value.needs or value.sources:
+            return value
+        if value.kind is Kind.OTHER:
+            written = _is_place(node) and self.path(node) is None
+        else:
+            written = value.kind is Kind.SHAPE and isinstance(node, (cst.List, cst.Tuple, cst.Name))
+        if not written:
+            return value
+        torch = self.tree.torch_name(node)
+
+        def change(found: cst.CSTNode) -> cst.CSTNode:
+            assert isinstance(found, cst.BaseExpression)
+            taken = cst.Call(cst.parse_expression(f"{torch}.as_tensor"), [cst.Arg(found)])
+            return with_keyword(taken, "dtype", f"{torch}.float32")
+
+        return Value(Kind.ARRAY, edits=((node, change),), node=node)
+
     def entry(self, node: cst.BaseExpression, inner: cst.BaseExpression, change: Change) -> Value:
         """A tensor is made an array."""
         chain: set[cst.CSTNode] = {node}
@@ -243,3 +284,10 @@ class Marks(ABC):
             head = self.path(node.value)
             return f"{head}.{node.attr.value}" if head is not None else None
         return None
+
+
+def _is_place(node: cst.BaseExpression) -> bool:
+    """Whether *node* reads what has a name: ``std``, ``self.std``, ``stats["std"]``."""
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+    return isinstance(node, cst.Name)

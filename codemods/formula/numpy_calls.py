@@ -28,6 +28,7 @@ from codemods.rewrite import method_call, parenthesised, with_keyword
 if TYPE_CHECKING:
     from codemods.formula.marks import Marks
 
+_ARITHMETIC = frozenset(("add", "subtract", "multiply", "divide", "true_divide"))
 _OF_FLOATS = frozenset(("std", "var"))
 _MANY_AXES = frozenset(("sum", "mean", "std", "var", "amax", "amin", "max", "min"))
 _READ = frozenset("median percentile quantile argsort sort round isclose allclose array_equal save savetxt".split())
@@ -74,6 +75,7 @@ def call_function(reader: Marks, node: cst.Call, name: str, args: list[Value]) -
         return _along(reader, node, ALONG[name], args)
     twin = FUNCTIONS.get(name)
     if twin is not None:
+        args = reader.met(args) if name in _ARITHMETIC and len(args) == 2 else args
         return _twin(reader, node, twin, args, method=False)
     return reader.unknown(args, reads=name in _READ)
 

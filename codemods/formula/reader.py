@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.facts import CutGraph
+from codemods.formula.marks import Taken
 from codemods.formula.rewrites import without_needless
 from codemods.formula.statements import Statements
 from codemods.rewrite import Edit, Tree
@@ -21,8 +22,8 @@ def in_torch(fact: CutGraph, tree: Tree) -> tuple[Edit, set[cst.CSTNode]] | None
     drops: set[cst.CSTNode] = {node for drop in fact.drops if (node := tree.expression(drop.span)) is not None}
     if not drops or not all(tree.imports_torch(node) for node in drops):
         return None
-    for wrapping in (False, True):
-        reader = Reader(tree, drops, wrapping=wrapping)
+    for taken in Taken:
+        reader = Reader(tree, drops, taken)
         if reader.read() and (not fact.several or reader.is_one_formula()):
             return reader.edit(), reader.covered & drops
     return None

@@ -214,7 +214,8 @@ class Statements(Calls):
         if former.kind is Kind.LIST and value.kind is Kind.LIST and not (former.live or value.live):
             self._set(node.target, OTHER)
             return
-        found = self._computed(node.target, [former, value], edits)
+        values = self.met([former, value]) if operator is not None else [former, value]
+        found = self._computed(node.target, values, edits)
         if found.kind is Kind.ARRAY:
             found = replace(found, loose=False)
         elif TENSOR.kind in (former.kind, value.kind):

@@ -165,6 +165,10 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]
         slots += [Slot(machine.read(slot, right), slot.kept) for slot in right.items]
         return Sequence(left.kind, slots, more=left.more or right.more)
+    if any(isinstance(value, Unknown) and value.lost is not None for value in (left, right)):
+        # An array that was a tensor, and a list of numbers: NumPy makes an array of the list, where Python would fail.
+        result = machine.unknown((name, machine.key(left), machine.key(right)))
+        return cuts.carry(machine, result, [left, right], node)
     if isinstance(left, Sequence) and kind is ast.Mult:
         times = right if isinstance(right, int) else 1
         return Sequence(left.kind, left.items * min(times, 4), more=times > 4 or not isinstance(right, int))
