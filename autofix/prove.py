@@ -17,7 +17,7 @@ from autofix.points.agreement import (
 )
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.points.failure import clean_after, fails_before
-from autofix.points.gradient import gradient
+from autofix.points.gradient import gradient, of_present_values
 from autofix.points.held import held, points_between
 from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
@@ -203,6 +203,7 @@ def prove(
     same = until_computed_anew(before, after, same, gradients)
     same = until_changed_later(before, reference, after, same, gradients)
     same = in_another_order(before, after, same, gradients)
+    gradients = of_present_values(before, after, gradients)
     points = (
         fails,
         clean_after(before, after),

@@ -71,6 +71,8 @@ class Pass:
     """Graph nodes that it visits."""
     past: int
     """Those of them that an earlier pass had freed, or had visited before an earlier optimizer step."""
+    over: Mapping[int, int]
+    """Parameters behind nodes that earlier passes had visited, and the first of these passes."""
     repeats: bool
     """Whether it comes to the past only where an earlier iteration's pass came to the very same nodes from."""
     again: bool
@@ -329,6 +331,7 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         file=event["file"],
         walked=event["walked"],
         past=event["past"],
+        over=_numbers(event.get("over")),
         repeats=event.get("repeats", False),
         again=event.get("again", False),
         keeps=event["keeps"],

@@ -26,6 +26,8 @@ PLACE = "autofix_place"
 """Key of the place that a node had in the first pass that visited it."""
 WALKED = "autofix_walked"
 """Key of nodes that a backward pass has visited, whether or not it kept the graph."""
+FIRST = "autofix_first"
+"""Key of the number of the pass that was the first to visit a node."""
 
 
 Place = tuple[int, str]
@@ -178,6 +180,22 @@ def mark(nodes: Iterable[Any], note: str, moment: Moment) -> None:
 def count_past(nodes: Iterable[Any], step: int) -> int:
     """How many of *nodes*, leaves' accumulators left out, an earlier pass has freed or walked before step *step*."""
     return sum(1 for node in nodes if is_past(node.metadata, step) and not hasattr(node, "variable"))
+
+
+def first_walked(nodes: Iterable[Any]) -> dict[torch.Tensor, int]:
+    """Each leaf below those of *nodes* that earlier passes have visited, and the first of these passes.
+
+    What is under a node was visited by every pass that visited the node.
+    """
+    groups: dict[int, list[Any]] = {}
+    for node in nodes:
+        if FIRST in node.metadata and not hasattr(node, "variable"):
+            groups.setdefault(node.metadata[FIRST], []).append(node)
+    found: dict[torch.Tensor, int] = {}
+    for number in sorted(groups):
+        for leaf in walk(groups[number]).leaves:
+            found.setdefault(leaf, number)
+    return found
 
 
 def is_past(notes: dict[str, Any], step: int) -> bool:

@@ -28,6 +28,7 @@ from torch.optim.optimizer import (
 from . import device
 from .events import Events
 from .graph import (
+    FIRST,
     PLACE,
     SPENT,
     WALKED,
@@ -35,6 +36,7 @@ from .graph import (
     Moment,
     Walk,
     count_past,
+    first_walked,
     is_low_precision,
     mark,
     places_in,
@@ -210,6 +212,7 @@ class Probe:
         self._left.before_pass(reached)
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
         roots = roots_of(tensors)
+        over = first_walked(walked.nodes)
         places = places_in(roots)
         again = repeats(places, moment, by_hand=not self._made)
         for node, place in places.items():
@@ -226,6 +229,7 @@ class Probe:
             "keeps": keeps,
             "walked": len(walked.nodes),
             "past": count_past(walked.nodes, self._steps),
+            "over": {one.index: number for leaf, number in over.items() if (one := self._track(leaf)) is not None},
             "reached": sorted({tracked.index for tracked in reached}),
             "random": random_state(),
             "state": self._state(self._passes),
@@ -240,6 +244,8 @@ class Probe:
         self, state: dict[str, Any], walked: Walk, moment: Moment, keeps: bool, failure: BaseException | None
     ) -> None:
         mark(walked.nodes, WALKED, moment)
+        for node in walked.nodes:
+            node.metadata.setdefault(FIRST, state.get("number", self._passes))
         if failure is None and not keeps:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted

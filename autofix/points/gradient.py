@@ -168,6 +168,32 @@ def gradient(
     return told(reference, found.kinds, found.differences, factor)
 
 
+def of_present_values(before: RunRecord, after: RunRecord, gradients: Point) -> Point:
+    """*gradients*, refused where the patch keeps a graph for a later pass although its parameters change in between.
+
+    Such a pass computes the gradient at values that are gone: nothing fails, and the training is not the one that was
+    meant.  The reference keeps its graphs as well and cannot tell.  An original that did so itself is left alone.
+    """
+    old = sent_over_old_values(after)
+    if not old or sent_over_old_values(before):
+        return gradients
+    names = sorted({after.parameters[index].name for index in old if index in after.parameters})
+    detail = f"a graph is kept and sent backward again after its parameters have changed: {listed(names)}"
+    return replace(gradients, verdict=Verdict.FAILED, detail=detail)
+
+
+def sent_over_old_values(record: RunRecord) -> set[int]:
+    """The parameters that change between two passes which go through the same nodes above them."""
+    states = {p.number: p.state for p in record.passes}
+    return {
+        index
+        for p in record.passes
+        for index, number in p.over.items()
+        if p.error is None and index in p.state and index in states.get(number, {})
+        if states[number][index] != p.state[index]
+    }
+
+
 def compare(
     wanted: set[int],
     ours: Sequence[Moment],
