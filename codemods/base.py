@@ -42,6 +42,9 @@ class Codemod(CodemodCommand, ABC):
     answers: ClassVar[tuple[type[Fact], ...]] = ()
     rank: ClassVar[int] = 50
     """Where several codemods answer one fact, those of lower rank are asked first."""
+    recomputes: ClassVar[bool] = False
+    """Whether it computes values anew.  What it did not reach is computed anew as well then, and never detached: the
+    new value would be one of old parameters."""
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)

@@ -202,6 +202,8 @@ class StaleGraph(Fact):
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     sources: tuple[Carrier, ...] = field(default=(), compare=False, metadata={"role": False})
     """Of what was made before the loop: the statements by which everything in it came that has a graph, in order."""
+    computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
+    """Of the same: the statements that keep what has a graph, of all that crosses the loop to the same pass."""
     severed: Severed | None = None
 
     @property

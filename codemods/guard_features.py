@@ -9,6 +9,16 @@ import libcst as cst
 from libcst import matchers
 
 from codemods.base import Candidate, Codemod
+from codemods.computations import (
+    built_on,
+    chain,
+    computation,
+    feeds_itself,
+    goes_on,
+    is_guardable,
+    targets_of,
+    without_data,
+)
 from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.retain_shared import one_call
@@ -43,6 +53,7 @@ class GuardFeatures(Codemod):
     name = "unguarded-features"
     answers = (StaleGraph, Overwritten)
     rank = 8
+    recomputes = True
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
@@ -69,19 +80,19 @@ class GuardFeatures(Codemod):
         if kept not in block:
             return
         yield from self._handed_on(fact, loop, tree)
-        run = _computation(kept, block, tree)
-        name = _buffer(kept, tree) or fact.name or ", ".join(sorted(_targets(kept, tree))) or "it"
-        several = len(_targets(kept, tree)) > 1  # what was computed before may be for one of the others
+        run = computation(kept, block, tree)
+        name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
+        several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
         for part in ([kept], run) if several else (run,):
-            if _guardable(part):
-                computing = _without_data(part, tree)
+            if is_guardable(part):
+                computing = without_data(part, tree)
                 yield Candidate(
                     guarded(tree, computing), f"compute `{name}` under no_grad: nothing behind it is trained"
                 )
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
-        if made is not None and made is not kept and tree.block_of(made) and _guardable([made]):
-            for part in (_computation(made, tree.block_of(made), tree), [made]):
-                if _guardable(part):
+        if made is not None and made is not kept and tree.block_of(made) and is_guardable([made]):
+            for part in (computation(made, tree.block_of(made), tree), [made]):
+                if is_guardable(part):
                     remedy = "what serves the loop is computed under no_grad: nothing trains it"
                     yield Candidate(guarded(tree, part), remedy)
         relation, old = _old_operand(fact, tree)
@@ -101,6 +112,7 @@ class GuardFeatures(Codemod):
             yield from self._collected(fact, tree)
             return  # what the updates learn from is not to change with them
         yield from self._move(run, loop, tree, name)
+        yield from self._move_all(fact, run, loop, tree)
         if made is not None and made is not kept and made in tree.block_of(made):
             maker = tree.function_of(kept)
             if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
@@ -117,8 +129,8 @@ class GuardFeatures(Codemod):
             return
         loop = _loop_behind(kept, tree)
         if loop is not None and matchers.findall(loop, matchers.Yield()):
-            run = _computation(kept, tree.block_of(kept), tree)
-            yield from self._move(run, loop, tree, ", ".join(sorted(_targets(kept, tree))) or fact.name)
+            run = computation(kept, tree.block_of(kept), tree)
+            yield from self._move(run, loop, tree, ", ".join(sorted(targets_of(kept, tree))) or fact.name)
 
     def _handed_on(self, fact: StaleGraph, loop: Statement, tree: Tree) -> Iterator[Candidate]:
         """``fit(torch.cat(points))``, where the loop is the function's own: what it is given is data to it."""
@@ -165,8 +177,8 @@ class GuardFeatures(Codemod):
                 remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
                 yield Candidate(Edit(tree).change(made, detach).program(), remedy, Keeps.RATIO)
         kept = tree.statement(fact.kept)
-        if kept is not None and kept in tree.block_of(kept) and _guardable([kept]):
-            targets = sorted(_targets(kept, tree))
+        if kept is not None and kept in tree.block_of(kept) and is_guardable([kept]):
+            targets = sorted(targets_of(kept, tree))
             verb = "are values" if len(targets) > 1 else "holds values"
             remedy = f"`{', '.join(targets)}` {verb} of the rollout, computed under no_grad"
             yield Candidate(guarded(tree, [kept]), remedy, Keeps.RATIO)
@@ -223,21 +235,25 @@ class GuardFeatures(Codemod):
         body = tree.body_of(loop)
         if not body or tree.function_of(loop) is not tree.function_of(run[0]):
             return
-        built = _built_on(run, loop, tree)
+        built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
-            if _feeds_itself(moved, tree) or _goes_on(moved, loop, tree):
+            if feeds_itself(moved, tree) or goes_on(moved, loop, tree):
                 continue
-            edit = Edit(tree)
-            for statement in moved:
-                edit.remove(statement)
-            _keep_headings(moved, edit, tree)
-            codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
-            edit.insert_before(body[0], *(_dedented(code) for code in codes))
-            yield Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
-        if not _feeds_itself(run, tree) and not _goes_on(run, loop, tree):
-            # Also before the loop, where something else reads it.
-            again = Edit(tree).insert_before(body[0], *(_dedented(tree.own_code(one)) for one in run))
-            yield Candidate(again.program(), f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
+            yield _moved(moved, body[0], name, tree)
+        if not feeds_itself(run, tree) and not goes_on(run, loop, tree):
+            yield _copied(run, body[0], name, tree)
+
+    def _move_all(self, fact: StaleGraph, run: list[Statement], loop: Statement, tree: Tree) -> Iterator[Candidate]:
+        """A computation of several statements that the loop reads here and there: all of them go into it."""
+        kept = [one for span in fact.computed_by if (one := tree.statement(span)) is not None]
+        body = tree.body_of(loop)
+        if not body or tree.function_of(loop) is not tree.function_of(run[0]):
+            return
+        moved, alone = chain(run, loop, kept, tree)
+        if len(moved) <= len(run) or feeds_itself(moved, tree) or goes_on(moved, loop, tree):
+            return
+        name = ", ".join(name for one in moved for name in sorted(targets_of(one, tree)))
+        yield _moved(moved, body[0], name, tree) if alone else _copied(moved, body[0], name, tree)
 
     def _again(
         self, fact: StaleGraph, kept: Statement, tree: Tree, name: str, *, instead: bool = False
@@ -247,7 +263,7 @@ class GuardFeatures(Codemod):
         *instead*: and no longer where it was.
         """
         home = tree.class_of(kept)
-        if not name.startswith("self.") or home is None or _feeds_itself([kept], tree):
+        if not name.startswith("self.") or home is None or feeds_itself([kept], tree):
             return
         readers = [
             method
@@ -287,9 +303,26 @@ def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
     return isinstance(value, cst.BinaryOperation)
 
 
+def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
+    """*moved* go before the first statement of the loop's body."""
+    edit = Edit(tree)
+    for statement in moved:
+        edit.remove(statement)
+    _keep_headings(moved, edit, tree)
+    codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
+    edit.insert_before(first, *(_dedented(code) for code in codes))
+    return Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+
+
+def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
+    """*run* also stands before the loop, where something else reads it."""
+    program = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).program()
+    return Candidate(program, f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
+
+
 def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
     """Whether a statement mentions *name* as what it assigns to, and nowhere else."""
-    return name in _targets(statement, tree) and tree.count_paths(statement, {name}) == 1
+    return name in targets_of(statement, tree) and tree.count_paths(statement, {name}) == 1
 
 
 def _buffer(kept: Statement, tree: Tree) -> str:
@@ -324,10 +357,10 @@ def _of_attributes(code: str, kept: Statement, tree: Tree) -> str:
         value = call.args[1].value if isinstance(call, cst.Call) and len(call.args) > 1 else None
         if value is not None and (attribute := _buffer(statement, tree)):
             stored[tree.code(value)] = attribute
-        for path in _targets(statement, tree):
+        for path in targets_of(statement, tree):
             if path.startswith("self.") and (given := tree.given(statement, path)) is not None:
                 stored[tree.code(given)] = path
-    again = parameters - set().union(*(_targets(one, tree) for one in tree.body_of(constructor)))
+    again = parameters - set().union(*(targets_of(one, tree) for one in tree.body_of(constructor)))
     parsed = cst.parse_module(code)
     while found := [one for one in tree.names_in(parsed) if one.value in again & stored.keys()]:
         itself = cst.parse_expression(stored[found[0].value])
@@ -342,10 +375,12 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
         return
     body = tree.body_of(constructor)
-    own = {one.value for one in tree.names_in(constructor.params)} | set().union(*(_targets(one, tree) for one in body))
+    own = {one.value for one in tree.names_in(constructor.params)} | set().union(
+        *(targets_of(one, tree) for one in body)
+    )
     computed = _of_attributes(tree.code(part.value), kept, tree)
     needed = {one.value for one in tree.names_in(cst.parse_expression(computed))} - {"self"}
-    again = [one for one in tree.statements_in(home) if one is not kept and name in _targets(one, tree)]
+    again = [one for one in tree.statements_in(home) if one is not kept and name in targets_of(one, tree)]
     if kept not in body or len(body) < 2 or len(part.targets) != 1 or needed & own or again:
         return
     indent = tree.module_of(kept).default_indent
@@ -389,7 +424,7 @@ def _old_operand(fact: StaleGraph, tree: Tree) -> tuple[cst.BinaryOperation | No
     if len(named) == 1:
         return used, named[0]
     loop = tree.statement(fact.loop)
-    own = set().union(*(_targets(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
+    own = set().union(*(targets_of(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
     sides = [side for side in (used.left, used.right) if not tree.paths_in(side) & own]
     return used, sides[0] if len(sides) == 1 else None
 
@@ -429,7 +464,7 @@ def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
     for statement in tree.statements_in(loop):
         part = only_part(statement)
         value = part.value if isinstance(part, cst.Assign) else None
-        own |= dict.fromkeys(_targets(statement, tree), value)
+        own |= dict.fromkeys(targets_of(statement, tree), value)
     for call in calls_in(loop):
         func, arguments = call.func, call.args
         if not isinstance(func, (cst.Attribute, cst.Name)) or tree.code(func).rpartition(".")[2] != "exp":
@@ -444,37 +479,6 @@ def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
             if tree.paths_in(power.left) & own.keys() and not tree.paths_in(old) & own.keys():
                 return True
     return False
-
-
-def _feeds_itself(run: list[Statement], tree: Tree) -> bool:
-    """Whether the statements read what they themselves replace: run twice, they would compute something else."""
-    bound: set[str] = set()
-    for statement in run:
-        bound |= _targets(statement, tree)
-    assigned: set[str] = set()
-    for statement in run:
-        part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-        value = part.value if isinstance(part, (cst.Assign, cst.AnnAssign)) else statement
-        if isinstance(part, cst.AugAssign) or (value is not None and tree.paths_in(value) & (bound - assigned)):
-            return True
-        assigned |= _targets(statement, tree)
-    return False
-
-
-def _goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
-    """Whether what the statements compute becomes something else before the loop: ``a = a / a.std()``."""
-    block = tree.block_of(run[-1])
-    between = block[block.index(run[-1]) + 1 :] if run[-1] in block else []
-    around = {loop, *tree.enclosing(loop)}
-    ends = next((at for at, one in enumerate(between) if one in around), 0)
-    bound = set[str]().union(*(_targets(one, tree) for one in run))
-    later = [part for statement in between[:ends] for part in (statement, *tree.statements_in(statement))]
-    return any(_targets(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
-
-
-def _adds_to(statement: Statement, names: set[str], tree: Tree) -> bool:
-    part = only_part(statement)
-    return isinstance(part, cst.AugAssign) and tree.code(part.target) in names
 
 
 def _comments(statement: Statement) -> list[cst.EmptyLine]:
@@ -500,97 +504,7 @@ def _keep_headings(moved: list[Statement], edit: Edit, tree: Tree) -> None:
             )
 
 
-def _built_on(run: list[Statement], loop: Statement, tree: Tree) -> list[Statement]:
-    """The functions between *run* and the loop that are bound to what it computes: ``step = partial(unroll, A=A)``."""
-    block = tree.block_of(run[-1])
-    around = {loop, *tree.enclosing(loop)}
-    names = set[str]().union(*(_targets(one, tree) for one in run))
-    found: list[Statement] = []
-    for statement in block[block.index(run[-1]) + 1 :]:
-        if statement in around:
-            return found
-        part = only_part(statement)
-        if tree.paths_in(statement) & names:
-            value = part.value if isinstance(part, cst.Assign) and _targets(statement, tree) else None
-            binds = isinstance(value, cst.Call) and tree.called(value) == "partial"
-            if not binds and not isinstance(value, cst.Lambda):
-                return []
-            names |= _targets(statement, tree)
-            found.append(statement)
-    return []
-
-
 def _dedented(code: str) -> str:
     lines = code.split("\n")
     margin = len(lines[0]) - len(lines[0].lstrip())
     return "\n".join(line[margin:] if line[:margin].isspace() else line for line in lines)
-
-
-def _guardable(run: list[Statement]) -> bool:
-    """Whether the statements only compute and name values."""
-    return all(
-        isinstance(statement, cst.SimpleStatementLine)
-        and all(isinstance(part, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr)) for part in statement.body)
-        for statement in run
-    )
-
-
-def _targets(statement: Statement, tree: Tree) -> set[str]:
-    """Names and attributes that a plain assignment binds; empty for any other statement."""
-    part = only_part(statement)
-    if not isinstance(part, cst.Assign):
-        return set()
-    found: set[str] = set()
-    for target in part.targets:
-        if isinstance(target.target, (cst.Name, cst.Attribute)):
-            found.add(tree.code(target.target))
-        elif isinstance(target.target, cst.Tuple):
-            found |= tree.paths_in(target.target)
-        else:
-            return set()
-    return found
-
-
-def _computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:
-    """The statements up to *kept* that only serve it: calls whose results nobody reads outside of them."""
-    run = [kept]
-    needed = tree.paths_in(kept)
-    bound = _targets(kept, tree)
-    for statement in reversed(block[: block.index(kept)]):
-        targets = _targets(statement, tree)
-        if not targets or not targets & needed or not _calls(statement):
-            break
-        if not targets <= bound and _read_outside(targets - bound, [statement, *run], tree):
-            break
-        run.insert(0, statement)
-        needed |= tree.paths_in(statement)
-        bound |= targets
-    return run
-
-
-def _without_data(run: list[Statement], tree: Tree) -> list[Statement]:
-    """*run* without the data, or the parameters, that its first statements only make."""
-    for at, statement in enumerate(run[:-1]):
-        part = only_part(statement)
-        call = part.value if isinstance(part, cst.Assign) else None
-        if not isinstance(call, cst.Call) or tree.called(call) not in _MADE:
-            return run[at:]
-    return run[-1:]
-
-
-_MADE = frozenset("Parameter randn rand randint zeros ones tensor arange linspace empty full eye as_tensor".split())
-
-
-def _read_outside(targets: set[str], run: list[Statement], tree: Tree) -> bool:
-    """Whether one of *targets* is mentioned in the function but outside of *run*."""
-    home = tree.function_of(run[0])
-    counted = sum(tree.count_paths(part, targets) for part in run)
-    return tree.count_paths(home, targets) > counted
-
-
-def _calls(statement: Statement) -> bool:
-    """Whether a statement's value is a call on something: not a constant, not the making of a module."""
-    assert isinstance(statement, cst.SimpleStatementLine)
-    part = statement.body[0]
-    value = part.value if isinstance(part, cst.Assign) else None
-    return isinstance(value, (cst.Call, cst.BinaryOperation, cst.Subscript))

@@ -162,6 +162,8 @@ class _Search:
                     deeper = self._behind(
                         verdict.revealed[0], (candidate.program, after, []), fact, origin, start, depth
                     )
+                    if deeper is not None and kind.recomputes and any(one.codemod is not kind for one in deeper[2]):
+                        continue
                     if deeper is not None and self._holds(fact, origin, start, deeper):
                         both = (deeper[0], deeper[1], [done, *deeper[2]])
                         best = best or self._lighter(candidate.program, deeper, program, seen, fact) or both

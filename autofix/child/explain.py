@@ -105,7 +105,7 @@ class Explainer:
                 node=freed.name(),
                 edges=edges[key],
                 freed_by_pass=number,
-                one_step=self._tape.pass_steps.get(number) == self._tape.steps,
+                one_step=self._tape.pass_steps.get(number) == self._tape.steps and not self._updated(freed, number),
                 walked_enters=by.enters if by else False,
                 made_after={"passes": made.passes, "steps": made.steps} if made else None,
                 used_after={"passes": used.passes, "steps": used.steps} if used else None,
@@ -113,6 +113,13 @@ class Explainer:
                 **self._background(freed, before, made),
                 graph=picture(roots, [fresh, freed], self._sites, Notes(MADE, FREED), parameter_names(self._root)),
             )
+
+    def _updated(self, freed: Any, number: int) -> bool:
+        """Whether the script itself has changed a parameter behind *freed* since pass *number*."""
+        since = self._tape.pass_calls.get(number, 0)
+        changes = [change for change in self._tape.changes if change.number > since]
+        pointers = [leaf.data_ptr() for leaf in walk([freed]).leaves] if changes else []
+        return any(change.begin <= pointer < change.end for change in changes for pointer in pointers)
 
     def _tell_overwritten(self, message: str, roots: list[Any], failed: Chain) -> None:
         seen: set[tuple[Any, ...]] = set()

@@ -82,6 +82,8 @@ class Tape:
     pass_sites: dict[int, Chain] = field(default_factory=dict)
     pass_steps: dict[int, int] = field(default_factory=dict)
     """How many optimizer steps had been made before each pass."""
+    pass_calls: dict[int, int] = field(default_factory=dict)
+    """How many calls."""
     cuts: dict[Chain, Cut] = field(default_factory=dict)
     """Calls that took tensors with a graph and gave back something without, the latest last."""
 

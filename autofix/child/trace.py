@@ -231,6 +231,7 @@ class Witness(TorchFunctionMode):
             number, chain = self._tape.passes, self._sites.here()
             self._tape.pass_sites[number] = chain
             self._tape.pass_steps[number] = self._tape.steps
+            self._tape.pass_calls[number] = self._tape.calls
             roots = roots_of(tensors)
             self._inside.depth = 1
             try:

@@ -171,7 +171,7 @@ class _Collected:
             facts = ()  # the flag is ignored: where nothing else is wrong, the script does what it did
         trained = self.trained
         return Observation(
-            facts,
+            _with_all_computed(facts),
             frozenset(_ranked(self.edges)),
             frozenset(trained),
             frozenset(self.ways),
@@ -587,6 +587,7 @@ def _stale_fact(stale: Stale, tape: Tape) -> StaleGraph:
     node, reader = stale.node, stale.reader
     certain = stale.surely and not (_part_of_opaque(node) or (reader is not None and reader.opaque))
     inside = point is not None and any(there.instance == point.instance for there in node.loops)
+    behind = _under(node) if point is not None and not inside else []
     return StaleGraph(
         made=_made(node, stale.via),
         kept=kept.statement.span if kept else None,
@@ -596,7 +597,8 @@ def _stale_fact(stale: Stale, tape: Tape) -> StaleGraph:
         failed=stale.failed.site.span,
         loop=point.statement.span if point else None,
         inside=inside,
-        sources=_carriers(_sources(node)) if point is not None and not inside else (),
+        sources=_carriers(_sources(behind)),
+        computed_by=_computed_by(behind),
         carriers=_carriers(stale.via),
         outside=_carriers(stale.outside),
         outer=Outer(
@@ -620,8 +622,23 @@ _MOST_NODES = 4_000
 """Nodes of a graph that are looked at for the statements by which all of it came."""
 
 
-def _sources(node: Node) -> tuple[Kept, ...]:
-    """The statements by which everything came that has a graph under *node*: to detach there is to detach it all."""
+def _with_all_computed(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """*facts*, each with what the others are computed of that cross the same loop to the same pass."""
+    shared: dict[tuple[Span, Span], set[Span]] = {}
+    for fact in facts:
+        if isinstance(fact, StaleGraph) and fact.loop is not None and not fact.inside:
+            kept = {fact.kept} if fact.kept is not None else set()
+            shared.setdefault((fact.loop, fact.failed), set()).update(kept, fact.computed_by)
+    return tuple(
+        replace(fact, computed_by=tuple(sorted(shared[fact.loop, fact.failed])))
+        if isinstance(fact, StaleGraph) and fact.loop is not None and not fact.inside
+        else fact
+        for fact in facts
+    )
+
+
+def _under(node: Node) -> list[Node]:
+    """The nodes of the graph that ends in *node*, in the order in which they were made; none where there are many."""
     reached = {id(node): node}
     pending = [node]
     while pending and len(reached) <= _MOST_NODES:
@@ -629,17 +646,28 @@ def _sources(node: Node) -> tuple[Kept, ...]:
             if id(operand.node) not in reached:
                 reached[id(operand.node)] = operand.node
                 pending.append(operand.node)
-    if pending:
+    return sorted(reached.values(), key=lambda node: node.clock) if not pending else []
+
+
+def _computed_by(nodes: list[Node]) -> tuple[Span, ...]:
+    """The statements that keep what *nodes* are computed of, but for the parameters themselves."""
+    kept = [one for node in nodes for operand in node.operands if operand.node.leaf is None for one in operand.via]
+    return tuple(dict.fromkeys(one.statement.span for one in sorted(kept, key=lambda one: one.clock)))
+
+
+def _sources(nodes: list[Node]) -> tuple[Kept, ...]:
+    """The statements by which everything came that has a graph in *nodes*: to detach there is to detach it all."""
+    if not nodes:
         return ()
     common: dict[int, dict[Hashable, Kept]] = {}
-    for one in sorted(reached.values(), key=lambda node: node.clock):
+    for one in nodes:
         ways = [
             common[id(operand.node)] | {(kept.statement, kept.expression, kept.name): kept for kept in operand.via}
             for operand in one.operands
         ]
         first = ways[0] if ways else {}
         common[id(one)] = {key: kept for key, kept in first.items() if all(key in way for way in ways)}
-    return tuple(common[id(node)].values())
+    return tuple(common[id(nodes[-1])].values())
 
 
 def _part_of_opaque(node: Node) -> bool:
