@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
 
@@ -67,13 +67,17 @@ class KeepGraph(Codemod):
         assert isinstance(fact, CutGraph)
         yield from _beside_the_meter(fact, tree)
         formula = in_torch(fact, tree)
-        if formula is None and (fact.several or any(_is_array(drop, tree) for drop in fact.drops)):
-            return
-        edit, covered = formula if formula is not None else (Edit(tree), set())
+        if formula is not None:
+            yield from self._undone(fact, tree, *formula)
+        if not fact.several and not any(_is_array(drop, tree) for drop in fact.drops):
+            yield from self._undone(fact, tree, Edit(tree), set())
+
+    def _undone(self, fact: CutGraph, tree: Tree, edit: Edit, covered: Collection[cst.CSTNode]) -> Iterator[Candidate]:
+        """Every drop undone; of a formula in torch, all but flags are *covered*."""
         for drop in fact.drops:
             if tree.expression(drop.span) in covered:
                 continue
-            if formula is not None and drop.how != "flag":
+            if covered and drop.how != "flag":
                 return
             if not _undo(edit, drop, tree):
                 return

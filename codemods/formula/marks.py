@@ -170,9 +170,16 @@ class Marks(ABC):
 
     def _join(self, one: Value | None, other: Value | None) -> Value:
         found = joined(one, other)
-        if found.live:
-            self._wanted |= found.needs
+        self._want(found)
         return found
+
+    def _want(self, value: Value) -> None:
+        """What *value* needs to be a tensor; of a tuple, the items that are."""
+        if value.kind is Kind.TUPLE:
+            for item in value.items:
+                self._want(item)
+        elif value.live:
+            self._wanted |= value.needs
 
     # What expressions become
 
