@@ -519,6 +519,8 @@ class GraphHeld(Fact):
     """What is written for those values with a graph that are put into a container or an object first."""
     evaluates: bool = False
     """Whether the loop evaluates: nothing in it needs a graph at all."""
+    mixed: bool = field(default=False, metadata={"role": False})
+    """Whether what is kept is a dictionary of tensors and of other things."""
     name: str = ""
 
     @property

@@ -56,6 +56,9 @@ class ReleaseGraph(Codemod):
                 either = f"{name}.detach() if isinstance({name}, {tree.torch_name(part)}.Tensor) else {name}"
                 edit.change(part, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
             yield Candidate(edit.program(), f"`{fact.name}` keeps values, not graphs, beside the numbers it is given")
+        whole = tree.expression(fact.expression)
+        if fact.mixed and isinstance(whole, (cst.Name, cst.Attribute)):
+            yield Candidate(_row_detached(whole, tree), f"`{fact.name}` keeps values, not graphs, beside its numbers")
 
 
 def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
@@ -78,6 +81,16 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
         yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
+
+
+def _row_detached(row: cst.BaseExpression, tree: Tree) -> Program:
+    """A dictionary of tensors and numbers with its tensors detached, where it is kept."""
+    key, value = tree.fresh_name("key", "name", "field"), tree.fresh_name("value", "item", "entry")
+    is_tensor = f'hasattr({value}, "detach")'  # in a file that does not import torch
+    if tree.imports_torch(row):
+        is_tensor = f"isinstance({value}, {tree.torch_name(row)}.Tensor)"
+    made = f"{{{key}: {value}.detach() if {is_tensor} else {value} for {key}, {value} in {tree.code(row)}.items()}}"
+    return Edit(tree).change(row, lambda _: cst.parse_expression(made)).program()
 
 
 def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Program]:

@@ -15,6 +15,8 @@ from autofix.record import Failure, RunRecord, Step
 ENOUGH, COMPARABLE = 6, 4
 """Steps from which on a parameter that rests in the second half of them has stopped training: by what the patched run
 shows alone, and where the reference trains it in these steps."""
+NOW_AND_THEN = 3
+"""Steps behind the failure at which a gradient shows that a parameter still trains, though it may rest later."""
 SELDOM = 1.9
 """How many times as many backward passes there may be from one step to the next."""
 TOTAL = 1e-4
@@ -221,7 +223,10 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
         return STANDS
     half = own[len(own) // 2 :]
     if len(own) >= ENOUGH and any(norm for s in half for norm in s.gradients.values()):
+        # What stands in for what a store does not have yet is trained now and then, until the store has everything.
         if not any(map(mine.gradient, half)):
+            if sum(map(bool, map(mine.gradient, later))) >= NOW_AND_THEN:
+                return ""
             return f"gets no gradient after step {max(s.number for s in own if mine.gradient(s))}"
         rates = any(group.get("lr", 1.0) for s in half for group in s.settings)
         if rates and not any(map(mine.moved, half)) and not converged(mine, half):
@@ -268,7 +273,9 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
     half = pairs[len(pairs) // 2 :]
     if len(pairs) >= COMPARABLE and any(theirs.gradient(step) for step, _ in half):
         # Also behind what the reference reached: experts of a mixture rest while nothing is routed to them.
-        if not any(map(mine.gradient, mine.later(failure)[len(pairs) // 2 :])):
+        here = mine.later(failure)
+        trained = sum(map(bool, map(mine.gradient, here)))
+        if trained < NOW_AND_THEN and not any(map(mine.gradient, here[len(pairs) // 2 :])):
             return f"gets no gradient after step {max(s.number for s in mine.steps if mine.gradient(s))}"
     for step, other in () if closes else pairs:
         if not same_gradient(step, theirs.index, other, mine.index) or clipped_otherwise(theirs, step, mine, other):

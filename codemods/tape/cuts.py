@@ -362,6 +362,11 @@ def is_probability(node: Node) -> bool:
     return node.operation in _PROBABILITIES
 
 
+def leaves_in(values: Iterable[Value]) -> set[Leaf]:
+    """The leaves that the graphs of *values* lead to."""
+    return leaves_under(node for part in _parts(values) if (node := _graph_of(part)) is not None)
+
+
 def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:
     """The leaves that a graph leads to."""
     return {node.leaf for node in nodes_under(nodes).values() if node.leaf is not None}

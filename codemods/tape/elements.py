@@ -261,6 +261,7 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     if value.default is not None:
         made = machine.call(value.default, [], {}, node)
         value.items[key] = Slot(made)
+        stood_in(machine, made, key)
         return made
     if of_lists:
         value.items[key] = Slot(Sequence("list"))  # one of them, whichever
@@ -268,6 +269,12 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         machine.crash(f"KeyError: {key!r}")
     return machine.unknown(("item", machine.identity(value), key))
+
+
+def stood_in(machine: Machine, value: Value, key: Hashable) -> None:
+    """*value* stands in for the missing item of a *key* that is another one in each iteration."""
+    if isinstance(key, tuple):
+        machine.tape.reserves.update(leaf.name for leaf in cuts.leaves_in([value]))
 
 
 def _is_list(slot: Slot) -> bool:

@@ -308,6 +308,8 @@ class Holding(NamedTuple):
     """Whether the parts are arguments of the call that led to the statement."""
     bounded: bool = False
     """Whether only so many values are kept: then those that no pass has freed are too many."""
+    mixed: bool = False
+    """Whether each value is a dictionary of tensors and other things."""
 
 
 @dataclass(eq=False)
@@ -347,6 +349,9 @@ class Tape:
     """Where parameters were read of which a gradient waited for a step: the line, and those of the calls."""
     faded: set[tuple[int, str]] = field(default_factory=set)
     """Lines of passes and names of leaves that only a closure's first evaluation gives a gradient."""
+    reserves: set[str] = field(default_factory=set)
+    """Names of leaves behind what stands in for a missing item, as ``stored.get(key, self.blank)``: any iteration may
+    ask for another one that is missing."""
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) through which passes came."""
     emptied: set[Any] = field(default_factory=set)

@@ -65,8 +65,18 @@ def added(
             if again and not _is_outermost(machine, before, receiver):
                 return
             cells = list(_graphs_of(machine, value))
-            _note(machine, kept, before, cells, bounded=limit is not None)
+            _note(machine, kept, before, cells, bounded=limit is not None, mixed=_is_mixed(value))
             return
+
+
+def _is_mixed(value: Value) -> bool:
+    """Whether it is a dictionary of tensors and of what has no graph."""
+    if not isinstance(value, Mapping):
+        return False
+    values = [slot.value for slot in value.items.values()]
+    tensors = sum(isinstance(one, Tensor) for one in values)
+    plain = sum(not isinstance(one, (Tensor, Sequence, Mapping, Instance)) for one in values)
+    return tensors > 0 and tensors + plain == len(values)
 
 
 def added_inside(
@@ -242,7 +252,13 @@ def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
 
 
 def _note(
-    machine: Machine, kept: Kept, earlier: Kept, graphs: list[tuple[Cell, Kept | None]], *, bounded: bool = False
+    machine: Machine,
+    kept: Kept,
+    earlier: Kept,
+    graphs: list[tuple[Cell, Kept | None]],
+    *,
+    bounded: bool = False,
+    mixed: bool = False,
 ) -> None:
     point = crossing(earlier.loops, machine.loops)
     if point is None or not _is_long(machine, point) or not graphs:
@@ -254,7 +270,7 @@ def _note(
     evaluates = not _in_forward(machine, point) and all(
         cell.node is not None and machine.is_evaluating(cell.node) for cell in cells
     )
-    machine.tape.holdings.append(Holding(kept, point, cells, evaluates, parts, is_handed, bounded))
+    machine.tape.holdings.append(Holding(kept, point, cells, evaluates, parts, is_handed, bounded, mixed))
 
 
 def _in_forward(machine: Machine, point: LoopPoint) -> bool:

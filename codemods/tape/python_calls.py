@@ -274,6 +274,8 @@ def _has(value: Value, name: str) -> bool | None:
         return True if not opaque and (name in _OF_TENSORS or is_operation(name)) else None
     if value is None or isinstance(value, (bool, int, float, str)):
         return hasattr(value, name)
+    if isinstance(value, Unknown) and attributes.is_number(value.key):
+        return hasattr(1.0, name) if hasattr(1.0, name) == hasattr(1, name) else None
     if isinstance(value, Sequence) and not value.fields:
         return hasattr(_BUILT_IN[value.kind], name) if value.kind in _BUILT_IN else None
     return None
@@ -647,6 +649,7 @@ def _mapping_method(
                     items.pop(key, None)
                 return machine.read(found, receiver)
             default = args[1] if len(args) > 1 else None
+            elements.stood_in(machine, default, key)
             if name == "setdefault":
                 items[key] = machine.slot(default, _owner(machine, node), _written(node, 1))
                 return default

@@ -422,6 +422,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
     for one in _later(tape.passes):
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
+        found.later.update((one.site.line, name) for name in tape.reserves)
     found.crashes |= machine.crashes
     found.rootless |= tape.rootless
 
@@ -752,6 +753,7 @@ def _held_fact(one: Holding) -> GraphHeld:
         handed=next(iter(holding.written_for(one)), None) if one.handed else None,
         parts=holding.written_for(one),
         evaluates=one.evaluates,
+        mixed=one.mixed,
         name=one.kept.name,
         certainty=Certainty.LIKELY if one.bounded or any(cell.node.opaque for cell in one.cells) else Certainty.CERTAIN,
     )
