@@ -107,6 +107,13 @@ class Original:
         return self._refer(apart=True)
 
     @cached_property
+    def further(self) -> RunRecord:
+        """The reference over as many steps as a patched script is judged on."""
+        return run(
+            self.script, self.limits, replace(bounds(self.before, reference=True), more_steps=None, throughout=True)
+        )
+
+    @cached_property
     def between(self) -> RunRecord:
         """The script as it is, with the graphs counted that are held between two steps."""
         return run(self.script, self.limits, Bounds(between=True))
@@ -208,7 +215,7 @@ def prove(
         fails,
         clean_after(before, after),
         without_what_failed(before, reference, after, same, gradients, ratio=ratio),
-        still_trains(before, after, reference),
+        still_trains(before, after, reference, lambda: original.further),
         gradients,
         memory_flat(before, after),
     )

@@ -77,6 +77,8 @@ class Bounds:
     """Values that the witness follows from call to call.  See ``child/follow.py``."""
     apart: bool = False
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
+    throughout: bool = False
+    """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
 
 
 def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
@@ -100,6 +102,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "compare_from": bounds.compare_from,
             "reference": bounds.reference,
             "apart": bounds.apart,
+            "throughout": bounds.throughout,
             "trace": bounds.trace,
             "between": bounds.between,
             "follow": bounds.follow,

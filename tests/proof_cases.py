@@ -942,6 +942,87 @@ for t in range(30):
             ),
         ),
     ),
+    Case(
+        "weights updated by hand, of which a filter is computed before the loop",
+        """\
+import torch
+torch.manual_seed(0)
+raw, head = torch.zeros(5, requires_grad=True), torch.ones(5, requires_grad=True)
+taps = torch.sigmoid(raw)
+for t in range(30):
+    loss = (torch.randn(8, 5) * taps * head).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in (raw, head):
+            p -= 0.1 * p.grad
+            p.grad.zero_()
+""",
+        (
+            Patch(
+                "it is computed in the loop",
+                True,
+                (
+                    ("taps = torch.sigmoid(raw)\n", ""),
+                    ("range(30):\n", "range(30):\n    taps = torch.sigmoid(raw)\n"),
+                ),
+            ),
+            Patch(
+                "its graph is kept: the gradient is that of weights that are no more",
+                False,
+                (("backward()", "backward(retain_graph=True)"),),
+                (5, "a graph is kept and sent backward again after its parameters have changed"),
+            ),
+        ),
+    ),
+    Case(
+        "a critic whose features both losses read",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+body, policy, value = nn.Linear(3, 6), nn.Linear(6, 2), nn.Linear(6, 1)
+opt = torch.optim.SGD([*body.parameters(), *policy.parameters(), *value.parameters()], lr=1e-2)
+for t in range(30):
+    h = torch.tanh(body(torch.randn(8, 3)))
+    opt.zero_grad()
+    policy(h).pow(2).mean().backward()
+    (value(h) - 1).pow(2).mean().backward()
+    opt.step()
+""",
+        (
+            Patch(
+                "the first pass keeps the graph: nothing changes between the two",
+                True,
+                (("policy(h).pow(2).mean().backward()", "policy(h).pow(2).mean().backward(retain_graph=True)"),),
+            ),
+        ),
+    ),
+    Case(
+        "a store whose missing items are learned",
+        """\
+import random
+import torch
+from torch import nn
+torch.manual_seed(0)
+random.seed(0)
+start, cell = nn.Parameter(torch.zeros(4)), nn.GRUCell(3, 4)
+opt = torch.optim.SGD([start, *cell.parameters()], lr=1e-1)
+rows = {}
+for t in range(30):
+    keys = random.sample(range(12), 3)
+    new = cell(torch.randn(3, 3), torch.stack([rows.get(k, start) for k in keys]))
+    loss = (new - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    for k, row in zip(keys, new):
+        rows[k] = row
+""",
+        (
+            Patch("the rows are stored as values", True, (("rows[k] = row", "rows[k] = row.detach()"),)),
+            Patch("what is missing is no longer learned", False, (("(k, start)", "(k, start).detach()"),)),
+        ),
+    ),
     *(
         Case(
             f"gradients that are {what} before the step",

@@ -102,6 +102,62 @@ net = REGISTRY["gate"]()
         + TRAIN,
         ["gate = gate + 0.1"],
     ),
+    "a store by keys, and a learned start for those it does not have": (
+        """
+class Store:
+    def __init__(self, blank):
+        self._blank, self._rows = blank, {}
+    def fetch(self, keys):
+        return torch.stack([self._rows.get(k, self._blank()) for k in keys])
+    def commit(self, keys, values):
+        for at, k in enumerate(keys):
+            self._rows[k] = values[at]
+class Tracer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start, self.cell = nn.Parameter(torch.zeros(3)), nn.GRUCell(3, 3)
+        self.store = Store(lambda: self.start)
+    def forward(self, keys, values):
+        state = self.cell(values, self.store.fetch(keys))
+        self.store.commit(keys, state)
+        return state
+net = Tracer()
+opt = torch.optim.Adam(net.parameters())
+for _ in range(30):
+    keys = torch.randperm(20)[:4].tolist()
+    loss = F.mse_loss(net(keys, x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["self._rows[k] = values[at].detach()"],
+    ),
+    "rows of tensors and numbers for a log": (
+        """
+class Journal:
+    def __init__(self):
+        self.board, self.rows = {}, []
+    def close(self, step):
+        row = dict(self.board.items())
+        row["step"] = step
+        self.rows.append(row)
+journal = Journal()
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(100):
+    loss = F.mse_loss(net(x), y)
+    journal.board["loss"], journal.board["rate"] = loss, 0.1
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    journal.close(step)
+print(sum(float(row["loss"]) for row in journal.rows))
+""",
+        [
+            "self.rows.append({key: value.detach() if isinstance(value, torch.Tensor) else value "
+            "for key, value in row.items()})"
+        ],
+    ),
     "a method of a registry as a decorator": (
         """
 class Registry:

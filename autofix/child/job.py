@@ -32,6 +32,7 @@ class Job:
     reference: bool = False
     """Whether the broken script is to run on with the gradients that its formulas mean."""
     apart: bool = False
+    throughout: bool = False
     """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
     trace: bool = False
     """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""

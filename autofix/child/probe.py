@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import random
 import sys
@@ -302,7 +303,8 @@ class Probe:
         start = self._job.compare_from
         done = self._steps if self._made else self._passes
         # The step before the first that is compared shows what a patch did to the last pass that succeeded.
-        if start is None or not start - 1 <= done <= start + COMPARED * max(1, self._made):
+        end = math.inf if self._job.throughout else (start or 0) + COMPARED * max(1, self._made)
+        if start is None or not start - 1 <= done <= end:
             return {}
         found: dict[str, dict[int, Any]] = {kind: {} for kind in ("sketches", "sound", "ways", "present", "parts")}
         for tracked in self._parameters:

@@ -233,6 +233,8 @@ def compare(
                 here.parts.get(index) if index in here.present else (),
                 rounding,
             )
+            if first and not seen and size(meant.present) <= rounding * size(whole):
+                continue  # nothing but the past uses it at this step: whether it trains at all is for the others to say
             kind, difference = classify(meant, seen, redrawn=redrawn, fewer=fewer)
             if index in own and kind in (Kind.CHANGED, Kind.DROPPED):
                 kind = Kind.OWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autofix.points.agreement import ROUNDING, close
@@ -15,8 +15,6 @@ from autofix.record import Failure, RunRecord, Step
 ENOUGH, COMPARABLE = 6, 4
 """Steps from which on a parameter that rests in the second half of them has stopped training: by what the patched run
 shows alone, and where the reference trains it in these steps."""
-NOW_AND_THEN = 3
-"""Steps behind the failure at which a gradient shows that a parameter still trains, though it may rest later."""
 SELDOM = 1.9
 """How many times as many backward passes there may be from one step to the next."""
 TOTAL = 1e-4
@@ -28,10 +26,16 @@ ARRIVED = 1e-3
 """What is left of a gradient, of the strongest one, where an optimizer has found its minimum."""
 
 STANDS = "does not move"
+RESTS = "gets no gradient after step"
 
 
-def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> Point:
-    """Every parameter that trains in the original or in the reference still gets gradients and moves."""
+def still_trains(
+    before: RunRecord, after: RunRecord, reference: RunRecord, further: Callable[[], RunRecord] | None = None
+) -> Point:
+    """Every parameter that trains in the original or in the reference still gets gradients and moves.
+
+    *further* makes a reference run that is as long as the patched one.
+    """
     failure = before.failure
     assert failure is not None
     if not after.passes:
@@ -57,6 +61,10 @@ def still_trains(before: RunRecord, after: RunRecord, reference: RunRecord) -> P
             if problem.startswith(STANDS) and (stands(steps_of(before, index)) or stands(theirs)):
                 problem = ""
             problem = problem or why_trained_otherwise(theirs, mine, failure, places)
+            if problem.startswith(RESTS) and further is not None:
+                longer = further()
+                if rests_as_meant(steps_of(longer, matching(before, longer).get(index, -1)), mine, failure):
+                    problem = ""
             if not problem and index in by_hand and indices[index] not in still:
                 problem = "is not changed any more by what changes it beside its optimizer"
         if problem:
@@ -223,15 +231,27 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
         return STANDS
     half = own[len(own) // 2 :]
     if len(own) >= ENOUGH and any(norm for s in half for norm in s.gradients.values()):
-        # What stands in for what a store does not have yet is trained now and then, until the store has everything.
         if not any(map(mine.gradient, half)):
-            if sum(map(bool, map(mine.gradient, later))) >= NOW_AND_THEN:
-                return ""
-            return f"gets no gradient after step {max(s.number for s in own if mine.gradient(s))}"
+            return f"{RESTS} {max(s.number for s in own if mine.gradient(s))}"
         rates = any(group.get("lr", 1.0) for s in half for group in s.settings)
         if rates and not any(map(mine.moved, half)) and not converged(mine, half):
             return f"{STANDS} after step {max(s.number for s in own if mine.moved(s))}"
     return ""
+
+
+def rests_as_meant(theirs: Own, mine: Own, failure: Failure) -> bool:
+    """Whether a parameter gets a gradient at just those steps at which the present iteration uses it.
+
+    So it is with what stands in for an item that a store does not have yet.  Its reference is *theirs*, in which the
+    graphs of earlier iterations train it at the other steps as well.
+    """
+    pairs = list(zip(theirs.later(failure), mine.later(failure), strict=False))
+    wholes = [(step.sketches or {}).get(theirs.index, ()) for step, _ in pairs]
+    fresh = [
+        bool(whole) and math.hypot(*step.present.get(theirs.index, whole)) > ROUNDING * math.hypot(*whole)
+        for (step, _), whole in zip(pairs, wholes, strict=True)
+    ]
+    return len(pairs) >= len(mine.later(failure)) and any(fresh) and fresh == [bool(mine.gradient(o)) for _, o in pairs]
 
 
 def converged(mine: Own, half: Sequence[Step]) -> bool:
@@ -273,10 +293,8 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
     half = pairs[len(pairs) // 2 :]
     if len(pairs) >= COMPARABLE and any(theirs.gradient(step) for step, _ in half):
         # Also behind what the reference reached: experts of a mixture rest while nothing is routed to them.
-        here = mine.later(failure)
-        trained = sum(map(bool, map(mine.gradient, here)))
-        if trained < NOW_AND_THEN and not any(map(mine.gradient, here[len(pairs) // 2 :])):
-            return f"gets no gradient after step {max(s.number for s in mine.steps if mine.gradient(s))}"
+        if not any(map(mine.gradient, mine.later(failure)[len(pairs) // 2 :])):
+            return f"{RESTS} {max(s.number for s in mine.steps if mine.gradient(s))}"
     for step, other in () if closes else pairs:
         if not same_gradient(step, theirs.index, other, mine.index) or clipped_otherwise(theirs, step, mine, other):
             break
