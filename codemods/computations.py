@@ -146,6 +146,20 @@ def goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
     return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
 
 
+def is_needed_before(run: list[Statement], loop: Statement, tree: Tree) -> bool:
+    """Whether something else before the loop reads what the statements compute: it would find nothing."""
+    block = tree.block_of(run[0])
+    around = {loop, *tree.enclosing(loop)}
+    names = set[str]().union(*(targets_of(one, tree) for one in run))
+    for statement in block[block.index(run[0]) :] if run[0] in block else []:
+        if statement in around:
+            return False
+        if statement not in run and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+            if tree.paths_in(statement) & names:
+                return True
+    return False
+
+
 def _adds_to(statement: Statement, names: set[str], tree: Tree) -> bool:
     part = only_part(statement)
     return isinstance(part, cst.AugAssign) and tree.code(part.target) in names

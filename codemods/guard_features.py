@@ -16,6 +16,7 @@ from codemods.computations import (
     feeds_itself,
     goes_on,
     is_guardable,
+    is_needed_before,
     targets_of,
     without_data,
 )
@@ -237,7 +238,7 @@ class GuardFeatures(Codemod):
             return
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
-            if feeds_itself(moved, tree) or goes_on(moved, loop, tree):
+            if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
                 continue
             yield _moved(moved, body[0], name, tree)
         if not feeds_itself(run, tree) and not goes_on(run, loop, tree):

@@ -293,6 +293,33 @@ def _hoisted(writer: Writer) -> Pair:
     return Pair(nets, setup, body, ["feats = feats.detach()", *body], optimizers={"opt": ["head"]})
 
 
+def _computed(writer: Writer) -> Pair:
+    """Several values of the parameters that build on each other, computed before the loop, and read here and there."""
+    gain, shift, table = writer.pick("gain", "scale"), writer.pick("shift", "bias"), writer.pick("table", "basis")
+    first = writer.pick(
+        f"{gain} = F.softplus(net.weight)", f"{gain} = net.weight.exp()", f"{gain} = torch.tanh(net.weight)"
+    )
+    second = writer.pick(f"{shift} = torch.tanh(net.bias)", f"{shift} = {gain}.mean(0)", f"{shift} = net.bias * 2")
+    third = writer.pick(
+        f"{table} = {gain} + {shift}",
+        f"{table} = torch.outer({shift}, {shift}) @ {gain}",
+        f"mixed = {gain} * {shift}\n{table} = mixed / (1 + mixed.pow(2))",
+    )
+    setup = [first, second, *third.split("\n")]
+    if writer.random.random() < 0.2:
+        setup = [first.replace(" = ", f", {shift} = ").replace("\n", ""), *third.split("\n")]
+        setup[0] += ", torch.tanh(net.bias)"
+    terms = [f"{gain}.pow(2).mean()", f"{shift}.abs().mean()", f"0.1 * {gain}.sum()", f"({shift} - 1).pow(2).sum()"]
+    extra = writer.random.sample(terms, writer.random.choice((0, 1, 2)))
+    body = [
+        writer.pick(f"out = head(x @ {table})", f"out = head(x) @ {table} + {shift}", f"out = x @ {table} * head(x)"),
+        " + ".join(["loss = F.mse_loss(out, y)", *extra]),
+        *_update(writer, "loss"),
+    ]
+    nets = {"net": "nn.Linear(3, 3)", "head": "nn.Linear(3, 3)"}
+    return Pair(nets, setup, body, [*setup, *body], meant_setup=["pass"])
+
+
 def _step(opt: str, loss: str) -> list[str]:
     return [f"{opt}.zero_grad()", f"{loss}.backward()", f"{opt}.step()"]
 
@@ -752,6 +779,7 @@ FAMILIES: dict[str, Callable[[Writer], Pair]] = {
     "stored": _stored,
     "average": _average,
     "hoisted": _hoisted,
+    "computed": _computed,
     "gan": _gan,
     "two losses": _two_losses,
     "total": _total,
