@@ -347,6 +347,10 @@ class LeafChanged(Fact):
         return f"`{self.name}` changes a parameter in place while autograd records"
 
 
+TENSORS_AND_NUMBERS = "tensors and numbers"
+"""How a copy of a display of both drops graphs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drop:
     """One place where a value lost its graph, and how: ``item``, ``tensor``, ``no_grad`` and so on."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.facts import CutGraph, Drop, Fact
+from codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
 from codemods.formula.reader import in_torch
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, method_call, only_part, parenthesised, with_keyword
@@ -219,7 +219,7 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
             return _argument_of(node, tree)
         case cst.Call() if drop.how == "tensors" and node.args and _is_list(node.args[0].value):
             return _of_list(tree, node)
-        case cst.Call() if drop.how == "tensors and numbers" and node.args and _is_list(node.args[0].value):
+        case cst.Call() if drop.how == TENSORS_AND_NUMBERS and node.args and _is_list(node.args[0].value):
             return _stacked_with_numbers(tree, node)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == "numpy":
             return _in_torch(tree, node, name)

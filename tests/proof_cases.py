@@ -975,6 +975,36 @@ for t in range(30):
         ),
     ),
     Case(
+        "weights updated by hand, of which the first pass fails",
+        """\
+import torch
+torch.manual_seed(0)
+raw, head = torch.zeros(5, requires_grad=True), torch.ones(5, requires_grad=True)
+for t in range(30):
+    gate = torch.sigmoid(raw)
+    gate += 0.1
+    loss = (torch.randn(8, 5) * gate * head).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in (raw, head):
+            p -= 0.1 * p.grad
+            p.grad.zero_()
+""",
+        (
+            Patch("a new tensor", True, (("gate += 0.1", "gate = gate + 0.1"),)),
+            Patch("without the gate's graph", False, (("gate += 0.1", "gate = gate.detach() + 0.1"),)),
+            Patch(
+                "and one of them is no longer updated",
+                False,
+                (
+                    ("gate += 0.1", "gate = gate + 0.1"),
+                    ("(raw, head):\n            p -=", "(raw, head)[:1]:\n            p -="),
+                ),
+                (4, "does not move"),
+            ),
+        ),
+    ),
+    Case(
         "a critic whose features both losses read",
         """\
 import torch

@@ -52,7 +52,8 @@ def still_trains(
         if index not in indices:
             problem = "is no longer there"
         elif parameter.optimizer is None or not any(indices[index] in s.moved for s in after.updates):
-            problem = why_leaf_not_training(before, after, index, indices[index])
+            moved = moved_by_hand(before, index) or moved_by_hand(reference, there.get(index, -1))
+            problem = why_leaf_not_training(before, after, index, indices[index], moved=moved)
         else:
             mine = steps_of(after, indices[index])
             theirs = steps_of(reference, there.get(index, -1))
@@ -140,6 +141,10 @@ def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) ->
     later = reference.updates[failure.steps :]
     members |= {there[i] for step in later for i, norm in step.gradients.items() if norm and i in there}
     by_hand = {i for i in after_passes if before.parameters[i].optimizer is None and moved_by_hand(before, i)}
+    if not reference.optimizers:
+        passes = [one for one in reference.passes[failure.passes :] if one.error is None]
+        given = {i for one in passes for i, norm in one.gradients.items() if norm}
+        by_hand |= {there[i] for i in given if i in there and moved_by_hand(reference, i)}
     return members | by_hand or at_steps | after_passes
 
 
@@ -329,8 +334,8 @@ def clipped_otherwise(theirs: Own, step: Step, mine: Own, other: Step) -> bool:
     return not close(*(math.hypot(*itertools.chain(*(one.sketches or {}).values())) for one in (step, other)))
 
 
-def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there: int) -> str:
-    """The same for what no step moves: a leaf of no optimizer must move only if the original moved it."""
+def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there: int, *, moved: bool) -> str:
+    """The same for what no step moves: a leaf must move only if the original, or the reference, *moved* it."""
     failure = before.failure
     assert failure is not None
     if before.parameters[index].optimizer is not None and not moved_by_hand(after, there):
@@ -338,6 +343,6 @@ def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there
     later = after.passes[failure.passes :]
     if later and not any(p.gradients.get(there) for p in later):
         return "gets no gradient any more"
-    if moved_by_hand(before, index) and not moved_by_hand(after, there):
+    if moved and not moved_by_hand(after, there):
         return "does not move"
     return ""

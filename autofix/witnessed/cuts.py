@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from autofix.evidence import Drop
 from autofix.witnessed.places import Chain
 from autofix.witnessed.source import Text, Texts
-from codemods.facts import CutGraph, Span
+from codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Span
 from codemods.facts import Drop as Dropped
 
 MOST = 12
 """Facts for one failure."""
-OF_BOTH = "tensors and numbers"
 MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 NUMPY = frozenset({"np", "numpy"})
 VALUES = frozenset({"numpy", "item", "tolist", "detach"})
@@ -40,7 +39,7 @@ def cut_graphs(texts: Texts, failed: Chain, drops: Sequence[tuple[Drop, Chain]])
     together = _all_numbers(texts, drops)
     if together:
         whole = CutGraph(cut=together[0].span, failed=failed[-1], drops=together)
-        if all(drop.how == OF_BOTH for drop in together):  # each alone would do, for a part of the loss
+        if all(drop.how == TENSORS_AND_NUMBERS for drop in together):  # each alone would do, for a part of the loss
             found = {together: whole, **found}
         found.setdefault(together, whole)
     for span in _gradients(texts):
@@ -73,7 +72,7 @@ def _kinds(call: ast.expr) -> tuple[str, ...]:
     """Whether ``torch.tensor`` may be given a list of tensors, or one tensor: a name may stand for both."""
     first = call.args[0] if isinstance(call, ast.Call) and call.args else None
     several = isinstance(first, (ast.Name, ast.List, ast.ListComp))
-    return ("tensors", OF_BOTH, "tensor") if several else ("tensor",)
+    return ("tensors", TENSORS_AND_NUMBERS, "tensor") if several else ("tensor",)
 
 
 def _drops_around(text: Text, node: ast.expr) -> Iterator[tuple[ast.Call, str]]:
@@ -106,7 +105,7 @@ def _all_numbers(texts: Texts, drops: Sequence[tuple[Drop, Chain]]) -> tuple[Dro
         if node is not None and how and text.function_of(node) is home:
             first = node.args[0] if isinstance(node, ast.Call) and node.args else None
             display = how == "tensor" and isinstance(first, ast.List)
-            found[chain[-1]] = Dropped(chain[-1], OF_BOTH if display else how)
+            found[chain[-1]] = Dropped(chain[-1], TENSORS_AND_NUMBERS if display else how)
     if home is not None:
         for call in (node for node in ast.walk(home) if isinstance(node, ast.Call)):
             name = _name(call)

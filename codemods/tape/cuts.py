@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codemods.facts import TENSORS_AND_NUMBERS
 from codemods.tape.graph import Cut, Leaf, Lost, Node, Operand, Rootless, Saved
 from codemods.tape.source import Site, last_name
 from codemods.tape.values import Cell, Instance, Mapping, Method, Sequence, Tensor, Unknown, Value
@@ -24,7 +25,7 @@ CUTS = 24
 INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
 """Operations whose result has no gradient because it is not a smooth function of what goes in."""
 
-_COPIES = frozenset(("tensor", "tensors", "tensors and numbers", "numpy", "number", "item", "tolist"))
+_COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
 _PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
@@ -251,6 +252,8 @@ def carry(machine: Machine, result: Value, values: Iterable[Value], node: ast.ex
 
 def sent_back(machine: Machine, roots: Iterable[Value], node: ast.expr) -> None:
     """A pass was asked of *roots*, none of which has a graph."""
+    if any(isinstance(root, Tensor) or lost_by(root) is not None for root in roots):
+        machine.tape.rootless.add(machine.site(node).line)
     found: list[Lost] = []
     for root in _parts(roots):
         lost = lost_by(root)

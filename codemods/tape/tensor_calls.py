@@ -61,8 +61,6 @@ def run_backward(
         Operand(tensor.cell.node, tensor.via) for tensor in machine.tensors(*roots) if tensor.cell.node is not None
     ]
     if not operands:
-        if any(isinstance(root, Tensor) for root in roots):
-            machine.tape.rootless.add(machine.site(node).line)
         cuts.sent_back(machine, roots, node)
         return None
     machine.passed()

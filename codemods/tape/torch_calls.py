@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codemods.facts import TENSORS_AND_NUMBERS
 from codemods.tape import (
     attributes,
     constants,
@@ -473,7 +474,7 @@ def _how_copied(values: list[Value]) -> str:
         if isinstance(value, Sequence):
             pending += [slot.value for slot in value.items]
         elif isinstance(value, (int, float)):
-            return "tensors and numbers"
+            return TENSORS_AND_NUMBERS
     return "tensors"
 
 

@@ -126,7 +126,6 @@ def call_unknown(
         escapes.called_on(machine, receiver, name, args, node)
     if receiver.lost is not None:
         if name == "backward":
-            machine.tape.rootless.add(machine.site(node).line)
             cuts.sent_back(machine, [receiver], node)
             return None
         return cuts.carry(machine, machine.fresh(name), [receiver, *values], node, "numpy")
