@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, datasets, extents, holding, overwriting
+from codemods.tape import attributes, cuts, datasets, extents, holding, module_calls, overwriting
 from codemods.tape.values import (
     Class,
     Instance,
@@ -249,6 +249,9 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     place = _place_of(machine, value, index)
     if place is not None:
         return machine.read(value.items[place], value)
+    named = _named_parameter(machine, value, index, node)
+    if named is not None:
+        return named
     slot = _taken_in_turn(machine, value, index)
     if slot is not None and slot.value is not None:
         return machine.read(slot, value)
@@ -269,6 +272,16 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         machine.crash(f"KeyError: {key!r}")
     return machine.unknown(("item", machine.identity(value), key))
+
+
+def _named_parameter(machine: Machine, value: Mapping, index: Value, node: ast.expr) -> Value | None:
+    """``dict(net.named_parameters())["head.weight"]``."""
+    if not isinstance(index, str):
+        return None
+    names = (key_value(machine, key) for key in value.items)
+    modules = (machine.named.get(name.key) for name in names if isinstance(name, Unknown))
+    found = (module_calls.parameter_called(machine, one, index, node) for one in modules if one is not None)
+    return next(found, None)
 
 
 def stood_in(machine: Machine, value: Value, key: Hashable) -> None:

@@ -167,6 +167,8 @@ class Machine:
         """Calls that are given ``**`` of something unknown: any parameter may be among it."""
         self._identified: dict[int, object] = {}
         self.served: dict[Hashable, Served] = {}
+        self.named: dict[Hashable, Value] = {}
+        """Modules, by the keys of the unknown values that are names of their parameters."""
         """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.loose: dict[tuple[Hashable, str], Slot] = {}
         """Attributes set on values that have no names of their own."""

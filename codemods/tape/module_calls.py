@@ -236,10 +236,11 @@ def call_module_method(
                 return Sequence("list", _modules(module))
             return _parameters(machine, module)
         case "named_parameters":
-            pairs = [
-                Slot(Sequence("tuple", [Slot(machine.fresh("name")), slot]))
-                for slot in _parameters(machine, module).items
-            ]
+            pairs = []
+            for slot in _parameters(machine, module).items:
+                unknown = machine.fresh("name")
+                machine.named[unknown.key] = module
+                pairs.append(Slot(Sequence("tuple", [Slot(unknown), slot])))
             return Sequence("list", pairs)
         case (
             "to"
@@ -309,6 +310,8 @@ def call_module_method(
             found = next((one for path, one in _paths(module, "", []) if path == args[0]), None)
             if found is not None:
                 return found
+        case "get_parameter" if args and isinstance(args[0], str):
+            return parameter_called(machine, module, args[0], node) or machine.fresh(name)
         case "named_buffers" | "buffers" if known := list(_buffers(module)):
             return Sequence(
                 "list", [_pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
@@ -370,6 +373,14 @@ def _paths(
         for name, child in _named_children(module):
             _paths(child, f"{path}.{name}" if path else str(name), found)
     return found
+
+
+def parameter_called(machine: Machine, module: Value, name: str, node: ast.expr) -> Tensor | None:
+    """The parameter that has this name, with dots, in a module; None where there is none to be seen."""
+    path, _, last = name.rpartition(".")
+    owner = next((one for place, one in _paths(module, "", []) if place == path), None)
+    found = attributes.get(machine, owner, last, node) if owner is not None else None
+    return found if isinstance(found, Tensor) and found.cell.leaf is not None else None
 
 
 def _buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Slot]]:
