@@ -275,15 +275,15 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             if isinstance(value, Mapping) and name in value.items and name not in _OF_DICTIONARIES:
                 return machine.read(value.items[name], value)
             if name in _ONLY_TENSORS:
-                machine.crash(f"a container has no attribute {name!r}")
+                machine.crash(f"a container has no attribute {name!r}", "AttributeError")
             if name in _ONLY_LISTS and isinstance(value, Sequence) and value.kind == "tuple":
-                machine.crash(f"a tuple has no attribute {name!r}")
+                machine.crash(f"a tuple has no attribute {name!r}", "AttributeError")
             return Method(value, name, node)
         case Unknown():
             if name in _ONLY_TENSORS and value.key in machine.served:
-                machine.crash(f"a loader has no attribute {name!r}")
+                machine.crash(f"a loader has no attribute {name!r}", "AttributeError")
             if name in _ONLY_TENSORS and is_number(value.key):
-                machine.crash(f"a number has no attribute {name!r}")
+                machine.crash(f"a number has no attribute {name!r}", "AttributeError")
             slot = machine.loose.get((value.key, name))
             if slot is None and name in _PARTS and value.lost is not None:
                 return cuts.carry(machine, machine.unknown(("attr", value.key, name)), [value], node)
@@ -299,9 +299,9 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
             if isinstance(value, Method) and isinstance(value.receiver, Unknown):
                 return Method(machine.unknown(("attr", value.receiver.key, value.name)), name, node)
         case None:
-            machine.crash(f"None has no attribute {name!r}")
+            machine.crash(f"None has no attribute {name!r}", "AttributeError")
         case int() | float() if name in _ONLY_TENSORS:
-            machine.crash(f"a number has no attribute {name!r}")
+            machine.crash(f"a number has no attribute {name!r}", "AttributeError")
     return machine.fresh("attr", name)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from codemods.tape import (
     attributes,
     elements,
+    errors,
     frameworks,
     managers,
     module_calls,
@@ -196,6 +197,8 @@ def _run_body(machine: Machine, function: Function, frame: Frame) -> None:
             frame.result = machine.eval(function.node.body)
         else:
             machine.raised = machine.run(function.node.body) == "raise"
+            if machine.raised:
+                errors.raise_awaited(machine, machine.error)
 
 
 def outermost(scope: Scope) -> Scope:

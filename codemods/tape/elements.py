@@ -270,7 +270,7 @@ def _of_mapping(machine: Machine, value: Mapping, index: Value, node: ast.expr) 
         value.items[key] = Slot(Sequence("list"))  # one of them, whichever
         return value.items[key].value
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
-        machine.crash(f"KeyError: {key!r}")
+        machine.crash(f"KeyError: {key!r}", "KeyError")
     return machine.unknown(("item", machine.identity(value), key))
 
 

@@ -70,7 +70,7 @@ def _name(machine: Machine, node: ast.Name) -> Value:
     if hasattr(builtins, node.id):
         return Name(f"builtins.{node.id}")
     if node.id not in ("__file__", "__doc__", "__name__") and not machine.star_imports:
-        machine.crash(f"name {node.id!r} is not defined")
+        machine.crash(f"name {node.id!r} is not defined", "NameError")
     return machine.unknown(("name", node.id))
 
 

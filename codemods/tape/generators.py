@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from codemods.tape.errors import Raised
 from codemods.tape.source import Site
 from codemods.tape.values import Slot, Value
 
@@ -52,6 +53,7 @@ class Generator:
         self._answered = threading.Semaphore(0)
         self._yielded: Slot | None = None
         self._sent: Value = None
+        self._thrown: Value = None
         self._error: BaseException | None = None
         self._abandoned = False
         self._closing = False
@@ -67,8 +69,11 @@ class Generator:
         frame.generator = self
         machine.generators.append(self)
 
-    def resume(self, sent: Value = None) -> Slot:
-        """The next item; *sent* is what the ``yield`` before it is worth.  Raises :class:`Exhausted` at the end."""
+    def resume(self, sent: Value = None, error: Value = None) -> Slot:
+        """The next item; *sent* is what the ``yield`` before it is worth, *error* what it raises.
+
+        Raises :class:`Exhausted` at the end, and what the generator raises itself.
+        """
         if self.finished or self.running:
             raise Exhausted
         machine = self._machine
@@ -78,7 +83,7 @@ class Generator:
         machine.frames = [*machine.frames, self._frame]
         self._loops = len(machine.loops)
         machine.loops = (*machine.loops, *self._own)
-        self._sent, self._yielded, self.running = sent, None, True
+        self._sent, self._thrown, self._yielded, self.running = sent, error, None, True
         outside = machine.grad, machine.guard
         if self._grad is not None:
             machine.grad, machine.guard = self._grad
@@ -130,6 +135,8 @@ class Generator:
             raise Abandoned
         if self._closing:
             raise Closed
+        if self._thrown is not None:
+            raise Raised(self._thrown)
         return self._sent
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Generator as Generated
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, datasets, elements, unknown_calls
+from codemods.tape import attributes, datasets, elements, errors, unknown_calls
 from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import (
     Cell,
@@ -127,7 +127,8 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
 
 def _next_of(machine: Machine, following: Value, node: ast.expr) -> Value:
     """The next item of an object with ``__next__``."""
-    item = machine.call(following, [], {}, node)
+    with errors.by_itself(machine):
+        item = machine.call(following, [], {}, node)
     if machine.raised:  # StopIteration
         machine.raised = False
         raise Exhausted

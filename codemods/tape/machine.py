@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from codemods.facts import Form
-from codemods.tape import attributes, calls, comparisons, counters, cuts, escapes, expressions, holding, statements
+from codemods.tape import (
+    attributes,
+    calls,
+    comparisons,
+    counters,
+    cuts,
+    errors,
+    escapes,
+    expressions,
+    holding,
+    statements,
+)
 from codemods.tape.datasets import Served
 from codemods.tape.forms import form_of, whole_of
 from codemods.tape.generators import Generator
@@ -135,6 +146,10 @@ class Machine:
         """Numbers with which counters that are known were compared, by the counters' names."""
         self.raised = False
         """Whether the function that was called last ended by an exception."""
+        self.error: Value = None
+        """The error, or its type, that was raised last; None where it is not known."""
+        self.awaited: tuple[errors.Wanted, ...] = ()
+        """The types of errors that the blocks handle in which the program is."""
         self.exited = False
         """Whether the program ended itself."""
         self.measured: set[int] = set()
@@ -714,5 +729,8 @@ class Machine:
     def assign(self, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
         statements.assign(self, target, value, expression)
 
-    def crash(self, reason: str) -> None:
+    def crash(self, reason: str, kind: str = "") -> None:
+        """The program certainly fails here, by an error of a built-in *kind* that it may await."""
+        if kind:
+            errors.happen(self, kind)
         self.crashes.add(reason)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes
+from codemods.tape import attributes, errors
 from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import Exits, Function, GradMode, Instance, Partial, Value
 
@@ -29,17 +28,25 @@ def enter(machine: Machine, manager: Value, node: ast.expr) -> Value:
     return manager
 
 
-def leave(machine: Machine, manager: Value, node: ast.expr) -> None:
-    """Run what the end of the block runs."""
+def leave(machine: Machine, manager: Value, node: ast.expr, error: Value = None) -> bool:
+    """Run what the end of the block runs; whether that ends the *error* by which the block was left."""
+    ended = False
     match manager:
         case Instance():
             found = attributes.find(manager, "__exit__")
             if isinstance(found, Function):
-                machine.call(attributes.bind(machine, found, manager), [None, None, None], {}, node)
+                kind = error.cls if isinstance(error, Instance) else error
+                bound = attributes.bind(machine, found, manager)
+                ended = machine.call(bound, [kind, error, None], {}, node) is True and error is not None
             leave(machine, attributes.exits_of(manager), node)
         case Generator():
-            with suppress(Exhausted):
-                manager.resume()
+            try:
+                manager.resume(error=error)
+            except Exhausted:
+                ended = error is not None
+            except errors.Raised as raised:
+                if raised.error is not error:
+                    raise
         case Exits():
             while manager.pending:
                 one = manager.pending.pop()
@@ -47,6 +54,7 @@ def leave(machine: Machine, manager: Value, node: ast.expr) -> None:
                     machine.call(one, [], {}, node)
                 else:
                     leave(machine, one, node)
+    return ended
 
 
 def call_exits(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, constants, cuts, elements, expressions, extents, holding, loops
+from codemods.tape import attributes, constants, cuts, elements, errors, expressions, extents, holding, loops
 from codemods.tape.generators import Exhausted, Generator, drained
 from codemods.tape.loops import LazyStream, Stream
 from codemods.tape.saves import is_operation
@@ -297,6 +297,8 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         try:
             return machine.read(value.resume())
         except Exhausted:
+            if len(args) == 1:
+                errors.happen(machine, "StopIteration")
             return args[1] if len(args) > 1 else machine.fresh("exhausted")
     if isinstance(value, Sequence) and value.items and not value.more:
         return machine.read(value.items[0], value)

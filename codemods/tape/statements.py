@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from codemods.facts import CACHES
-from codemods.tape import attributes, elements, expressions, holding, loops, managers, matching, overwriting
+from codemods.tape import attributes, elements, errors, expressions, holding, loops, managers, matching, overwriting
 from codemods.tape.generators import Closed
 from codemods.tape.source import Site, last_name
 from codemods.tape.values import (
@@ -290,14 +290,28 @@ def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> str:
         given = managers.enter(machine, value, item.context_expr)
         if item.optional_vars is not None:
             assign(machine, item.optional_vars, given, None)
+    suppressed = errors.kinds_of(kind for item in node.items for kind in _suppressed(machine, item.context_expr))
     try:
-        with machine.grad_mode(entered, machine.site(node)):
+        with errors.awaiting(machine, suppressed), machine.grad_mode(entered, machine.site(node)):
             signal = machine.run(node.body)
     except Closed:
         _leave(machine, inside, before)
         raise
-    _leave(machine, inside, before)
-    return signal
+    except errors.Raised as raised:
+        ended = _leave(machine, inside, before, raised.error)
+        if not ended and not errors.handles(suppressed, raised.error):
+            raise
+        return ""
+    error = machine.error if signal == "raise" else None
+    ended = _leave(machine, inside, before, error)
+    return "" if error is not None and (ended or errors.handles(suppressed, error)) else signal
+
+
+def _suppressed(machine: Machine, manager: ast.expr) -> list[Value]:
+    """The types of errors that ``suppress`` is given."""
+    if not isinstance(manager, ast.Call) or last_name(manager.func) != "suppress":
+        return []
+    return [machine.eval(argument) for argument in manager.args if not isinstance(argument, ast.Starred)]
 
 
 _RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex"))
@@ -308,28 +322,59 @@ def _expects_an_error(manager: ast.expr) -> bool:
     return isinstance(manager, ast.Call) and last_name(manager.func) in _RAISES
 
 
-def _leave(machine: Machine, inside: list[tuple[Value, ast.expr]], before: tuple[bool, Site | None]) -> None:
-    """Leave the managers of a ``with``, the last first; *before* is the grad mode around it."""
+def _leave(
+    machine: Machine, inside: list[tuple[Value, ast.expr]], before: tuple[bool, Site | None], error: Value = None
+) -> bool:
+    """Leave the managers of a ``with``, the last first; *before* is the grad mode around it.
+
+    Returns whether one of them ended the *error* by which the block was left.
+    """
+    ended = False
     for value, expression in reversed(inside):
-        managers.leave(machine, value, expression)
+        ended = managers.leave(machine, value, expression, None if ended else error) or ended
         if attributes.exits_of(value) is not None:
             machine.grad, machine.guard = before
+    return ended
 
 
-def _try(machine: Machine, node: ast.Try) -> str:
+def _raise(machine: Machine, node: ast.Raise) -> str:
+    if node.exc is not None:
+        made = machine.eval(node.exc)
+        if isinstance(node.exc, ast.Call) and not isinstance(made, Instance):
+            made = machine.eval(node.exc.func)  # a type of Python's own: what it was given does not matter
+        machine.error = made if isinstance(made, (Name, Class, Instance)) else None
+    return "raise"
+
+
+def _try(machine: Machine, node: ast.Try | ast.TryStar) -> str:
     try:
-        signal = machine.run(node.body)
-    except Closed:
+        signal = _handled(machine, node)
+    except (Closed, errors.Raised):
         machine.run(node.finalbody)
         raise
-    if signal == "raise" and node.handlers:
-        handler = node.handlers[0]
-        if handler.name:
-            machine.scope.names[handler.name] = Slot(machine.fresh("error"))
-        signal = machine.run(handler.body)
-    elif not signal:
-        signal = machine.run(node.orelse)
     return machine.run(node.finalbody) or signal
+
+
+def _handled(machine: Machine, node: ast.Try | ast.TryStar) -> str:
+    """The body of a ``try``, and what follows it but for ``finally``."""
+    wanted = [errors.wanted_by(machine, handler) for handler in node.handlers]
+    try:
+        with errors.awaiting(machine, tuple(kind for kinds in wanted for kind in kinds)):
+            signal = machine.run(node.body)
+    except errors.Raised as raised:
+        if not any(errors.handles(kinds, raised.error) for kinds in wanted):
+            raise
+        machine.error, signal = raised.error, "raise"
+    if not signal:
+        return machine.run(node.orelse)
+    if signal != "raise" or not node.handlers:
+        return signal
+    known = [at for at, kinds in enumerate(wanted) if errors.handles(kinds, machine.error)]
+    handler = node.handlers[known[0] if known else 0]
+    if handler.name:
+        error = machine.error if isinstance(machine.error, Instance) else machine.fresh("error")
+        machine.scope.names[handler.name] = Slot(error)
+    return machine.run(handler.body)
 
 
 def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
@@ -618,7 +663,7 @@ EXECUTE: dict[type[ast.stmt], Callable[[Machine, Any], str]] = {
     ast.Pass: _nothing(""),
     ast.Break: _nothing("break"),
     ast.Continue: _nothing("continue"),
-    ast.Raise: _nothing("raise"),
+    ast.Raise: _raise,
 }
 
 if hasattr(ast, "TypeAlias"):
