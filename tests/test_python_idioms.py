@@ -1,7 +1,11 @@
-"""The tape computes what Python computes, or says that it does not know: never something else."""
+"""The tape computes what Python computes, or says that it does not know: never something else.
+
+``python_idioms`` holds the pieces of Python, an empty line between two: each ends with ``r`` being something.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path as File
 from typing import Any
 
 import pytest
@@ -11,9 +15,13 @@ from codemods.tape.machine import Machine
 from codemods.tape.oracle import Oracle, Path
 from codemods.tape.source import Sources
 from codemods.tape.values import Mapping, Sequence, Slot, Value, is_constant
-from tests.python_idioms import KNOWN, OPEN, pieces
 
+PIECES = File(__file__).with_name("python_idioms")
 _KINDS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": set, "deque": list}
+
+
+def pieces(name: str) -> list[str]:
+    return (PIECES / name).read_text(encoding="utf-8").strip("\n").split("\n\n")
 
 
 class Unsure(Exception):
@@ -51,12 +59,12 @@ def in_python(text: str) -> Any:
     return names["r"]
 
 
-@pytest.mark.parametrize("text", pieces(KNOWN))
+@pytest.mark.parametrize("text", pieces("known.txt"))
 def test_what_is_written_out_is_computed(text: str) -> None:
     assert on_the_tape(text) == in_python(text)
 
 
-@pytest.mark.parametrize("text", pieces(OPEN))
+@pytest.mark.parametrize("text", pieces("open.txt"))
 def test_what_is_not_known_is_not_guessed(text: str) -> None:
     try:
         found = on_the_tape(text)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.tape import attributes, cuts, datasets, extents, holding, module_calls, overwriting
+from codemods.tape import attributes, cuts, datasets, errors, extents, holding, module_calls, overwriting
 from codemods.tape.values import (
     Class,
     Instance,
@@ -218,6 +218,8 @@ def _of_sequence(machine: Machine, value: Sequence, index: Value, node: ast.expr
     if isinstance(index, int):
         if -len(value.items) <= index < len(value.items):
             return machine.read(value.items[index], value)
+        if not value.more:
+            errors.happen(machine, "IndexError")
         return machine.fresh("item")
     place = _place_of(machine, value, index)
     if place is not None:

@@ -65,11 +65,29 @@ class Stream:
         return self.count is None or self.count > self.whole
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LazyStream:
     """A :class:`Stream` as a value of the program: ``enumerate(...)``, ``zip(...)``."""
 
     stream: Stream
+    taken: int = 0
+    """How many items ``next`` has taken."""
+
+    def following(self) -> Value:
+        """What ``next`` gives.  Raises :class:`Exhausted` at the end."""
+        if self.stream.count is not None and self.taken >= self.stream.count:
+            raise Exhausted
+        item = self.stream.at(self.taken, True)
+        self.taken += 1
+        return item
+
+    def rest(self) -> Stream:
+        """The items that ``next`` has left."""
+        if not self.taken:
+            return self.stream
+        whole, taken = self.stream, self.taken
+        count, limit = (None if one is None else max(one - taken, 0) for one in (whole.count, whole.limit))
+        return replace(whole, count=count, at=lambda at, exact: whole.at(at + taken, exact), limit=limit)
 
 
 def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
@@ -77,7 +95,7 @@ def stream(machine: Machine, value: Value, node: ast.expr) -> Stream:
     value = attributes.opened(value)
     match value:
         case LazyStream():
-            return value.stream
+            return value.rest()
         case range():
             serial = machine.new_instance()
             return Stream(len(value), lambda at, exact: _number(value, serial, at, exact), RANGE)

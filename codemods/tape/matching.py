@@ -91,10 +91,14 @@ def _matches_keys(machine: Machine, subject: Value, pattern: ast.MatchMapping, b
         _unknown_parts(machine, [pattern], bound)
         return None if isinstance(subject, Unknown) else False
     if pattern.rest is not None:
-        bound[pattern.rest] = Mapping(dict(subject.items), more=subject.more)
+        bound[pattern.rest] = rest = Mapping(dict(subject.items), more=subject.more)
+    else:
+        rest = Mapping()
     answers: list[bool | None] = []
     for written, one in zip(pattern.keys, pattern.patterns, strict=True):
-        slot = subject.items.get(elements.mapping_key(machine, machine.eval(written)))
+        key = elements.mapping_key(machine, machine.eval(written))
+        slot = subject.items.get(key)
+        rest.items.pop(key, None)
         if slot is not None:
             answers.append(matches(machine, machine.read(slot, subject), one, bound))
         else:

@@ -300,6 +300,13 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
             if len(args) == 1:
                 errors.happen(machine, "StopIteration")
             return args[1] if len(args) > 1 else machine.fresh("exhausted")
+    if isinstance(value, LazyStream) and (value.stream.count is not None or not value.stream.lazy):
+        try:
+            return value.following()
+        except Exhausted:
+            if len(args) == 1:
+                errors.happen(machine, "StopIteration")
+            return args[1] if len(args) > 1 else machine.fresh("exhausted")
     if isinstance(value, Sequence) and value.items and not value.more:
         return machine.read(value.items[0], value)
     if len(args) > 1 and _is_empty(value):
@@ -308,6 +315,14 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if isinstance(value, Sequence):
         return machine.fresh("next")
     return next(iter(loops.first_of(stream, 1)), machine.fresh("exhausted"))
+
+
+def _iter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
+    """What goes over a container once; of anything else, itself."""
+    value = args[0]
+    if isinstance(value, Sequence) and value.kind in ("list", "tuple") and not value.more and not value.fields:
+        return LazyStream(loops.stream(machine, value, node))
+    return value
 
 
 def _map(machine: Machine, args: list[Value], node: ast.expr) -> Value:
@@ -486,7 +501,7 @@ _BUILTINS: dict[str, Callable[[Machine, list[Value], ast.expr], Value]] = {
         True if isinstance(args[0], (Function, Bound, Class, Instance)) else machine.fresh("callable")
     ),
     "super": _super,
-    "iter": lambda machine, args, node: args[0],
+    "iter": _iter,
     "next": _next,
     "map": _map,
     "filter": _filter,

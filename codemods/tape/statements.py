@@ -628,7 +628,8 @@ def _match(machine: Machine, node: ast.Match) -> str:
 
 
 def _assert(machine: Machine, node: ast.Assert) -> str:
-    machine.eval(node.test)
+    if machine.eval(node.test) is False:
+        errors.happen(machine, "AssertionError")
     return ""
 
 

@@ -135,8 +135,9 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         return args[0]
     if path == "copy.deepcopy" and len(args) == 1:  # a memo may say that tensors stay as they are
         escapes.copied(machine, args[0], node)
-    if path == "copy.copy" and args and isinstance(args[0], Sequence):
-        return replace(args[0], items=args[0].items.copy())
+    if path == "copy.copy" and args and isinstance(args[0], (Sequence, Mapping, Instance)):
+        if not isinstance(args[0], Instance) or not attributes.is_module(args[0]):
+            return _copied(args[0])
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(machine, args[0], node)
     if head == "random" and args and isinstance(args[0], Sequence):
@@ -485,36 +486,54 @@ def _copy(machine: Machine, made: Tensor, values: list[Value], node: ast.expr) -
     return made
 
 
-def _deep_copy(machine: Machine, value: Value, node: ast.expr) -> Value:
-    if isinstance(value, TorchModule):
-        leaf = machine.leaf(value.kind, node) if value.leaf is not None else None
-        children = {
-            key: Slot(_deep_copy(machine, slot.value, node))
-            for key, slot in value.children.items()
-            if not isinstance(slot.value, Tensor)
-        }
-        return TorchModule(value.kind, leaf, children, dict(value.options))
-    if isinstance(value, Instance):
-        copied = Instance(value.cls)
-        copied.names = {
-            name: Slot(_deep_copy(machine, slot.value, node))
-            if isinstance(slot.value, (TorchModule, Instance, Sequence, Tensor))
-            else slot
-            for name, slot in value.names.items()
-        }
-        if "_buffers" in value.names:
-            del copied.names["_buffers"]
-            for name in attributes.registered(value):
-                attributes.registered(copied).add(name)
-        return copied
-    if isinstance(value, Sequence):
-        return Sequence(
-            value.kind, [Slot(_deep_copy(machine, machine.read(slot, value), node)) for slot in value.items], value.more
-        )
-    if isinstance(value, Tensor):
-        if value.cell.leaf is not None and value.cell.node is value.cell.leaf.node:
-            return machine.parameter("tensor", node)
-        return machine.data(scalar=value.cell.scalar)
+def _copied(value: Value) -> Value:
+    """``copy.copy``: another container, or object, of the very same items."""
+    if isinstance(value, (Sequence, Mapping)):
+        return replace(value, items=value.items.copy())  # type: ignore[arg-type]
+    assert isinstance(value, Instance)
+    other = Instance(value.cls)
+    other.names = dict(value.names)
+    return other
+
+
+def _deep_copy(machine: Machine, value: Value, node: ast.expr, known: dict[int, Value] | None = None) -> Value:
+    """``copy.deepcopy``; *known* are the copies that were made, by the identity of what they are of."""
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)]
+
+    def inner(slot: Slot, owner: Sequence | Mapping | None = None) -> Slot:
+        return Slot(_deep_copy(machine, machine.read(slot, owner) if owner is not None else slot.value, node, known))
+
+    match value:
+        case TorchModule():
+            leaf = machine.leaf(value.kind, node) if value.leaf is not None else None
+            module = known[id(value)] = TorchModule(value.kind, leaf, {}, dict(value.options))
+            for key, slot in value.children.items():
+                if not isinstance(slot.value, Tensor):
+                    module.children[key] = inner(slot)
+            return module
+        case Instance():
+            other = known[id(value)] = Instance(value.cls)
+            for name, slot in value.names.items():
+                if name != "_buffers":
+                    other.names[name] = inner(slot)
+            if "_buffers" in value.names:
+                for name in attributes.registered(value):
+                    attributes.registered(other).add(name)
+            return other
+        case Sequence():
+            made = known[id(value)] = replace(value, items=[], kept=())
+            made.items = [inner(slot, value) for slot in value.items]
+            return made
+        case Mapping() if type(value.items) is dict:
+            mapping = known[id(value)] = replace(value, items={}, kept=())
+            mapping.items = {key: inner(slot, value) for key, slot in value.items.items()}
+            return mapping
+        case Tensor():
+            if value.cell.leaf is not None and value.cell.node is value.cell.leaf.node:
+                return machine.parameter("tensor", node)
+            return machine.data(scalar=value.cell.scalar)
     return value
 
 
