@@ -1005,6 +1005,61 @@ for t in range(30):
         ),
     ),
     Case(
+        "gradients that are asked for, and by which weights are updated by hand",
+        """\
+import torch
+torch.manual_seed(0)
+raw, head = torch.zeros(5, requires_grad=True), torch.ones(5, requires_grad=True)
+for t in range(30):
+    gate = torch.sigmoid(raw)
+    gate += 0.1
+    loss = (torch.randn(8, 5) * gate * head).pow(2).mean()
+    grads = torch.autograd.grad(loss, [raw, head], allow_unused=True)
+    with torch.no_grad():
+        for p, g in zip([raw, head], grads):
+            if g is not None:
+                p -= 0.1 * g
+""",
+        (
+            Patch("a new tensor", True, (("gate += 0.1", "gate = gate + 0.1"),)),
+            Patch("without the gate's graph", False, (("gate += 0.1", "gate = gate.detach() + 0.1"),)),
+            Patch(
+                "twice as large",
+                False,
+                (("gate += 0.1", "gate = gate + 0.1"), ("grad(loss", "grad(2 * loss")),
+                (5, "scaled"),
+            ),
+        ),
+    ),
+    Case(
+        "a state that is carried on beside gradients that are asked for",
+        """\
+import torch
+torch.manual_seed(0)
+cell, head = torch.randn(4, 4, requires_grad=True), torch.ones(4, requires_grad=True)
+h = torch.zeros(8, 4)
+for t in range(30):
+    h = torch.tanh(h @ cell + torch.randn(8, 4))
+    loss = (h * head).pow(2).mean()
+    first, second = torch.autograd.grad(loss, (cell, head))
+    with torch.no_grad():
+        cell -= 0.1 * first
+        head -= 0.1 * second
+""",
+        (
+            Patch("it is cut loose before it is used", True, (("tanh(h @ cell", "tanh(h.detach() @ cell"),)),
+            Patch(
+                "the cell is cut off as well",
+                False,
+                (
+                    ("tanh(h @ cell", "tanh(h.detach() @ cell.detach()"),
+                    ("(cell, head))", "(cell, head), allow_unused=True)"),
+                    ("cell -= 0.1 * first", "first is None or cell.sub_(0.1 * first)"),
+                ),
+            ),
+        ),
+    ),
+    Case(
         "a critic whose features both losses read",
         """\
 import torch

@@ -15,7 +15,8 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import torch
@@ -49,7 +50,7 @@ from .graph import (
 )
 from .job import Job
 from .parameters import Parameters, Tracked, digest, gradient_norms, has_no_gradient, norm, settings_of
-from .reference import Reference
+from .reference import GRAD, Asked, Reference
 from .sketch import sketch
 from .stage import user_chain, user_place
 
@@ -169,18 +170,26 @@ class Probe:
             file, line = self._quietly(user_place)(self._job.root) or ("", None)
             moment = Moment(self._steps, file, line)
             state = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps) or {}
+            by_hand = kind == "grad" and not self._made
+            leaves = self._quietly(self._leaves_asked)(args, kwargs) if by_hand else None
+            given: dict[int, torch.Tensor] = {}
             failure: BaseException | None = None
             self._inside.depth = 1
             try:
                 if self._reference is not None:
-                    return self._run_reference_pass(original, kind, args, kwargs, walked, moment)
-                return original(*args, **kwargs)
+                    result = self._run_reference_pass(original, kind, args, kwargs, walked, moment, leaves)
+                else:
+                    result = original(*args, **kwargs)
+                if leaves is not None:
+                    pairs = zip(leaves, result, strict=True)
+                    given = {self._track(leaf).index: gradient for leaf, gradient in pairs if gradient is not None}
+                return result
             except BaseException as error:
                 failure = error
                 raise
             finally:
                 self._inside.depth = 0
-                self._quietly(self._after_pass)(state, walked, moment, keeps, failure)
+                self._quietly(self._after_pass)(state, walked, moment, keeps, failure, given)
 
         return watched
 
@@ -192,18 +201,27 @@ class Probe:
         kwargs: dict[str, Any],
         walked: Walk,
         moment: Moment,
+        leaves: list[torch.Tensor] | None,
     ) -> Any:
         assert self._reference is not None
         bound = self._reference.keeping(kind, args, kwargs)
-        if kind == "backward":
+        if kind == "backward" or leaves is not None:
             site = user_chain(self._job.root)
             before = self._quietly(self._reference.before_pass)
-            without = before(self._passes, bound, walked, moment, site, not self._made)
+            without = before(self._passes, Asked.by(bound, leaves), walked, moment, site, not self._made)
             if without:
                 self._events.write("without", **without)
-            if self._quietly(self._reference.is_repetition)(bound, walked, moment):
-                return None
+        if kind == "backward" and self._quietly(self._reference.is_repetition)(bound, walked, moment):
+            return None
         return original(*bound.args, **bound.kwargs)
+
+    def _leaves_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor] | None:
+        """Whose gradients ``torch.autograd.grad`` is asked for, if parameters may be updated by them by hand."""
+        bound = GRAD.bind(*args, **kwargs)
+        inputs = bound.arguments["inputs"]
+        leaves = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+        plain = all(isinstance(leaf, torch.Tensor) and leaf.is_leaf and leaf.requires_grad for leaf in leaves)
+        return leaves if plain and not bound.arguments.get("create_graph") else None
 
     def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> dict[str, Any]:
         for optimizer in list(self._optimizers):
@@ -242,7 +260,13 @@ class Probe:
         }
 
     def _after_pass(
-        self, state: dict[str, Any], walked: Walk, moment: Moment, keeps: bool, failure: BaseException | None
+        self,
+        state: dict[str, Any],
+        walked: Walk,
+        moment: Moment,
+        keeps: bool,
+        failure: BaseException | None,
+        given: dict[int, torch.Tensor],
     ) -> None:
         mark(walked.nodes, WALKED, moment)
         for node in walked.nodes:
@@ -256,10 +280,11 @@ class Probe:
             for tracked in self._parameters
             if tracked.index in reached and (tensor := tracked.tensor) is not None and tensor.grad is not None
         }
+        gradients |= {index: norm(gradient) for index, gradient in given.items()}
         sent = state.get("kind") == "backward"
         if self._stepping and sent:
             self._after_pass_within(self._stepping[-1], state["number"])
-        sketches = self._sketches([tracked.index for tracked in self._parameters if tracked.index in reached])
+        sketches = self._sketches([tracked.index for tracked in self._parameters if tracked.index in reached], given)
         self._left.after_pass(sketches if sent else {})
         live = self._meter.measure() if not self._made else None
         self._events.write(
@@ -296,9 +321,11 @@ class Probe:
             if (comparable or not tracked.stepped) and (tensor := tracked.tensor) is not None
         }
 
-    def _sketches(self, indices: list[int]) -> dict[str, dict[int, Any]]:
-        """Sketches of the gradients as they are, while they are compared; where it differs, of their sound part, of
-        their part without the past, and of the ways into both.
+    def _sketches(
+        self, indices: list[int], given: Mapping[int, torch.Tensor] = MappingProxyType({})
+    ) -> dict[str, dict[int, Any]]:
+        """Sketches of the gradients as they are, or were *given*, while they are compared; where it differs, of their
+        sound part, of their part without the past, and of the ways into both.
         """
         start = self._job.compare_from
         done = self._steps if self._made else self._passes
@@ -309,14 +336,15 @@ class Probe:
         found: dict[str, dict[int, Any]] = {kind: {} for kind in ("sketches", "sound", "ways", "present", "parts")}
         for tracked in self._parameters:
             tensor = tracked.tensor
-            if tracked.index not in indices or tensor is None or tensor.grad is None:
+            gradient = given.get(tracked.index, tensor.grad if tensor is not None else None)
+            if tracked.index not in indices or gradient is None:
                 continue
-            found["sketches"][tracked.index] = sketch(tensor.grad)
+            found["sketches"][tracked.index] = sketch(gradient)
             faulty = self._reference.faulty(tracked.index) if self._reference is not None else None
             for rest, ways, share in (("sound", "ways", "all"), ("present", "parts", "old")):
                 part = getattr(faulty, share, None)
                 if part is not None and part.total is not None:
-                    found[rest][tracked.index] = sketch(tensor.grad - part.total)
+                    found[rest][tracked.index] = sketch(gradient - part.total)
                     if part.known:
                         found[ways][tracked.index] = [sketch(way) for way in part.ways]
         return found

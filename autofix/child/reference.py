@@ -47,6 +47,24 @@ BACKWARD = inspect.signature(torch.autograd.backward)
 GRAD = inspect.signature(torch.autograd.grad)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a pass is sent back from, with which gradients, and the leaves whose gradients are followed."""
+
+    tensors: Any
+    gradients: Any = None
+    leaves: list[torch.Tensor] | None = None
+    """None for all that it reaches."""
+
+    @classmethod
+    def by(cls, bound: inspect.BoundArguments, leaves: list[torch.Tensor] | None = None) -> Asked:
+        """By a call of ``backward``, or of ``grad`` for these *leaves*."""
+        given = bound.arguments
+        if leaves is not None:
+            return cls(given["outputs"], given.get("grad_outputs"), leaves)
+        return cls(given["tensors"], given.get("grad_tensors"), None if given.get("inputs") is None else [])
+
+
 class Saved:
     """A tensor as a node saved it, and an alias through which a later change in place shows."""
 
@@ -109,7 +127,7 @@ class Reference:
         """Parameter to the sequence number that the next node had when it was last stepped."""
         self._ran: dict[Site, int] = {}
         """The same for the places of passes."""
-        self._latest: deque[tuple[int, inspect.BoundArguments]] = deque(maxlen=REMEMBERED)
+        self._latest: deque[tuple[int, Asked]] = deque(maxlen=REMEMBERED)
         self._failed = False
         """Whether a pass has gone through faulty nodes."""
 
@@ -137,14 +155,14 @@ class Reference:
         return bound
 
     def before_pass(
-        self, number: int, bound: inspect.BoundArguments, walked: Walk, moment: Moment, site: Site, by_hand: bool
+        self, number: int, asked: Asked, walked: Walk, moment: Moment, site: Site, by_hand: bool
     ) -> dict[str, Any]:
         """Measure what pass *number*, about to run at *site*, will add to each gradient, and by which ways.
 
         Before it, because an optimizer may take its step within the pass.  At the first pass that goes through faulty
         nodes, returns what the last one that had gone through them would have added without them.
         """
-        leaves = walked.leaves if bound.arguments.get("inputs") is None else []
+        leaves = walked.leaves if asked.leaves is None else asked.leaves
         bad = {node for node in walked.nodes if self._is_faulty(node, moment, by_hand)}
         now, last = next_number(), self._ran.get(site, 0)
         self._ran[site] = now
@@ -154,16 +172,16 @@ class Reference:
                 self._faulty.pop(tracked.index, None)  # it begins anew
         if not bad:
             if not self._failed:
-                self._latest.append((number, bound))
+                self._latest.append((number, asked))
             return {}
         without = {} if self._failed else self._without(bad)
         self._failed = True
-        added = self._closed(bound, leaves, [])
-        sound = self._parts(bound, walked, leaves, bad)
+        added = self._closed(asked, leaves, [])
+        sound = self._parts(asked, walked, leaves, bad)
         ages = {leaf: now if by_hand else max(last, self._age(leaf)) for leaf in leaves}
         for age in set(ages.values()):
             old = {node for node in bad if node._sequence_nr() < age}
-            present = sound if old == bad else self._parts(bound, walked, leaves, old) if old else {}
+            present = sound if old == bad else self._parts(asked, walked, leaves, old) if old else {}
             for leaf in leaves:
                 tracked = self._parameters.find(leaf)
                 if tracked is None or ages[leaf] != age:
@@ -178,11 +196,11 @@ class Reference:
         """Of the last pass that had gone through *bad* before it was faulty, the gradients as they are without it."""
         latest = list(self._latest)
         self._latest.clear()
-        for number, bound in reversed(latest):
-            earlier = walk(roots_of(bound.arguments["tensors"]))
+        for number, asked in reversed(latest):
+            earlier = walk(roots_of(asked.tensors))
             shared = bad.intersection(earlier.nodes)
-            if shared and not begins_in(bound, shared) and bound.arguments.get("inputs") is None:
-                closed = self._closed(bound, earlier.leaves, entries_of(earlier, shared))
+            if shared and not begins_in(asked, shared) and asked.leaves is None:
+                closed = self._closed(asked, earlier.leaves, entries_of(earlier, shared))
                 found = {self._parameters.find(leaf): sketch(gradient) for leaf, gradient in closed.items()}
                 return {"number": number, "sketches": {one.index: v for one, v in found.items() if one is not None}}
         return {}
@@ -229,22 +247,20 @@ class Reference:
         return self._stepped.get(tracked.index, 0) if tracked is not None else 0
 
     def _parts(
-        self, bound: inspect.BoundArguments, walked: Walk, leaves: list[torch.Tensor], nodes: set[Any]
+        self, asked: Asked, walked: Walk, leaves: list[torch.Tensor], nodes: set[Any]
     ) -> dict[torch.Tensor, Part]:
         """What the pass adds when nothing enters *nodes*, and when it enters by one edge."""
-        if begins_in(bound, nodes):
+        if begins_in(asked, nodes):
             return {leaf: Part(torch.zeros_like(leaf)) for leaf in leaves}
         entries = entries_of(walked, nodes)
-        closed = self._closed(bound, leaves, entries)
+        closed = self._closed(asked, leaves, entries)
         opened = []
         if 1 < len(entries) <= MOST_PARTS:
-            opened = [self._closed(bound, leaves, [e for e in entries if e is not entry]) for entry in entries]
+            opened = [self._closed(asked, leaves, [e for e in entries if e is not entry]) for entry in entries]
         known = len(entries) <= MOST_PARTS
         return {leaf: Part(closed[leaf], [part[leaf] for part in opened], known) for leaf in leaves}
 
-    def _closed(
-        self, bound: inspect.BoundArguments, leaves: list[torch.Tensor], edges: list[Edge]
-    ) -> dict[torch.Tensor, torch.Tensor]:
+    def _closed(self, asked: Asked, leaves: list[torch.Tensor], edges: list[Edge]) -> dict[torch.Tensor, torch.Tensor]:
         """What the pass adds to each gradient when nothing goes through *edges*."""
         positions: dict[Any, set[int]] = {}
         for node, position in edges:
@@ -253,9 +269,9 @@ class Reference:
         try:
             with torch.enable_grad():
                 gradients = self._grad(
-                    bound.arguments["tensors"],
+                    asked.tensors,
                     leaves,
-                    grad_outputs=bound.arguments.get("grad_tensors"),
+                    grad_outputs=asked.gradients,
                     retain_graph=True,
                     allow_unused=True,
                 )
@@ -277,8 +293,8 @@ def entries_of(walked: Walk, nodes: set[Any]) -> list[Edge]:
     ]
 
 
-def begins_in(bound: inspect.BoundArguments, nodes: set[Any]) -> bool:
-    return any(root in nodes for root in roots_of(bound.arguments["tensors"]))
+def begins_in(asked: Asked, nodes: set[Any]) -> bool:
+    return any(root in nodes for root in roots_of(asked.tensors))
 
 
 def next_number() -> int:
