@@ -39,8 +39,9 @@ class GuardFeatures(Codemod):
     Fix:
         Where the parameters behind it are not being trained, the computation needs no graph: it is wrapped in
         ``with torch.no_grad():``. Where an optimizer holds them, ``no_grad`` would stop their training, so the
-        computation moves into the loop and is made anew for each backward. Beside a ratio of new to old, as in PPO,
-        the old log-probabilities, advantages and returns are values of the rollout: they are detached.
+        computation moves into the loop, all of its statements together, and is made anew for each backward.
+        Beside a ratio of new to old, as in PPO, the old log-probabilities, advantages and returns are values of
+        the rollout: they are detached.
 
     When it is not what you want:
         Recomputing costs time. If all iterations may share one value, add up their losses and call ``backward()`` once

@@ -26,8 +26,8 @@ class ReleaseGraph(Codemod):
 
     Fix:
         What is kept is kept without its graph: ``total += loss.detach()``. What a meter or a memory is given is
-        detached by who gives it, ``meter.update(loss.detach())``: others may give it numbers. An evaluation loop goes
-        under ``with torch.no_grad():``.
+        detached by who gives it, ``meter.update(loss.detach())``: others may give it numbers. Of a row of tensors and
+        numbers, the tensors are detached. An evaluation loop goes under ``with torch.no_grad():``.
 
     When it is not what you want:
         Where the sum or the list is sent backward after all, by code that is not in view. What is found to be used is
