@@ -53,6 +53,8 @@ class Limits:
     """Folders outside the scratch copy that may be written to."""
     memory: int = 0
     """The most bytes of data for one process; 0 for four fifths of the machine's memory."""
+    streams: bool = False
+    """Whether every network draws random numbers of its own."""
     warm: bool = True
     """Whether runs are forked from one process that has imported torch, where the system can."""
 
@@ -103,6 +105,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "reference": bounds.reference,
             "apart": bounds.apart,
             "throughout": bounds.throughout,
+            "streams": limits.streams,
             "trace": bounds.trace,
             "between": bounds.between,
             "follow": bounds.follow,

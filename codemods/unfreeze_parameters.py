@@ -8,8 +8,9 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
+from codemods.program import Program
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part
 
 
 class UnfreezeParameters(Codemod):
@@ -23,8 +24,10 @@ class UnfreezeParameters(Codemod):
         was put in. It freezes the head as well, and nothing is left to train.
 
     Fix:
-        The new head is put in after the rest was frozen. Where no head is new, what the optimizer was given, and that
-        alone, gets ``requires_grad`` back before the optimizer is made.
+        The new head is put in after the rest was frozen. Where the network that is frozen is another name of
+        the one that is trained, ``teacher = student``, it becomes a copy, ``copy.deepcopy(student)``. Where no
+        head is new, what the optimizer was given, and that alone, gets ``requires_grad`` back before the
+        optimizer is made.
 
     When it is not what you want:
         Where other parameters should be trained than those that the optimizer was given, unfreeze these, and give them
@@ -43,10 +46,57 @@ class UnfreezeParameters(Codemod):
         assert isinstance(fact, CutGraph)
         if fact.frozen is None or fact.several or any(drop.how != "frozen" for drop in fact.drops):
             return
+        yield from _of_a_copy(fact, tree)
         yield from _after_freezing(fact, tree)
         owner = tree.expression(fact.owner) if fact.owner is not None and fact.spared else None
         if isinstance(owner, cst.Call) and owner.args:
             yield from _unfrozen(owner, tree)
+
+
+def _of_a_copy(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
+    """``teacher = student`` before ``teacher`` is frozen becomes ``teacher = copy.deepcopy(student)``."""
+    assert fact.frozen is not None
+    freezing = tree.statement(fact.frozen)
+    if freezing is None:
+        return
+    frozen = {path for one in (freezing, *tree.loops_around(freezing)) for path in _frozen_in(one, tree)}
+    home = tree.class_of(freezing) or tree.function_of(freezing)
+    for statement in tree.statements_in(home):
+        part = only_part(statement)
+        if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+            continue
+        target, value = tree.code(part.targets[0].target), part.value
+        if target in frozen and isinstance(value, (cst.Name, cst.Attribute)) and tree.code(value) not in frozen:
+            remedy = f"`{target}` is a copy of `{tree.code(value)}`"
+            yield Candidate(_copied(value, tree), remedy, Keeps.PARAMETERS, blames=tree.line_of(statement))
+
+
+def _copied(value: cst.BaseExpression, tree: Tree) -> Program:
+    """*value* copied deeply, by the name that its module has for that; ``import copy`` where it has none."""
+    imports = [
+        (statement, part)
+        for statement in tree.module_of(value).body
+        if isinstance(statement, cst.SimpleStatementLine)
+        for part in statement.body
+        if isinstance(part, (cst.Import, cst.ImportFrom))
+    ]
+    names = {tree.code(part).replace(" ", "") for _, part in imports}
+    edit = Edit(tree)
+    called = "deepcopy" if "fromcopyimportdeepcopy" in names else "copy.deepcopy"
+    if called == "copy.deepcopy" and "importcopy" not in names:
+        later = [one for one, part in imports if not tree.code(part).startswith("from __future__")]
+        plain = [one for one, part in imports if isinstance(part, cst.Import) and tree.code(part) > "import copy"]
+        edit.insert_before((plain or later)[0], "import copy")
+    return edit.change(value, lambda _: cst.parse_expression(f"{called}({tree.code(value)})")).program()
+
+
+def _frozen_in(statement: Statement, tree: Tree) -> Iterator[str]:
+    """What ``net.requires_grad_(False)`` freezes, and ``for p in net.parameters():``."""
+    parts = [statement.iter] if isinstance(statement, cst.For) else calls_in(statement)
+    for call in parts:
+        if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+            if call.func.attr.value in ("requires_grad_", "parameters", "named_parameters"):
+                yield tree.code(call.func.value)
 
 
 def _after_freezing(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:

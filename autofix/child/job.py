@@ -32,8 +32,11 @@ class Job:
     reference: bool = False
     """Whether the broken script is to run on with the gradients that its formulas mean."""
     apart: bool = False
-    throughout: bool = False
     """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
+    throughout: bool = False
+    """Whether gradients are recorded to the end of the run."""
+    streams: bool = False
+    """Whether every network draws random numbers of its own.  See ``streams.py``."""
     trace: bool = False
     """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
     follow: tuple[tuple[int, int, str], ...] = ()

@@ -53,6 +53,7 @@ from .parameters import Parameters, Tracked, digest, gradient_norms, has_no_grad
 from .reference import GRAD, Asked, Reference
 from .sketch import sketch
 from .stage import user_chain, user_place
+from .streams import Streams
 
 COMPARED = 6
 """Optimizer steps, for each optimizer, whose gradients are compared with the reference."""
@@ -138,6 +139,8 @@ class Probe:
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         if self._reference is not None:
             self._reference.install()
+        if self._job.streams:
+            Streams(self._job.seed).install()
         if self._job.between:
             register_module_forward_pre_hook(self._quietly(self._before_call))
         self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)

@@ -93,7 +93,7 @@ def begins_to_train(after: RunRecord) -> Point:
     """The same for an original that trained nothing, because its loss had no graph: the patched script must train."""
     members = {i: p for i, p in after.parameters.items() if p.optimizer is not None}
     if not members:
-        return point(4, Verdict.NOT_PROVED, "no parameter got a gradient in the original: nothing to compare with")
+        return _begins_by_hand(after)
     moving = {i for step in after.updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
     still = [p.name for i, p in members.items() if i not in moving]
     figures = {"trained": len(moving), "stopped": sorted(still)}
@@ -105,6 +105,16 @@ def begins_to_train(after: RunRecord) -> Point:
     rest = f", not {listed(still)}" if still else ""
     detail = f"the original trained nothing; now {count(len(moving), 'parameter')} of {len(members)} train{rest}"
     return point(4, Verdict.PASSED, detail, **figures)
+
+
+def _begins_by_hand(after: RunRecord) -> Point:
+    """The same where the script updates its parameters itself: those that get gradients move from pass to pass."""
+    given = {i for one in after.passes for i, norm in one.gradients.items() if norm}
+    moving = {i for i in given if moved_by_hand(after, i)}
+    if not moving:
+        return point(4, Verdict.NOT_PROVED, "no parameter got a gradient in the original: nothing to compare with")
+    detail = f"the original trained nothing; now {count(len(moving), 'parameter')} of {len(given)} train"
+    return point(4, Verdict.PASSED, detail, trained=len(moving))
 
 
 def wakes_up(before: RunRecord, after: RunRecord, asleep: frozenset[int]) -> Point:

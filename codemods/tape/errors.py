@@ -18,6 +18,7 @@ from codemods.tape.values import Class, Instance, Name, Sequence, Value
 if TYPE_CHECKING:
     from codemods.tape.machine import Machine
 
+_ANY = (Name("builtins.Exception"), Name("builtins.BaseException"))
 Wanted = tuple[Value, ...]
 """The types of errors that one ``try`` handles."""
 
@@ -53,6 +54,14 @@ def by_itself(machine: Machine) -> Iterator[None]:
 def happen(machine: Machine, kind: str) -> None:
     """A built-in error certainly happens.  Raises :class:`Raised` where it is awaited."""
     raise_awaited(machine, Name(f"builtins.{kind}"))
+
+
+def may_happen(machine: Machine, kind: str, node: ast.expr) -> None:
+    """A built-in error happens on some path, where a ``try`` names it, or what it is one of, and not just any error."""
+    error = Name(f"builtins.{kind}")
+    named = any(_is_of(error, one) and one not in _ANY for kinds in machine.awaited for one in kinds)
+    if named and not machine.oracle.decide(("no error", machine.site(node).line), True):
+        raise Raised(error)
 
 
 def raise_awaited(machine: Machine, error: Value) -> None:

@@ -18,6 +18,7 @@ from codemods.tape import (
     cuts,
     datasets,
     elements,
+    errors,
     escapes,
     extents,
     module_calls,
@@ -69,6 +70,8 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     """A call of something imported, by its dotted name."""
     head, _, rest = path.partition(".")
     last = path.rpartition(".")[2]
+    if path in _READING:
+        errors.may_happen(machine, "FileNotFoundError", node)
     if head == "builtins":
         return python_calls.call_builtin(machine, rest, args, keywords, node)
     if path == "weakref.proxy" and args:
@@ -254,6 +257,11 @@ def _namespace(machine: Machine, keywords: dict[str, Value], node: ast.expr) -> 
     }
     return Instance(Class("SimpleNamespace", [], {}, written, machine.source), names, whole=True)
 
+
+_READING = frozenset(
+    ("builtins.open", "torch.load", "torch.jit.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv")
+)
+"""Functions that may find no file."""
 
 _OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@", "iadd": "+", "iconcat": "+"
