@@ -68,6 +68,7 @@ class ResetItself(Codemod):
         yield from _of_a_function_alone(tree)
         yield from _aliases(tree)
         yield from _held_by_others(tree)
+        yield from _made_anew(tree)
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in fact.carriers))):
             kept = tree.statement(span)
             store = store_of(kept, tree)
@@ -201,6 +202,79 @@ def _held_by_others(tree: Tree) -> Iterator[Candidate]:
             )
             if again and _is_constructed(tree.code(target), tree.class_of(statement), tree):
                 yield _cleared(part, tree.code(target), tree)
+
+
+def _made_anew(tree: Tree) -> Iterator[Candidate]:
+    """``tape = Tape()`` in the loop becomes ``tape = agent.tape = Tape()``, where ``agent`` was given the first one."""
+    for module in tree.modules():
+        made: dict[tuple[cst.CSTNode, str, str], list[cst.Assign]] = {}
+        for statement in tree.statements_in(module):
+            part = only_part(statement)
+            if isinstance(part, cst.Assign) and len(part.targets) == 1 and isinstance(part.value, cst.Call):
+                path, code = tree.code(part.targets[0].target), tree.code(part.value)
+                if tree.called(part.value)[:1].isupper():
+                    made.setdefault((_scope_of(statement, path, tree), path, code), []).append(part)
+        for (scope, path, _), parts in made.items():
+            holders = list(dict.fromkeys(_holders_of(path, scope, tree))) if len(parts) > 1 else []
+            for part in parts if len(holders) == 1 else ():
+                if not any(tree.loops_around(part)) and not path.startswith("self."):
+                    continue
+                also = cst.AssignTarget(cst.parse_expression(holders[0]))  # type: ignore[arg-type]
+                change = Edit(tree).change(part, lambda node, also=also: _with_target(node, also))  # type: ignore[misc]
+                yield Candidate(change.program(), f"`{holders[0]}` is made anew as well", Keeps.PARAMETERS)
+
+
+def _scope_of(statement: Statement, path: str, tree: Tree) -> cst.CSTNode:
+    """Where a name means the same: a function or a module; of an attribute of ``self``, the class."""
+    home = tree.class_of(statement) if path.startswith("self.") else None
+    return home or tree.function_of(statement)
+
+
+def _with_target(node: cst.CSTNode, target: cst.AssignTarget) -> cst.CSTNode:
+    assert isinstance(node, cst.Assign)
+    return node.with_changes(targets=[*node.targets, target])
+
+
+def _holders_of(path: str, scope: cst.CSTNode, tree: Tree) -> Iterator[str]:
+    """The attributes in which others hold what is called *path*: ``agent.tape``, by assignment or by a constructor."""
+    for statement in tree.statements_in(scope):
+        part = only_part(statement)
+        if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+            continue
+        target = tree.code(part.targets[0].target)
+        if tree.code(part.value) == path and "." in target:
+            yield target
+        for at, argument in enumerate(part.value.args) if isinstance(part.value, cst.Call) else ():
+            if tree.code(argument.value) == path and not argument.star:
+                yield from (f"{target}.{name}" for name in _stored_as(part.value, at, tree))  # type: ignore[arg-type]
+
+
+def _stored_as(call: cst.Call, at: int, tree: Tree) -> Iterator[str]:
+    """The attributes as which a constructor of the program stores its argument number *at*."""
+    keyword = call.args[at].keyword
+    for module in tree.modules():
+        for home in tree.every(cst.ClassDef, module):
+            if home.name.value != tree.called(call):
+                continue
+            for method in tree.body_of(home):
+                if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
+                    names = [one.name.value for one in method.params.params][1:]
+                    given = keyword.value if keyword is not None else names[at] if at < len(names) else ""
+                    for statement in tree.body_of(method):
+                        yield from _attribute_given(only_part(statement), given, tree)
+
+
+def _attribute_given(part: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[str]:
+    """``x`` of ``self.x = name``, also as one of several: ``self.x, self.y = name, other``."""
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return
+    target, value = part.targets[0].target, part.value
+    pairs = [(target, value)]
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        pairs = [(one.value, two.value) for one, two in zip(target.elements, value.elements, strict=True)]  # type: ignore[misc]
+    for one, two in pairs:
+        if isinstance(one, cst.Attribute) and tree.code(one.value) == "self" and tree.code(two) == name:
+            yield one.attr.value
 
 
 def _is_constructed(path: str, home: cst.ClassDef | None, tree: Tree) -> bool:
