@@ -564,7 +564,7 @@ def set_plainly(
         case Instance():
             former = receiver.names.get(name)
             if former is not None and former.value is not value:
-                holding.emptied(machine, former.value)
+                holding.given_up(machine, former.value)
             receiver.names[name] = slot
             receiver.whole, receiver.kept = False, ()
         case TorchModule():

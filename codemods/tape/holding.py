@@ -167,6 +167,14 @@ def _is_outermost(machine: Machine, before: Kept, receiver: Sequence | Mapping) 
     return point is not None and machine.loops.index(point) == made
 
 
+def given_up(machine: Machine, container: Value, taking_over: Value = None) -> None:
+    """A name that a container had stands for something else now: it is gone, unless another container holds it."""
+    kept = container.kept if isinstance(container, (Sequence, Mapping)) else ()
+    if any(isinstance(one.statement.node, ast.Expr) for one in kept):
+        return  # `rows.append(row)`
+    emptied(machine, container, taking_over)
+
+
 def emptied(machine: Machine, container: Value, taking_over: Value = None) -> None:
     """Something is taken out of a container, or the container is given up: it does not grow for ever.
 

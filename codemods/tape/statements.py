@@ -39,7 +39,7 @@ def assign(machine: Machine, target: ast.expr, value: Value, expression: ast.exp
             scope = machine.scope.declared.get(target.id, machine.scope)
             former = scope.names.get(target.id)
             if former is not None and former.value is not value:
-                holding.emptied(machine, former.value, value if isinstance(expression, _BUILDING) else None)
+                holding.given_up(machine, former.value, value if isinstance(expression, _BUILDING) else None)
             scope.names[target.id] = machine.slot(value, target.id, expression)
         case ast.Tuple() | ast.List():
             _assign_several(machine, target, value, expression)
