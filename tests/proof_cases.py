@@ -1060,6 +1060,74 @@ for t in range(30):
         ),
     ),
     Case(
+        "a network with dropout that is called before batches are drawn",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 6), nn.Dropout(0.3), nn.Linear(6, 3))
+opt = torch.optim.SGD(net.parameters(), lr=1e-2)
+x, y = torch.randn(40, 3), torch.randn(40, 3)
+for epoch in range(8):
+    out = net(x)
+    for rows in torch.randperm(40).split(10):
+        loss = (out[rows] - y[rows]).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        (
+            Patch(
+                "it is called for each batch",
+                True,
+                (
+                    ("    out = net(x)\n    for", "    for"),
+                    ("split(10):\n", "split(10):\n        out = net(x)\n"),
+                ),
+                (3, "where each network draws its own random numbers"),
+            ),
+            Patch(
+                "and half of the loss is left out",
+                False,
+                (
+                    ("    out = net(x)\n    for", "    for"),
+                    ("split(10):\n", "split(10):\n        out = net(x)\n"),
+                    ("loss = (", "loss = 0.5 * ("),
+                ),
+            ),
+        ),
+    ),
+    Case(
+        "an old function, and weights that are updated by hand",
+        """\
+import torch
+torch.manual_seed(0)
+class Sign(torch.autograd.Function):
+    def forward(self, x):
+        return x.sign()
+    def backward(self, g):
+        return g
+w = torch.randn(3, 2, requires_grad=True)
+for t in range(20):
+    loss = (Sign()(torch.randn(8, 3) @ w) - 1).pow(2).mean()
+    loss.backward()
+    w.data.sub_(0.1 * w.grad)
+    w.grad.zero_()
+""",
+        (
+            Patch(
+                "a new one",
+                True,
+                (
+                    ("    def forward(self", "    @staticmethod\n    def forward(ctx"),
+                    ("    def backward(self", "    @staticmethod\n    def backward(ctx"),
+                    ("Sign()(", "Sign.apply("),
+                ),
+                (4, "now 1 parameter of 1 train"),
+            ),
+        ),
+    ),
+    Case(
         "a critic whose features both losses read",
         """\
 import torch

@@ -158,6 +158,120 @@ print(sum(float(row["loss"]) for row in journal.rows))
             "for key, value in row.items()})"
         ],
     ),
+    **{
+        f"a row with a name of its own in a log: {made}": (
+            f"""
+from typing import NamedTuple
+class Row(NamedTuple):
+    step: int
+    loss: torch.Tensor
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+rows = []
+for step in range(100):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    row = {made}
+    rows.append(row)
+print(len(rows))
+""",
+            [f"row = {made.replace('loss' + end, 'loss.detach()' + end)}"],
+        )
+        for made, end in {
+            "(step, loss)": ")",
+            "[step, loss]": "]",
+            '{"step": step, "loss": loss}': "}",
+            "dict(step=step, loss=loss)": ")",
+            "Row(step, loss)": ")",
+        }.items()
+    },
+    "a teacher that is the student, and is frozen": (
+        """
+student = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 3))
+teacher = student
+for p in teacher.parameters():
+    p.requires_grad_(False)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+for _ in range(20):
+    with torch.no_grad():
+        goal = teacher(x)
+    loss = F.mse_loss(student(x + 0.1 * torch.randn(4, 3)), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        ["import copy", "teacher = copy.deepcopy(student)"],
+    ),
+    "a target network that is an attribute's other name": (
+        """
+from copy import deepcopy
+class Agent:
+    def __init__(self):
+        self.net = nn.Linear(3, 3)
+        self.target = self.net
+        self.target.requires_grad_(False)
+        self.opt = torch.optim.Adam(self.net.parameters())
+    def update(self):
+        with torch.no_grad():
+            goal = self.target(y)
+        loss = F.mse_loss(self.net(x), goal)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+agent = Agent()
+for _ in range(10):
+    agent.update()
+""",
+        ["self.target = deepcopy(self.net)"],
+    ),
+    "a store of the loop's own name, which the agent was given": (
+        """
+class Tape:
+    def __init__(self):
+        self.terms, self.costs = [], []
+class Agent(nn.Module):
+    def __init__(self, tape, size=3):
+        super().__init__()
+        self.net, self.book = nn.Linear(size, 2), tape
+    def act(self, values):
+        choice = torch.distributions.Categorical(logits=self.net(values))
+        action = choice.sample()
+        self.book.terms.append(choice.log_prob(action))
+        return action
+    def objective(self):
+        return -torch.stack(self.book.terms).sum()
+tape = Tape()
+agent = Agent(tape)
+opt = torch.optim.Adam(agent.parameters())
+for _ in range(10):
+    for _ in range(5):
+        agent.act(torch.randn(3))
+    loss = agent.objective()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    tape = Tape()
+""",
+        ["tape = agent.book = Tape()"],
+    ),
+    "parameters by their names": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))
+named = dict(net.named_parameters())
+kept = [named[name] for name in ("0.weight", "2.bias")]
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    for weight in kept:
+        weight.mul_(0.9)
+""",
+        ["with torch.no_grad():", "for weight in kept:", "weight.mul_(0.9)"],
+    ),
     "a method of a registry as a decorator": (
         """
 class Registry:
@@ -404,6 +518,63 @@ for _ in range(20):
 }
 
 RIGHT = {
+    "rows that the next update reads": """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(20):
+    rows = []
+    for step in range(8):
+        row = {"step": step, "loss": F.mse_loss(net(x), y)}
+        rows.append(row)
+    opt.zero_grad()
+    sum(row["loss"] for row in rows).backward()
+    opt.step()
+""",
+    "a window of rows": """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+rows = []
+for step in range(100):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    row = (step, loss)
+    rows.append(row)
+    if len(rows) > 4:
+        rows.pop(0)
+""",
+    "a teacher of its own": """
+import copy
+student = nn.Linear(3, 3)
+try:
+    teacher = nn.Linear(3, 3)
+    teacher.load_state_dict(torch.load("teacher.pt"))
+except FileNotFoundError:
+    teacher = copy.deepcopy(student)
+teacher.requires_grad_(False)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+for _ in range(20):
+    loss = F.mse_loss(student(x), teacher(x))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a store that is asked for what it may not have": """
+net, stored = nn.GRUCell(3, 3), {}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(20):
+    try:
+        state = stored["state"]
+    except KeyError:
+        state = torch.zeros(4, 3)
+    state = net(x, state)
+    loss = F.mse_loss(state, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    stored["state"] = state.detach()
+""",
     "a store of hooks that is emptied item by item": RECORDER.replace(
         "RESET",
         "pass\n    def drained(self):\n        while self.seen:\n            yield self.seen.popitem()",
