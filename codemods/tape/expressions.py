@@ -165,7 +165,9 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         slots = [Slot(machine.read(slot, left), slot.kept) for slot in left.items]
         slots += [Slot(machine.read(slot, right), slot.kept) for slot in right.items]
         return Sequence(left.kind, slots, more=left.more or right.more)
-    if any(isinstance(value, Unknown) and value.lost is not None for value in (left, right)):
+    if any(isinstance(value, Unknown) and value.lost is not None for value in (left, right)) and (
+        _is_of_numbers(left) or _is_of_numbers(right)
+    ):
         # An array that was a tensor, and a list of numbers: NumPy makes an array of the list, where Python would fail.
         result = machine.unknown((name, machine.key(left), machine.key(right)))
         return cuts.carry(machine, result, [left, right], node)
@@ -179,6 +181,13 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     if low is not None or high is not None:
         result = Unknown(result.key, low, high)
     return cuts.carry(machine, result, [left, right], node)
+
+
+def _is_of_numbers(value: Value) -> bool:
+    """Whether it is a list of numbers, or of lists of them."""
+    if not isinstance(value, Sequence) or value.more or not value.items:
+        return False
+    return all(isinstance(slot.value, (int, float)) or _is_of_numbers(slot.value) for slot in value.items)
 
 
 def _arithmetic_key(machine: Machine, name: str, left: Value, right: Value) -> tuple[Any, ...]:
