@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -67,6 +68,12 @@ def _between(first: Statement, second: Statement, tree: Tree) -> bool:
     return all(_only_tells(tree.code(statement).strip()) for statement in run)
 
 
+_TELLS = re.compile(
+    r"print\(|log(ger|ging)?\.\w+\(|.*clip_grad|.*\.item\(\)\)?$"
+    r"|\w+ = (list\()?[\w.]+\.parameters\(\)\)?$|\w+ = float\(\w+\)$"
+)
+
+
 def _only_tells(code: str) -> bool:
-    """Whether a statement changes no parameter: it prints, clips gradients, or calls nothing."""
-    return "(" not in code or code.startswith("print(") or "clip_grad" in code or code.endswith((".item()", ".item())"))
+    """Whether a statement changes no parameter: it prints, clips gradients, names parameters, or calls nothing."""
+    return "(" not in code or _TELLS.match(code) is not None
