@@ -68,7 +68,7 @@ def chain(
 ) -> tuple[list[Statement], bool]:
     """*run*, those of *kept* that it builds on or that build on it, and what is computed of all these before the loop.
 
-    None where one of them does more than to compute and to name values.  Also whether nothing else before the loop
+    Empty where one of them does more than to compute and to name values.  Also whether nothing else before the loop
     reads what they compute.
     """
     block = tree.block_of(run[-1])
