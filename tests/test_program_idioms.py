@@ -518,6 +518,22 @@ for _ in range(20):
 }
 
 RIGHT = {
+    "a window whose length is counted, and that is full of new losses": """
+from collections import deque
+net, items = nn.Linear(3, 1), []
+for _ in range(5):
+    items.append(torch.randn(8, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+recent, count = deque(maxlen=len(items)), 0
+for _ in range(16):
+    for one in items:
+        recent.append(net(one).pow(2).mean())
+        count += 1
+        if count % recent.maxlen == 0:
+            opt.zero_grad()
+            torch.stack(list(recent)).mean().backward()
+            opt.step()
+""",
     "rows that the next update reads": """
 net = nn.Linear(3, 3)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -270,6 +270,8 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator() | Exits():
             if isinstance(value, Sequence) and name in value.fields:
                 return elements.item(machine, value, value.fields.index(name), node)
+            if isinstance(value, Sequence) and value.kind == "deque" and name == "maxlen":
+                return value.length
             if isinstance(value, Optimizer) and name == "param_groups":
                 return optimizers.param_groups(value)
             if isinstance(value, Mapping) and name in value.items and name not in _OF_DICTIONARIES:

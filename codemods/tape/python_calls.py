@@ -739,9 +739,10 @@ def call_collection(
     """Containers of the standard library."""
     if name == "deque":
         found = copy_of(machine, args[0], "deque", node) if args else Sequence("deque")
-        limit = keywords.get("maxlen", args[1] if len(args) > 1 else None)
-        limit = machine.usual(limit) if isinstance(limit, Unknown) else limit
-        found.limit = limit if isinstance(limit, int) else None
+        found.length = keywords.get("maxlen", args[1] if len(args) > 1 else None)
+        limit = machine.usual(found.length) if isinstance(found.length, Unknown) else found.length
+        # Of a window whose length is not known, the newest item is all that is certainly in it.
+        found.limit = limit if isinstance(limit, int) else None if found.length is None else 1
         if found.limit is not None and len(found.items) > found.limit:
             del found.items[: len(found.items) - found.limit]
         return found

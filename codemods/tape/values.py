@@ -171,6 +171,8 @@ class Sequence:
     kept: tuple[Kept, ...] = ()
     """The last statements that carried the container itself on."""
     limit: int | None = None
+    length: Value = None
+    """The ``maxlen`` of a deque, which may not be known."""
     fields: tuple[str, ...] = ()
     """Names of the items of a named tuple."""
     least: int = 0
