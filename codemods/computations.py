@@ -72,9 +72,7 @@ def chain(
     reads what they compute.
     """
     block = tree.block_of(run[-1])
-    around = {loop, *tree.enclosing(loop)}
-    before = block[: next((at for at, one in enumerate(block) if one in around), 0)]
-    before = [one for one in before if not isinstance(one, (cst.FunctionDef, cst.ClassDef))]
+    before = _but_definitions(block[: _place_of(loop, block, tree) or 0])
     computing = {one for one in before if _only_computes(one, tree)}
     paths = {statement: tree.paths_in(statement) for statement in before}
     targets = {statement: targets_of(statement, tree) for statement in before}
@@ -96,6 +94,17 @@ def chain(
         return [], False
     alone = not any(paths[statement] & bound for statement in before if statement not in members)
     return [statement for statement in before if statement in members], alone
+
+
+def _place_of(loop: Statement, block: list[Statement], tree: Tree) -> int | None:
+    """Where in a block a loop stands, at whatever depth; None where it stands elsewhere."""
+    around = {loop, *tree.enclosing(loop)}
+    return next((at for at, one in enumerate(block) if one in around), None)
+
+
+def _but_definitions(statements: list[Statement]) -> list[Statement]:
+    """*statements* without functions and classes, whose names are mostly their own."""
+    return [one for one in statements if not isinstance(one, (cst.FunctionDef, cst.ClassDef))]
 
 
 def _only_computes(statement: Statement, tree: Tree) -> bool:
@@ -139,25 +148,19 @@ def goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
     """Whether what the statements compute becomes something else before the loop: ``a = a / a.std()``."""
     block = tree.block_of(run[-1])
     between = block[block.index(run[-1]) + 1 :] if run[-1] in block else []
-    around = {loop, *tree.enclosing(loop)}
-    ends = next((at for at, one in enumerate(between) if one in around), 0)
+    between = between[: _place_of(loop, between, tree) or 0]
     bound = set[str]().union(*(targets_of(one, tree) for one in run))
-    later = [part for statement in between[:ends] for part in (statement, *tree.statements_in(statement))]
+    later = [part for statement in between for part in (statement, *tree.statements_in(statement))]
     return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
 
 
 def is_needed_before(run: list[Statement], loop: Statement, tree: Tree) -> bool:
     """Whether something else before the loop reads what the statements compute: it would find nothing."""
     block = tree.block_of(run[0])
-    around = {loop, *tree.enclosing(loop)}
+    behind = block[block.index(run[0]) :] if run[0] in block else []
+    behind = behind[: _place_of(loop, behind, tree)]
     names = set[str]().union(*(targets_of(one, tree) for one in run))
-    for statement in block[block.index(run[0]) :] if run[0] in block else []:
-        if statement in around:
-            return False
-        if statement not in run and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-            if tree.paths_in(statement) & names:
-                return True
-    return False
+    return any(one not in run and tree.paths_in(one) & names for one in _but_definitions(behind))
 
 
 def _adds_to(statement: Statement, names: set[str], tree: Tree) -> bool:

@@ -18,6 +18,7 @@ from codemods.rewrite import (
     calls_in,
     method_call,
     only_part,
+    pairs_of,
     small_statement,
     without_index,
 )
@@ -268,11 +269,7 @@ def _attribute_given(part: cst.CSTNode | None, name: str, tree: Tree) -> Iterato
     """``x`` of ``self.x = name``, also as one of several: ``self.x, self.y = name, other``."""
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return
-    target, value = part.targets[0].target, part.value
-    pairs = [(target, value)]
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
-        pairs = [(one.value, two.value) for one, two in zip(target.elements, value.elements, strict=True)]  # type: ignore[misc]
-    for one, two in pairs:
+    for one, two in pairs_of(part.targets[0].target, part.value):
         if isinstance(one, cst.Attribute) and tree.code(one.value) == "self" and tree.code(two) == name:
             yield one.attr.value
 

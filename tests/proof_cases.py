@@ -29,6 +29,15 @@ class Case:
     """The lines of passes that train by the way what others are there for."""
 
 
+GATED = """\
+import torch
+torch.manual_seed(0)
+raw, head = torch.zeros(5, requires_grad=True), torch.ones(5, requires_grad=True)
+for t in range(30):
+    gate = torch.sigmoid(raw)
+    gate += 0.1
+    loss = (torch.randn(8, 5) * gate * head).pow(2).mean()
+"""
 BEFORE_THE_STEP = """\
 import torch
 from torch import nn
@@ -976,14 +985,8 @@ for t in range(30):
     ),
     Case(
         "weights updated by hand, of which the first pass fails",
-        """\
-import torch
-torch.manual_seed(0)
-raw, head = torch.zeros(5, requires_grad=True), torch.ones(5, requires_grad=True)
-for t in range(30):
-    gate = torch.sigmoid(raw)
-    gate += 0.1
-    loss = (torch.randn(8, 5) * gate * head).pow(2).mean()
+        GATED
+        + """\
     loss.backward()
     with torch.no_grad():
         for p in (raw, head):
@@ -1006,14 +1009,8 @@ for t in range(30):
     ),
     Case(
         "gradients that are asked for, and by which weights are updated by hand",
-        """\
-import torch
-torch.manual_seed(0)
-raw, head = torch.zeros(5, requires_grad=True), torch.ones(5, requires_grad=True)
-for t in range(30):
-    gate = torch.sigmoid(raw)
-    gate += 0.1
-    loss = (torch.randn(8, 5) * gate * head).pow(2).mean()
+        GATED
+        + """\
     grads = torch.autograd.grad(loss, [raw, head], allow_unused=True)
     with torch.no_grad():
         for p, g in zip([raw, head], grads):

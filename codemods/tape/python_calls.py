@@ -293,20 +293,16 @@ def _super(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 
 def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     value = args[0]
-    if isinstance(value, Generator):
+    if isinstance(value, Generator) or (
+        isinstance(value, LazyStream) and (value.stream.count is not None or not value.stream.lazy)
+    ):
         try:
-            return machine.read(value.resume())
+            return machine.read(value.resume()) if isinstance(value, Generator) else value.following()
         except Exhausted:
-            if len(args) == 1:
-                errors.happen(machine, "StopIteration")
-            return args[1] if len(args) > 1 else machine.fresh("exhausted")
-    if isinstance(value, LazyStream) and (value.stream.count is not None or not value.stream.lazy):
-        try:
-            return value.following()
-        except Exhausted:
-            if len(args) == 1:
-                errors.happen(machine, "StopIteration")
-            return args[1] if len(args) > 1 else machine.fresh("exhausted")
+            if len(args) > 1:
+                return args[1]
+            errors.happen(machine, "StopIteration")
+            return machine.fresh("exhausted")
     if isinstance(value, Sequence) and value.items and not value.more:
         return machine.read(value.items[0], value)
     if len(args) > 1 and _is_empty(value):

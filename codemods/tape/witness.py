@@ -626,14 +626,11 @@ _MOST_NODES = 4_000
 def _with_all_computed(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """*facts*, each with what the others are computed of that cross the same loop to the same pass."""
     shared: dict[tuple[Span, Span], set[Span]] = {}
-    for fact in facts:
-        if isinstance(fact, StaleGraph) and fact.loop is not None and not fact.inside:
-            kept = {fact.kept} if fact.kept is not None else set()
-            shared.setdefault((fact.loop, fact.failed), set()).update(kept, fact.computed_by)
+    crossing_one = {f: (f.loop, f.failed) for f in facts if isinstance(f, StaleGraph) and f.loop and not f.inside}
+    for fact, way in crossing_one.items():
+        shared.setdefault(way, set()).update(fact.computed_by, [fact.kept] if fact.kept is not None else [])
     return tuple(
-        replace(fact, computed_by=tuple(sorted(shared[fact.loop, fact.failed])))
-        if isinstance(fact, StaleGraph) and fact.loop is not None and not fact.inside
-        else fact
+        replace(fact, computed_by=tuple(sorted(shared[crossing_one[fact]]))) if fact in crossing_one else fact
         for fact in facts
     )
 
