@@ -12,7 +12,7 @@ from concurrent.futures import InvalidStateError, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,12 +89,17 @@ def check(
         return
     # A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
     context = get_context("fork" if sys.platform == "linux" else None)
-    pooled = ProcessPoolExecutor(workers, mp_context=context, initializer=die_of_interrupts)
-    with _cancelled_in_silence(), pooled as pool:
+    others = active_children()
+    with (
+        _cancelled_in_silence(),
+        ProcessPoolExecutor(workers, mp_context=context, initializer=die_of_interrupts) as pool,
+    ):
         try:
             yield from pool.map(examine, paths, chunksize=max(1, min(8, len(paths) // (4 * workers))))
         except BaseException:  # an interrupt above all: leave at once, and not when the queue is empty
-            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():
+                if worker not in others:
+                    worker.terminate()
             raise
 
 
@@ -102,8 +107,8 @@ def check(
 def _cancelled_in_silence() -> Iterator[None]:
     """Let the thread of the pool print no traceback where an interrupt ends the workers as it cancels their tasks.
 
-    The thread then marks a task as failed that was cancelled a moment before, which it must not.  It may do so behind
-    the block, which does not wait for it: only where that ends as it should, the former hook is put back.
+    The thread then marks a task as failed that was cancelled a moment before, which it must not.  The pool waits for
+    it before the block ends: a thread that still ran as the interpreter ends could close what that writes to.
     """
     outside = threading.excepthook
 
@@ -112,8 +117,10 @@ def _cancelled_in_silence() -> Iterator[None]:
             outside(arguments)
 
     threading.excepthook = told
-    yield
-    threading.excepthook = outside
+    try:
+        yield
+    finally:
+        threading.excepthook = outside
 
 
 def check_path(
