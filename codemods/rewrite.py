@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -31,12 +31,14 @@ class _Module:
         self._wrapper = MetadataWrapper(one_line.parse(text), unsafe_skip_copy=True)
         self.node = self._wrapper.module
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        self.children: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
         stack: list[cst.CSTNode] = [self.node]
         while stack:
             node = stack.pop()
-            for child in node.children:
+            self.children[node] = children = node.children
+            for child in children:
                 self.parents[child] = node
-                stack.append(child)
+            stack.extend(children)
 
     @cached_property
     def places(self) -> dict[cst.CSTNode, Place]:
@@ -52,6 +54,11 @@ class _Module:
         for node, place in self.places.items():
             found.setdefault(place, []).append(node)
         return found
+
+    @cached_property
+    def names(self) -> set[str]:
+        """What is used as a name anywhere."""
+        return {name.value for name in _names(self.node, self.children.__getitem__)}
 
     @cached_property
     def by_kind(self) -> dict[type[cst.CSTNode], list[cst.CSTNode]]:
@@ -71,6 +78,7 @@ class Tree:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._modules: dict[int, _Module] = {}
+        self._codes: dict[cst.CSTNode, str] = {}
 
     def _at(self, span: Span) -> tuple[_Module, Place]:
         """The file that has the span, and where in that file the span is."""
@@ -226,13 +234,23 @@ class Tree:
         """All statements inside *node*, in no order."""
         pending = [node]
         while pending:
-            for child in pending.pop().children:
+            for child in self.children_of(pending.pop()):
                 if isinstance(child, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
                     yield child
                 pending.append(child)
 
     def code(self, node: cst.CSTNode) -> str:
-        return self.module_of(node).code_for_node(node)
+        known = self._codes.get(node)
+        if known is None:
+            known = self._codes[node] = self.module_of(node).code_for_node(node)
+        return known
+
+    def children_of(self, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+        """The nodes right below *node*, which libcst gathers anew, by a visit, whenever it is asked."""
+        for module in self._modules.values():
+            if node in module.children:
+                return module.children[node]
+        return node.children
 
     def called(self, call: cst.Call) -> str:
         """The last part of the name of what is called: ``randn`` of ``torch.randn(3)``."""
@@ -249,7 +267,7 @@ class Tree:
             part = pending.pop(0)
             if isinstance(part, cst.BaseExpression):
                 yield part
-            pending.extend(part.children)
+            pending.extend(self.children_of(part))
 
     def enclosing(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes around *node*, innermost first."""
@@ -319,17 +337,7 @@ class Tree:
 
     def names_in(self, node: cst.CSTNode) -> list[cst.Name]:
         """Every plain name in *node*, attributes' and keywords' own names left out."""
-        found: list[cst.Name] = []
-        stack: list[cst.CSTNode] = [node]
-        while stack:
-            part = stack.pop()
-            if isinstance(part, cst.Name):
-                found.append(part)
-            elif isinstance(part, (cst.Attribute, cst.Arg)):
-                stack.append(part.value)
-            else:
-                stack.extend(part.children)
-        return found
+        return list(_names(node, self.children_of))
 
     def _paths(self, node: cst.CSTNode) -> Iterator[str]:
         stack: list[cst.CSTNode] = [node]
@@ -343,7 +351,7 @@ class Tree:
             elif isinstance(part, cst.Arg):
                 stack.append(part.value)
             else:
-                stack.extend(part.children)
+                stack.extend(self.children_of(part))
 
     def given(self, statement: cst.CSTNode | None, name: str) -> cst.BaseExpression | None:
         """What ``name = value``, if the statement is just that, gives *name*, which may have dots."""
@@ -362,8 +370,20 @@ class Tree:
 
     def fresh_name(self, *wishes: str) -> str:
         """The first of *wishes* that no module which was read uses as a name."""
-        used = {name.value for module in self._modules.values() for name in self.names_in(module.node)}
-        return next((wish for wish in wishes if wish not in used), wishes[-1] + "_")
+        used = [module.names for module in self._modules.values()]
+        return next((wish for wish in wishes if not any(wish in names for names in used)), wishes[-1] + "_")
+
+
+def _names(node: cst.CSTNode, below: Callable[[cst.CSTNode], Sequence[cst.CSTNode]]) -> Iterator[cst.Name]:
+    stack: list[cst.CSTNode] = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, cst.Name):
+            yield part
+        elif isinstance(part, (cst.Attribute, cst.Arg)):
+            stack.append(part.value)
+        else:
+            stack.extend(below(part))
 
 
 class Edit(cst.CSTTransformer):

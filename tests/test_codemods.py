@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import libcst.tool
 import pytest
 
 from codemods import registry
@@ -348,23 +349,38 @@ def test_refusals_say_why() -> None:
     assert any("gradient that reaches line 13 would be cut" in reason for reason in mended.refused), mended.refused
 
 
-def test_every_codemod_is_a_libcst_command(tmp_path: Path) -> None:
-    for kind in all_codemods():
-        module = kind.__module__.rpartition(".")[2]
-        script = tmp_path / f"{module}.py"
-        script.write_bytes((ROOT / "fixtures" / module / "broken.py").read_bytes())
-        command = [
-            sys.executable,
-            "-m",
-            "libcst.tool",
-            "codemod",
-            "-x",
-            "--no-format",
-            f"codemods.{module}.{kind.__name__}",
-        ]
-        done = subprocess.run([*command, str(script)], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert script.read_bytes() == (ROOT / "fixtures" / module / "fixed.py").read_bytes()
+@pytest.fixture
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def libcst_command(kind: type[Codemod], script: Path) -> list[str]:
+    return ["codemod", "-x", "--no-format", f"{kind.__module__}.{kind.__name__}", str(script)]
+
+
+def example_of(kind: type[Codemod], folder: Path) -> tuple[Path, bytes]:
+    """A script that the codemod changes, and what it makes of it."""
+    fixture = ROOT / "fixtures" / kind.__module__.rpartition(".")[2]
+    script = folder / "script.py"
+    script.write_bytes((fixture / "broken.py").read_bytes())
+    return script, (fixture / "fixed.py").read_bytes()
+
+
+@pytest.mark.usefixtures("at_root")
+@pytest.mark.parametrize("kind", all_codemods(), ids=lambda kind: kind.__name__)
+def test_every_codemod_is_a_libcst_command(kind: type[Codemod], tmp_path: Path) -> None:
+    script, expected = example_of(kind, tmp_path)
+    assert libcst.tool.main("libcst.tool", libcst_command(kind, script)) == 0
+    assert script.read_bytes() == expected
+
+
+def test_libcst_runs_a_codemod_from_the_shell(tmp_path: Path) -> None:
+    kind = all_codemods()[0]
+    script, expected = example_of(kind, tmp_path)
+    command = [sys.executable, "-m", "libcst.tool", *libcst_command(kind, script)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert script.read_bytes() == expected
 
 
 class Nameless(Codemod):

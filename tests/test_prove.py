@@ -371,9 +371,9 @@ def test_time_out_is_not_proved(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(STORED)
     slow = STORED.replace("append(h)", "append(h.detach())").replace(
-        "    h =", "    __import__('time').sleep(4)\n    h ="
+        "    h =", "    __import__('time').sleep(2)\n    h ="
     )
-    certificate = prove(Original(Script(path), Limits(timeout=15)), Script(path, text=slow))
+    certificate = prove(Original(Script(path), Limits(timeout=8)), Script(path, text=slow))
     assert verdicts(certificate)[2] is Verdict.NOT_PROVED
     assert "timed out" in certificate.points[1].detail
     assert certificate.verdict is Verdict.NOT_PROVED

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codemods.facts import Form
@@ -61,14 +62,18 @@ def _standing(machine: Machine, frame: Frame) -> dict[str, Value]:
     """The names of a call and their values, but for those that a loop which is over has left behind."""
     running = {id(point.statement.node) for point in machine.loops}
     tree = frame.function.node if frame.function is not None else machine.sources.main.tree
-    left = {
-        part.id
-        for loop in ast.walk(tree)
-        if isinstance(loop, (ast.For, ast.AsyncFor)) and id(loop) not in running
-        for part in ast.walk(loop.target)
-        if isinstance(part, ast.Name)
-    }
+    left = {name for loop, names in _targets(tree) if id(loop) not in running for name in names}
     return {name: slot.value for name, slot in frame.scope.names.items() if name not in left}
+
+
+@lru_cache(maxsize=256)
+def _targets(tree: ast.AST) -> list[tuple[ast.AST, list[str]]]:
+    """The ``for`` loops of a function or a module, each with the names that it sets."""
+    return [
+        (loop, [part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)])
+        for loop in ast.walk(tree)
+        if isinstance(loop, (ast.For, ast.AsyncFor))
+    ]
 
 
 def _path(known: dict[str, Value], wanted: Value) -> str:

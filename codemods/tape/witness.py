@@ -405,6 +405,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
         name = site.source.text_of(site.node)
         found.facts.setdefault(LegacyFunction(call=site.span, defined=forward.span, name=name), path)
     known = tape.owned and not tape.unknown_owner
+    place = cache(_place)
     for one in tape.passes:
         line = one.site.line
         found.passes.add(line)
@@ -415,7 +416,7 @@ def _collect(machine: Machine, found: _Collected) -> None:
             return not known or (id(one), leaf.name) in tape.served
 
         for consumer, producer in useful_edges(one, useful):
-            found.edges.add(_edge(one, consumer, producer))
+            found.edges.add(_edge(one, consumer, producer, place))
     found.ways |= tape.trained
     found.waiting |= tape.waiting
     found.faded |= tape.faded
@@ -452,10 +453,10 @@ def _story(node: Node, reader: Node | None, via: tuple[Kept, ...], between: Pass
     )
 
 
-def _edge(one: Pass, consumer: Node, producer: Node) -> Edge:
+def _edge(one: Pass, consumer: Node, producer: Node, place: Callable[[Node], Place]) -> Edge:
     gap = () if producer.leaf is not None else distance(producer.loops, one.loops)
     lag = () if producer.leaf is not None else distance(producer.loops, consumer.loops)
-    return Edge(one.site.line, _place(consumer), _place(producer), gap, lag)
+    return Edge(one.site.line, place(consumer), place(producer), gap, lag)
 
 
 def _place(node: Node) -> Place:
