@@ -17,13 +17,18 @@ def targets_of(statement: Statement, tree: Tree) -> set[str]:
         return set()
     found: set[str] = set()
     for target in part.targets:
-        if isinstance(target.target, (cst.Name, cst.Attribute)):
-            found.add(tree.code(target.target))
-        elif isinstance(target.target, cst.Tuple):
-            found |= tree.paths_in(target.target)
-        else:
+        if not isinstance(target.target, (cst.Name, cst.Attribute, cst.Tuple)):
             return set()
+        found |= _bound_by(target.target, tree)
     return found
+
+
+def _bound_by(target: cst.BaseExpression, tree: Tree) -> set[str]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return set[str]().union(*(_bound_by(one.value, tree) for one in target.elements))
+    if isinstance(target, (cst.Name, cst.Attribute)):
+        return {tree.code(target).strip("()")}
+    return tree.paths_in(target)
 
 
 def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:

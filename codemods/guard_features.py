@@ -59,8 +59,12 @@ class GuardFeatures(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
-            around = next(tree.loops_around(tree.expression(fact.failed)), None)
-            if fact.by_step and around is not None and relates_to_old(around, tree):
+            failed = tree.expression(fact.failed)
+            if (
+                fact.by_step
+                and failed is not None
+                and any(relates_to_old(one, tree) for one in tree.loops_running(failed))
+            ):
                 yield from self._rolled_out(fact, tree)
             return
         assert isinstance(fact, StaleGraph)

@@ -282,6 +282,17 @@ class Tree:
             if isinstance(around, (cst.For, cst.While)):
                 yield around
 
+    def loops_running(self, node: cst.CSTNode) -> Iterator[cst.For | cst.While]:
+        """The loops around *node* in its function; where that has none, those around the calls of the function."""
+        function = self.function_of(node)
+        own = [loop for loop in self.loops_around(node) if self.function_of(loop) is function]
+        yield from own
+        if own or not isinstance(function, cst.FunctionDef):
+            return
+        for call in [call for module in self.modules() for call in self.every(cst.Call, module)]:
+            if self.called(call) == function.name.value:
+                yield from self.loops_around(call)
+
     def torch_name(self, node: cst.CSTNode) -> str:
         """The name under which the module of *node* knows torch; ``torch`` where it was not imported by itself."""
         for statement in self.module_of(node).body:

@@ -389,6 +389,9 @@ def _of_instance(machine: Machine, value: Instance, name: str, node: ast.expr) -
         if isinstance(value.items, Mapping) and name in value.items.items and find(value, "__getattr__") is not None:
             return machine.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
+    if name in machine.sources.set_attributes and find(value, "__getattr__") is None:
+        # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
+        machine.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
     return Method(exits_of(value) or value, name, node)
 
 

@@ -88,6 +88,10 @@ def _common(value: Value) -> Value:
     return value
 
 
+Home = tuple[dict[str, Slot], str]
+"""The names among which a number stands, and its own."""
+
+
 class Machine:
     """Executes one program along one path.  See the package's docstring for the rules it follows."""
 
@@ -112,8 +116,12 @@ class Machine:
         """Parameters of models in evaluation mode."""
         """What turned grad mode off, where it is off."""
         self.loops: Loops = ()
-        self.cut_short: frozenset[int] = frozenset()
-        """Instances of running loops that are past the first iteration and of which not all iterations will be run."""
+        self.cut_short: dict[int, int] = {}
+        """Instances of running loops that are past the first iteration and of which not all iterations will be run.
+
+        Each with the time at which its present iteration began, as ``begun`` counts it.
+        """
+        self._begun: dict[tuple[int, str], int] = {}
         self.globals = Scope({})
         """The names of the script itself."""
         self.modules: dict[str, Module] = {}
@@ -651,25 +659,42 @@ class Machine:
         """One iteration of a loop."""
         self.loops = (*self.loops, LoopPoint(self.site(statement), instance, number))
         if cut and number > 0:
-            self.cut_short |= {instance}
+            self.cut_short[instance] = next(self._fresh)
         try:
             yield
         finally:
             # Not what it was before: a generator is resumed from elsewhere than it was called from.
             self.loops = self.loops[:-1]
-            self.cut_short -= {instance}
+            self.cut_short.pop(instance, None)
 
     def new_instance(self) -> int:
         return next(self._fresh)
 
-    def widened(self, value: Value, node: ast.AST) -> Value:
-        """A counter that is raised in a loop of which only some iterations run: from here on only a lower bound."""
-        if self.cut_short and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return Unknown(("count", id(node), next(self._fresh)), low=value)
+    def begins(self, home: Home | None) -> None:
+        """A number is set anew under a name."""
+        if home is not None:
+            self._begun[id(home[0]), home[1]] = next(self._fresh)
+
+    def begun(self, home: Home | None) -> int:
+        """When the number under a name was last set, and not only raised; 0 where that is not known."""
+        return self._begun.get((id(home[0]), home[1]), 0) if home is not None else 0
+
+    def widened(self, value: Value, node: ast.AST, since: int) -> Value:
+        """A counter that is raised in a loop of which only some iterations run: from here on only a lower bound.
+
+        One that was set *since* the present iteration began counts what this iteration does.
+        """
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if any(since < began for began in self.cut_short.values()):
+                return Unknown(("count", id(node), next(self._fresh)), low=value)
         return value
 
-    def counts(self, names: dict[str, Slot], name: str, node: ast.AST) -> None:
-        """The number under *name* was just raised: in later iterations only its lower bound will be known."""
+    def counts(self, home: Home | None, since: int, node: ast.AST) -> None:
+        """The number under a name was just raised: in later iterations only its lower bound will be known."""
+        if home is None:
+            return
+        names, name = home
+        self._begun[id(names), name] = since
 
         def blur() -> None:
             slot = names.get(name)

@@ -10,7 +10,7 @@ import ast
 import posixpath
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from codemods.facts import Span
@@ -121,6 +121,12 @@ class Site(NamedTuple):
         return self.node.lineno + self.source.start
 
 
+def _set_attributes(tree: ast.Module) -> set[str]:
+    return {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    }
+
+
 class Sources:
     """The files of a program, parsed.  Raises :class:`SyntaxError` where one of them cannot be."""
 
@@ -136,6 +142,11 @@ class Sources:
     def main(self) -> Source:
         """The script that is run."""
         return self.all[0]
+
+    @cached_property
+    def set_attributes(self) -> set[str]:
+        """The names of attributes that some statement sets: ``rate`` where ``self.rate = 0.1`` stands anywhere."""
+        return {name for source in self.all for name in source.remembered(source.tree, _set_attributes)}
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""

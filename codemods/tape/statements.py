@@ -29,11 +29,13 @@ from codemods.tape.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.tape.machine import Machine
+    from codemods.tape.machine import Home, Machine
 
 
 def assign(machine: Machine, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
     """Store *value* in *target*; *expression* is what was written for it, where one expression was."""
+    if type(value) in (int, float):
+        machine.begins(_home(machine, target))
     match target:
         case ast.Name():
             scope = machine.scope.declared.get(target.id, machine.scope)
@@ -91,7 +93,9 @@ def _assignment(machine: Machine, node: ast.Assign) -> str:
     value = machine.eval(node.value)
     for target in node.targets:
         counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
-        value = machine.widened(value, node) if counter else value
+        home = _home(machine, target) if counter else None
+        since = machine.begun(home)
+        value = machine.widened(value, node, since) if counter else value
         adds = isinstance(value, Tensor) and _adds(node.value)
         builds = isinstance(value, Sequence) and isinstance(node.value, _BUILDING)
         before = _old_value(machine, target) if adds or builds else None
@@ -100,7 +104,7 @@ def _assignment(machine: Machine, node: ast.Assign) -> str:
             note = holding.summed if adds else holding.rebuilt
             note(machine, before, value, node, machine.source.text_of(target))
         if counter and isinstance(value, (int, float)):
-            _count(machine, target, node)
+            machine.counts(home, since, node)
     return ""
 
 
@@ -160,12 +164,14 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> str:
             return ""
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
-    result = machine.widened(expressions.binary(machine, type(node.op), current, value, fake), node)
+    home = _home(machine, node.target)
+    since = machine.begun(home)
+    result = machine.widened(expressions.binary(machine, type(node.op), current, value, fake), node, since)
     if isinstance(current, Unknown) and isinstance(result, Unknown) and current.key in machine.handed_out:
         machine.handed_out[result.key] = machine.handed_out[current.key]  # `i -= 1` is another for each
     assign(machine, node.target, result, None)
     if isinstance(result, (int, float)):
-        _count(machine, node.target, node)
+        machine.counts(home, since, node)
     return ""
 
 
@@ -179,14 +185,15 @@ _IN_PLACE: dict[type[ast.operator], str] = {
 }
 
 
-def _count(machine: Machine, target: ast.expr, node: ast.stmt) -> None:
-    """A number was raised where it stands."""
+def _home(machine: Machine, target: ast.expr) -> Home | None:
+    """The names among which a name, or an attribute of an object of the program's, stands, and what it is there."""
     if isinstance(target, ast.Name):
-        machine.counts(machine.scope.declared.get(target.id, machine.scope).names, target.id, node)
-    elif isinstance(target, ast.Attribute):
+        return machine.scope.declared.get(target.id, machine.scope).names, target.id
+    if isinstance(target, ast.Attribute) and isinstance(target.value, (ast.Name, ast.Attribute)):
         receiver = machine.eval(target.value)
         if isinstance(receiver, Instance):
-            machine.counts(receiver.names, target.attr, node)
+            return receiver.names, target.attr
+    return None
 
 
 def _same_length(node: ast.expr, items: list[Value]) -> bool:
