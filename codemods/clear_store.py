@@ -95,6 +95,10 @@ def _emptying(store: cst.BaseExpression, tree: Tree) -> str:
         return "{}.clear()"
     if isinstance(store.value, cst.Subscript):
         return ""
+    if len(store.slice) == 1 and isinstance(store.slice[0].slice, cst.Index):
+        key = store.slice[0].slice.value
+        if isinstance(key, (cst.SimpleString, cst.Integer)):
+            return f"{{}}[{tree.code(key)}].clear()"
     statements = tree.statements_in(tree.module_of(store))
     made = next((value for one in statements if (value := tree.given(one, tree.code(store.value))) is not None), None)
     item, indent = tree.fresh_name("values", "kept", "items"), tree.module_of(store).default_indent
@@ -340,7 +344,7 @@ def _after_the_pass(
     used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
     if _leaves(after) or any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
         return
-    program = Edit(tree).insert_after(after, *codes).program()
+    program = Edit(tree).insert_after(after, *dict.fromkeys(codes)).program()
     yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
 
 

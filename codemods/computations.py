@@ -7,7 +7,7 @@ from collections.abc import Collection
 import libcst as cst
 from libcst import matchers
 
-from codemods.rewrite import Statement, Tree, only_part
+from codemods.rewrite import Statement, Tree, is_item, only_part
 
 
 def targets_of(statement: Statement, tree: Tree) -> set[str]:
@@ -17,7 +17,7 @@ def targets_of(statement: Statement, tree: Tree) -> set[str]:
         return set()
     found: set[str] = set()
     for target in part.targets:
-        if not isinstance(target.target, (cst.Name, cst.Attribute, cst.Tuple)):
+        if not isinstance(target.target, (cst.Name, cst.Attribute, cst.Tuple)) and not is_item(target.target):
             return set()
         found |= _bound_by(target.target, tree)
     return found
@@ -26,7 +26,7 @@ def targets_of(statement: Statement, tree: Tree) -> set[str]:
 def _bound_by(target: cst.BaseExpression, tree: Tree) -> set[str]:
     if isinstance(target, (cst.Tuple, cst.List)):
         return set[str]().union(*(_bound_by(one.value, tree) for one in target.elements))
-    if isinstance(target, (cst.Name, cst.Attribute)):
+    if isinstance(target, (cst.Name, cst.Attribute)) or is_item(target):
         return {tree.code(target).strip("()")}
     return tree.paths_in(target)
 

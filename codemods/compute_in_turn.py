@@ -12,7 +12,7 @@ from codemods.base import Candidate, Codemod
 from codemods.computations import targets_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, calls_in, only_part
+from codemods.rewrite import Edit, Statement, Tree, calls_in, is_item, only_part
 
 
 class ComputeInTurn(Codemod):
@@ -86,8 +86,7 @@ class _Reading(NamedTuple):
 
 def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     """The loop that computes what a comprehension, or another loop, before it computed."""
-    block = tree.block_of(loop)
-    for made in _computed_ahead(block[: block.index(loop)], tree):
+    for made in _computed_ahead(_before(loop, tree), tree):
         read = _read_in_turn(made, loop, tree)
         if read is None:
             continue
@@ -105,6 +104,19 @@ def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
             read.edit.remove(statement)
         yield Candidate(read.edit.program(), f"`{read.name}` is computed when its turn comes", Keeps.PARAMETERS)
         return
+
+
+def _before(loop: cst.For, tree: Tree) -> list[Statement]:
+    """The statements before a loop in its block, and in those around it that are run through once."""
+    found: list[Statement] = []
+    around: Statement | None = loop
+    while around is not None and around in (block := tree.block_of(around)):
+        found[:0] = block[: block.index(around)]
+        outer = tree.parent_of(around)
+        around = tree.statement_of(tree.parent_of(outer)) if outer is not None else None
+        if not isinstance(around, (cst.Try, cst.With)):
+            break
+    return found
 
 
 def _generated(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
@@ -154,7 +166,8 @@ def _assigned(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression
         target, value = part.target, part.value
     else:
         return "", cst.Name("None")
-    return (tree.code(target), value) if isinstance(target, (cst.Name, cst.Attribute)) else ("", value)
+    named = isinstance(target, (cst.Name, cst.Attribute)) or is_item(target)
+    return (tree.code(target) if named else "", value)
 
 
 def _put(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression | None, cst.BaseExpression | None]:
@@ -173,6 +186,9 @@ def _put(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression | No
 
 def _reads(name: str, loop: cst.For, tree: Tree) -> int:
     """How often a list is read: a name in its function, an attribute anywhere in the program."""
+    if name.endswith("]"):
+        every = [one for module in tree.modules() for one in tree.every(cst.Subscript, module)]
+        return sum(tree.code(one) == name and not _is_made_here(one, tree) for one in every)
     owner, _, last = name.rpartition(".")
     places: list[cst.Name] | list[cst.Attribute] = tree.names_in(tree.function_of(loop))
     if owner:
@@ -184,7 +200,7 @@ def _last(place: cst.Name | cst.Attribute) -> str:
     return place.attr.value if isinstance(place, cst.Attribute) else place.value
 
 
-def _is_made_here(place: cst.Name | cst.Attribute, tree: Tree) -> bool:
+def _is_made_here(place: cst.Name | cst.Attribute | cst.Subscript, tree: Tree) -> bool:
     """Whether a container is set or filled, and not read."""
     parent = tree.parent_of(place)
     if isinstance(parent, cst.Attribute):
@@ -358,7 +374,7 @@ def _place_of(
     name: str, source: cst.BaseExpression, target: cst.BaseExpression, tree: Tree
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     """Where a loop reads the list *name*, and the part of its target that takes the items."""
-    if isinstance(source, (cst.Name, cst.Attribute)):
+    if isinstance(source, (cst.Name, cst.Attribute)) or is_item(source):
         return (source, target) if tree.code(source) == name else None
     if not isinstance(source, cst.Call) or not isinstance(source.func, cst.Name) or not isinstance(target, cst.Tuple):
         return None

@@ -8,7 +8,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import CutGraph, Fact
-from codemods.rewrite import Edit, Statement, Tree, requires_grad
+from codemods.rewrite import Edit, Statement, Tree, is_item, requires_grad
 
 
 class FlagOptimised(Codemod):
@@ -43,8 +43,12 @@ class FlagOptimised(Codemod):
         if not fact.drops or any(drop.how != "unflagged" for drop in fact.drops):
             return
         places = [tree.expression(drop.span) for drop in fact.drops]
-        names = [place for place in places if isinstance(place, (cst.Name, cst.Attribute))]
-        if len(names) < len(places) or any(not _is_item(name, tree) for name in names):
+        names = [
+            place
+            for place in places
+            if isinstance(place, (cst.Name, cst.Attribute)) or (place is not None and is_item(place))
+        ]
+        if len(names) < len(places) or any(not _is_listed(name, tree) for name in names):
             return
         remedy = f"{', '.join(f'`{tree.code(name)}`' for name in names)} requires grad"
         made = [_made(name, tree) for name in names]
@@ -60,7 +64,7 @@ class FlagOptimised(Codemod):
         yield Candidate(edit.program(), remedy)
 
 
-def _is_item(name: cst.BaseExpression, tree: Tree) -> bool:
+def _is_listed(name: cst.BaseExpression, tree: Tree) -> bool:
     """Whether the name stands for one tensor of those given to the optimizer: in a list, or a tuple, of names."""
     return isinstance(tree.parent_of(name), cst.Element)
 
@@ -74,7 +78,7 @@ def _made(name: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
             if tree.code(name) in tree.paths_in(earlier):
                 return None
             continue
-        for part in reversed(earlier.body):
-            if isinstance(part, cst.Assign) and [tree.code(one.target) for one in part.targets] == [tree.code(name)]:
-                return part.value if isinstance(part.value, cst.Call) else None
+        value = tree.given(earlier, tree.code(name))
+        if value is not None:
+            return value if isinstance(value, cst.Call) else None
     return None

@@ -8,6 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
+from codemods.computations import targets_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, only_part
@@ -78,30 +79,22 @@ def _computed_inside(
 def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:
     """The assignments before the closure that it depends on, from the nearest to the farthest."""
     block = tree.block_of(closure)
-    needed = {name.value for name in tree.names_in(closure.body)}
+    needed = tree.paths_in(closure.body)
     found = 0
     for statement in reversed(block[: block.index(closure)] if closure in block else []):
-        targets = _targets(statement)
+        targets = _targets(statement, tree)
         if targets & needed and found < _MOST:
             found += 1
-            needed |= {name.value for name in tree.names_in(statement)}
+            needed |= tree.paths_in(statement)
             yield statement
 
 
-def _targets(statement: Statement) -> set[str]:
-    """The names that a statement assigns to, if that is all it does."""
+def _targets(statement: Statement, tree: Tree) -> set[str]:
+    """The names, attributes and items that a statement assigns to, if that is all it does."""
     part = only_part(statement)
     if isinstance(part, cst.AugAssign):
-        return {part.target.value} if isinstance(part.target, cst.Name) else set()
-    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
-        return set()
-    target = part.targets[0].target
-    parts = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else [target]
-    return (
-        {one.value for one in parts if isinstance(one, cst.Name)}
-        if all(isinstance(one, cst.Name) for one in parts)
-        else set()
-    )
+        return {tree.code(part.target)} if isinstance(part.target, (cst.Name, cst.Attribute)) else set()
+    return targets_of(statement, tree)
 
 
 def _moved(
@@ -111,19 +104,19 @@ def _moved(
     block, inside = tree.block_of(closure), tree.body_of(closure)
     if before is None or before not in inside:
         return
-    names = set().union(*map(_targets, moved))
+    names = set[str]().union(*(_targets(one, tree) for one in moved))
     later = block[block.index(closure) + 1 :]
-    wanted = {name.value for statement in later for name in tree.names_in(statement)} & names
+    wanted = {path for statement in later for path in tree.paths_in(statement)} & names
     step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
     taken = step is not None and wanted == {_returned(closure, tree)}
     edit = Edit(tree)
     still = set() if taken else set(wanted)
     for statement in reversed(moved):
-        if _targets(statement) & still:
-            still |= {name.value for name in tree.names_in(statement)}  # what stays needs what it is computed from
+        if _targets(statement, tree) & still:
+            still |= tree.paths_in(statement)  # what stays needs what it is computed from
         else:
             edit.remove(statement)
-    uses = (at for at, one in enumerate(inside) if names & {name.value for name in tree.names_in(one)})
+    uses = (at for at, one in enumerate(inside) if names & tree.paths_in(one))
     position = min(inside.index(before), next(uses, len(inside)))
     first = moved[0].with_changes(leading_lines=[]) if not position else moved[0]
     body = [*inside[:position], first, *moved[1:], *inside[position:]]
@@ -141,14 +134,16 @@ def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:
 
 
 def _returned(closure: cst.FunctionDef, tree: Tree) -> str:
-    """The name that a function returns at its end."""
+    """The name, or what else can be assigned to, that a function returns at its end."""
     last = tree.body_of(closure)[-1]
     if isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return):
         value = last.body[-1].value
-        return value.value if isinstance(value, cst.Name) else ""
+        return tree.code(value).strip() if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript)) else ""
     return ""
 
 
 def _assigned(name: str, node: cst.CSTNode) -> cst.CSTNode:
     assert isinstance(node, cst.Expr)
-    return cst.Assign(targets=[cst.AssignTarget(cst.Name(name))], value=node.value, semicolon=node.semicolon)
+    target = cst.parse_expression(name)
+    assert isinstance(target, (cst.Name, cst.Attribute, cst.Subscript))
+    return cst.Assign(targets=[cst.AssignTarget(target)], value=node.value, semicolon=node.semicolon)

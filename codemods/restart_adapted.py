@@ -9,7 +9,7 @@ import libcst as cst
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree
+from codemods.rewrite import Edit, Statement, Tree, only_part
 
 
 class RestartAdapted(Codemod):
@@ -49,20 +49,24 @@ class RestartAdapted(Codemod):
         for name in dict.fromkeys((fact.name, *(carrier.name for carrier in reversed(fact.carriers)))):
             start = _start(name, loop, tree)
             if start is not None:
-                edit = Edit(tree).remove(start).insert_before(tree.body_of(loop)[0], tree.own_code(start))
+                statement, value = start
+                edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {tree.code(value)}")
+                part = only_part(statement)
+                if isinstance(part, cst.AnnAssign) or (isinstance(part, cst.Assign) and part.value is value):
+                    edit.remove(statement)  # it gives this name its value, and no other
                 yield Candidate(edit.program(), f"`{name}` begins anew with the model's weights", Keeps.PARAMETERS)
 
 
-def _start(name: str, loop: Statement, tree: Tree) -> Statement | None:
-    """The statement before the loop that takes *name* from a model's parameters."""
+def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseExpression] | None:
+    """The statement before the loop that takes *name* from a model's parameters, and what it takes."""
     around: Statement | None = loop
     while around is not None:
         block = tree.block_of(around)
         for statement in reversed(block[: block.index(around)] if around in block else []):
-            part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-            if isinstance(part, cst.Assign) and [tree.code(one.target) for one in part.targets] == [name]:
-                takes = isinstance(part.value, (cst.Name, cst.Attribute)) or "parameters()" in tree.code(part.value)
-                return statement if takes and not _is_constant(part.value) else None
+            value = tree.given(statement, name)
+            if value is not None:
+                takes = isinstance(value, (cst.Name, cst.Attribute)) or "parameters()" in tree.code(value)
+                return (statement, value) if takes and not _is_constant(value) else None
         outer = tree.parent_of(around)
         around = tree.statement_of(tree.parent_of(outer)) if outer is not None and around in block else None
         if not isinstance(around, (cst.For, cst.While, cst.With, cst.If)):

@@ -57,7 +57,9 @@ class RestartTotal(Codemod):
             again = next((one for one in after if _mentions(one, name, tree)), None)
             if start is None or again is None or not _grows(again, name, tree):
                 continue
-            program = Edit(tree).insert_before(again, tree.own_code(start)).program()
+            beginning = tree.given(start, name)
+            assert beginning is not None
+            program = Edit(tree).insert_before(again, f"{name} = {tree.code(beginning)}").program()
             yield Candidate(program, f"`{name}` begins anew after the backward", Keeps.ONCE)
 
 

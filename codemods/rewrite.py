@@ -356,23 +356,26 @@ class Tree:
             part = stack.pop()
             if isinstance(part, cst.Name):
                 yield part.value
-            elif isinstance(part, cst.Attribute):
-                yield self.code(part)
-                stack.append(part.value)
+            elif isinstance(part, cst.Attribute) or is_item(part):
+                yield self.code(part).strip("()")
+                stack.append(part.value)  # type: ignore[attr-defined]
             elif isinstance(part, cst.Arg):
                 stack.append(part.value)
             else:
                 stack.extend(self.children_of(part))
 
     def given(self, statement: cst.CSTNode | None, name: str) -> cst.BaseExpression | None:
-        """What ``name = value``, if the statement is just that, gives *name*, which may have dots."""
+        """What ``name = value`` gives *name*, which may have dots, also beside others: ``name, other = value, 1``."""
         part = only_part(statement)
-        if isinstance(part, cst.Assign) and [self.code(one.target) for one in part.targets] == [name]:
-            return part.value
-        return None
+        if isinstance(part, cst.AnnAssign):
+            return part.value if self.code(part.target) == name else None
+        if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+            return None
+        pairs = pairs_of(part.targets[0].target, part.value)
+        return next((value for target, value in pairs if self.code(target) == name), None)
 
     def paths_in(self, node: cst.CSTNode) -> set[str]:
-        """The names and dotted names in *node*."""
+        """The names and dotted names in *node*, and the items with keys that are written there: ``state["h"]``."""
         return set(self._paths(node))
 
     def count_paths(self, node: cst.CSTNode, wanted: set[str]) -> int:
@@ -486,6 +489,18 @@ def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
     """The one small statement of a simple line; None for a compound statement, and where ``;`` parts several."""
     alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
     return statement.body[0] if alone else None  # type: ignore[union-attr]
+
+
+def is_item(node: cst.CSTNode) -> bool:
+    """Whether an expression is an item of something that has a name, with a key that is written there."""
+    if (
+        not isinstance(node, cst.Subscript)
+        or len(node.slice) != 1
+        or not isinstance(node.value, (cst.Name, cst.Attribute))
+    ):
+        return False
+    index = node.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, (cst.SimpleString, cst.Integer))
 
 
 def pairs_of(

@@ -49,6 +49,7 @@ _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
+_ONLY_CONTAINERS = frozenset("append extend clear pop popitem items keys setdefault".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
 _FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
@@ -243,6 +244,8 @@ _PARTS = frozenset(("real", "imag", "T", "flat"))
 
 def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
     """The attribute *name* of *value*."""
+    if name in _ONLY_CONTAINERS and _is_no_container(value, name):
+        machine.crash(f"what has no items has no attribute {name!r}")
     match value:
         case Instance():
             return _of_instance(machine, value, name, node)
@@ -305,6 +308,16 @@ def get(machine: Machine, value: Value, name: str, node: ast.expr) -> Value:
         case int() | float() if name in _ONLY_TENSORS:
             machine.crash(f"a number has no attribute {name!r}", "AttributeError")
     return machine.fresh("attr", name)
+
+
+def _is_no_container(value: Value, name: str) -> bool:
+    """Whether a value certainly has no method of lists or dictionaries with this name."""
+    match value:
+        case Tensor() | Optimizer() | int() | float():
+            return True
+        case TorchModule():
+            return name not in value.children and not value.kind.startswith(("Module", "Parameter", "Sequential"))
+    return False
 
 
 def is_number(key: Hashable) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from codemods.facts import Form
 from codemods.tape import attributes, cuts, escapes
 from codemods.tape.graph import Group
 from codemods.tape.values import (
@@ -71,7 +72,10 @@ def _note_computed(machine: Machine, params: Value, node: ast.expr) -> None:
             if made is None or not escapes.certainly_has_graph(value, leaves=False):
                 continue
             if "retain_grad(" not in machine.source.text:
-                written = ((kept.expression, kept.name) for kept in reversed(value.via) if kept.expression is not None)
+                set_as = (
+                    kept for kept in reversed(value.via) if kept.form is Form.TENSOR
+                )  # and not a dictionary of it
+                written = ((kept.expression, kept.name) for kept in set_as if kept.expression is not None)
                 machine.tape.computed.setdefault(machine.site(node), next(written, (made.site, "")))
 
 
