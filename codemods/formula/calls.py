@@ -63,6 +63,11 @@ class Calls(Expressions):
             owner = self.tree.class_of(node)
             if function.value.value == "self" and owner is not None:
                 return self._method_of(owner, function.attr.value)
+            for module in self._modules if function.value.value not in self._env else ():
+                for part in module.body:
+                    if isinstance(part, cst.ClassDef) and part.name.value == function.value.value:
+                        found = self._method_of(part, function.attr.value)
+                        return found if found is not None and not found[1] else None
         if isinstance(function, cst.Attribute) and self.path(function.value) is None:
             only = self._only_method(function.attr.value)
             if only is not None and self.eval(function.value).kind is Kind.OTHER:

@@ -316,7 +316,8 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _iter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     """What goes over a container once; of anything else, itself."""
     value = args[0]
-    if isinstance(value, Sequence) and value.kind in ("list", "tuple") and not value.more and not value.fields:
+    listed = isinstance(value, Sequence) and value.kind in ("list", "tuple") and not value.more and not value.fields
+    if listed or isinstance(value, range):
         return LazyStream(loops.stream(machine, value, node))
     return value
 
