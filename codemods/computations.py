@@ -7,7 +7,7 @@ from collections.abc import Collection
 import libcst as cst
 from libcst import matchers
 
-from codemods.rewrite import Statement, Tree, is_item, only_part
+from codemods.rewrite import Statement, Tree, is_item, only_part, pairs_of
 
 
 def targets_of(statement: Statement, tree: Tree) -> set[str]:
@@ -29,6 +29,39 @@ def _bound_by(target: cst.BaseExpression, tree: Tree) -> set[str]:
     if isinstance(target, (cst.Name, cst.Attribute)) or is_item(target):
         return {tree.code(target).strip("()")}
     return tree.paths_in(target)
+
+
+_EMPTY = frozenset("list dict set deque defaultdict Counter OrderedDict".split())
+
+
+def is_begun(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement computes nothing: ``seen = 0.0``, ``losses = []``, ``log = defaultdict(list)``."""
+    part = only_part(statement)
+    value = part.value if isinstance(part, (cst.Assign, cst.AnnAssign)) else None
+    if isinstance(value, cst.Tuple):
+        return all(_is_plain(one.value, tree) for one in value.elements)
+    return value is not None and _is_plain(value, tree)
+
+
+def _is_plain(value: cst.BaseExpression, tree: Tree) -> bool:
+    return not tree.names_in(value) or (isinstance(value, cst.Call) and tree.called(value) in _EMPTY)
+
+
+def parted(statement: Statement, tree: Tree) -> tuple[str, str]:
+    """The parts of ``bank, steps = design(raw), 120`` as two statements: what computes something, and what does not.
+
+    The second is empty where all of it computes something, or nothing does.
+    """
+    part = only_part(statement)
+    pairs = list(pairs_of(part.targets[0].target, part.value)) if isinstance(part, cst.Assign) else []
+    plain = [pair for pair in pairs if _is_plain(pair[1], tree)]
+    if len(pairs) < 2 or not 0 < len(plain) < len(pairs):
+        return tree.own_code(statement), ""
+
+    def spelled(some: list[tuple[cst.BaseExpression, cst.BaseExpression]]) -> str:
+        return " = ".join(", ".join(tree.code(one).strip() for one in side) for side in zip(*some, strict=True))
+
+    return spelled([pair for pair in pairs if pair not in plain]), spelled(plain)
 
 
 def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:

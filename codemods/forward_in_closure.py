@@ -8,10 +8,10 @@ from dataclasses import replace
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.computations import targets_of
+from codemods.computations import is_begun, targets_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewrite import Edit, Statement, Tree, only_part
+from codemods.rewrite import Edit, Statement, Tree, is_item, only_part
 
 _MOST = 6
 """Statements that are moved at most."""
@@ -80,9 +80,12 @@ def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:
     """The assignments before the closure that it depends on, from the nearest to the farthest."""
     block = tree.block_of(closure)
     needed = tree.paths_in(closure.body)
+    own = set().union(*(_targets(one, tree) for one in tree.statements_in(closure)))
     found = 0
     for statement in reversed(block[: block.index(closure)] if closure in block else []):
         targets = _targets(statement, tree)
+        if targets & own or is_begun(statement, tree):
+            continue  # what the closure sets, or adds to, goes from call to call
         if targets & needed and found < _MOST:
             found += 1
             needed |= tree.paths_in(statement)
@@ -93,7 +96,8 @@ def _targets(statement: Statement, tree: Tree) -> set[str]:
     """The names, attributes and items that a statement assigns to, if that is all it does."""
     part = only_part(statement)
     if isinstance(part, cst.AugAssign):
-        return {tree.code(part.target)} if isinstance(part.target, (cst.Name, cst.Attribute)) else set()
+        named = isinstance(part.target, (cst.Name, cst.Attribute)) or is_item(part.target)
+        return {tree.code(part.target)} if named else set()
     return targets_of(statement, tree)
 
 

@@ -17,6 +17,7 @@ from codemods.computations import (
     goes_on,
     is_guardable,
     is_needed_before,
+    parted,
     targets_of,
     without_data,
 )
@@ -312,12 +313,24 @@ def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
 def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
     """*moved* go before the first statement of the loop's body."""
     edit = Edit(tree)
+    codes: list[str] = []
     for statement in moved:
-        edit.remove(statement)
+        code, stays = parted(statement, tree)
+        if stays:
+            edit.change(statement, lambda node, stays=stays: _spelled(node, stays))  # type: ignore[misc]
+        else:
+            edit.remove(statement)
+            code = tree.code(statement.with_changes(leading_lines=_comments(statement)))
+        codes.append(code)
     _keep_headings(moved, edit, tree)
-    codes = [tree.code(statement.with_changes(leading_lines=_comments(statement))) for statement in moved]
     edit.insert_before(first, *(_dedented(code) for code in codes))
     return Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+
+
+def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
+    """A line of code in the place of a simple statement."""
+    line = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine)
+    return statement.with_changes(body=line.body)
 
 
 def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -151,6 +152,9 @@ class _Search:
                 if verdict.stands and _keeps_old_weights(program, candidate.program, after):
                     self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
                     continue
+                if verdict.stands and not _compiles(candidate.program):
+                    self._refuse(kind, candidate, "the patched text does not compile")
+                    continue
                 if verdict.stands:
                     # What is right whatever else fails (an advantage is a number) does not give way to what cures both.
                     if candidate.keeps is Keeps.OWN or not _shares_pass(fact, after, program, candidate.program):
@@ -219,6 +223,18 @@ class _Search:
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+
+
+def _compiles(program: Program) -> bool:
+    """Whether every file does: that a name is set before it is declared ``nonlocal``, say, is no matter of parsing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for file in program.files:
+                compile(file.text.removeprefix("\ufeff"), file.path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
+    return True
 
 
 def _keeps_old_weights(program: Program, candidate: Program, after: Observation) -> bool:
