@@ -49,7 +49,7 @@ class ComputeInTurn(Codemod):
         failed = tree.expression(fact.failed)
         for loop in tree.loops_running(failed) if failed is not None else ():
             if isinstance(loop, cst.For) and tree.block_of(loop) and tree.body_of(loop):
-                yield from _in_turn(loop, tree)
+                yield from _in_turn(loop, "retain_graph=True" in tree.code(failed), tree)
                 yield from _generated(loop, tree)
                 yield from _called_in_turn(fact, loop, tree)
 
@@ -84,8 +84,11 @@ class _Reading(NamedTuple):
     """Names that mean in the loop what they mean in that computation."""
 
 
-def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
-    """The loop that computes what a comprehension, or another loop, before it computed."""
+def _in_turn(loop: cst.For, retains: bool, tree: Tree) -> Iterator[Candidate]:
+    """The loop that computes what a comprehension, or another loop, before it computed.
+
+    Who *retains* the graph and reads the outputs again means them to be of the same parameters.
+    """
     for made in _computed_ahead(_before(loop, tree), tree):
         read = _read_in_turn(made, loop, tree)
         if read is None:
@@ -98,9 +101,12 @@ def _in_turn(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
         }
         if inner & body or not bound <= around:
             return  # a name of what is computed ahead means something else in the loop
+        alone = _reads(made.name, loop, tree) == read.places
+        if retains and not alone:
+            return
         codes = [tree.own_code(part) for part in made.inner]
         read.edit.insert_before(tree.body_of(loop)[0], *read.before, *codes, f"{read.name} = {tree.code(made.item)}")
-        for statement in made.statements if _reads(made.name, loop, tree) == read.places else ():
+        for statement in made.statements if alone else ():
             read.edit.remove(statement)
         yield Candidate(read.edit.program(), f"`{read.name}` is computed when its turn comes", Keeps.PARAMETERS)
         return

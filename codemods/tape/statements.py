@@ -114,7 +114,9 @@ def _old_value(machine: Machine, target: ast.expr) -> Value:
         slot = expressions.lookup(machine, target.id)
         return machine.read(slot) if slot is not None else None
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-        return machine.eval(_as_load(target))
+        receiver = machine.eval(target.value)
+        known = not isinstance(receiver, Instance) or target.attr in receiver.names
+        return machine.eval(_as_load(target)) if known else None
     if isinstance(target, ast.Subscript) and isinstance(target.value, (ast.Name, ast.Attribute)):
         if isinstance(target.slice, (ast.Name, ast.Constant)):
             container = machine.eval(target.value)
