@@ -49,7 +49,7 @@ class ComputeInTurn(Codemod):
         failed = tree.expression(fact.failed)
         for loop in tree.loops_running(failed) if failed is not None else ():
             if isinstance(loop, cst.For) and tree.block_of(loop) and tree.body_of(loop):
-                yield from _in_turn(loop, "retain_graph=True" in tree.code(failed), tree)
+                yield from _in_turn(loop, failed is not None and "retain_graph=True" in tree.code(failed), tree)
                 yield from _generated(loop, tree)
                 yield from _called_in_turn(fact, loop, tree)
 

@@ -9,6 +9,7 @@ import libcst as cst
 
 from codemods import retain
 from codemods.base import Candidate, Codemod
+from codemods.computations import targets_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, only_part, operands_of, pairs_of, with_keyword, without_keyword
@@ -69,6 +70,8 @@ class StepOrder(Codemod):
         if fact.parameter and fact.loop is None:
             yield from _changed_later(step, failed, tree)
         block = tree.block_of(step)
+        if fact.by_step and step in block:
+            yield from _several_computed_later(step, failed, block, tree)
         failed = _in_block(failed, block, tree)
         if step not in block or failed is None:
             return
@@ -181,6 +184,25 @@ def _computed_later(
 
     for program, more in retain.variants(fact, tree, build):
         yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+
+
+def _several_computed_later(
+    step: Statement, failed: Statement, block: list[Statement], tree: Tree
+) -> Iterator[Candidate]:
+    """``losses = actor_losses(batch)``, which a loop behind the step sends back one by one, comes after the step."""
+    loop = next((one for one in tree.loops_around(failed) if one in block), None)
+    if not isinstance(loop, cst.For) or block.index(loop) < block.index(step):
+        return
+    read, at = tree.paths_in(loop), block.index(step)
+    for made in reversed(block[:at]):
+        names = targets_of(made, tree)
+        if not names & read or not _computes(made):
+            continue
+        if any(names & tree.paths_in(one) for one in block[block.index(made) + 1 : block.index(loop)]):
+            return
+        program = Edit(tree).remove(made).insert_after(step, tree.own_code(made)).program()
+        remedy = f"`{', '.join(sorted(names))}` is computed after the step"
+        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(made))
 
 
 def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from codemods.facts import Form, Span
 from codemods.tape import attributes
 from codemods.tape.graph import Holding, Kept, LoopPoint, Node, Operand, crossing
-from codemods.tape.source import Site, Source
+from codemods.tape.source import Site, Source, last_name
 from codemods.tape.values import Cell, Instance, Mapping, Sequence, Slot, Tensor, Value
 
 if TYPE_CHECKING:
@@ -427,18 +427,42 @@ def _is_bounded(kept: Kept) -> bool:
 def every_reader_ran(holding: Holding, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
     """Whether all the statements that mention what keeps the graphs were executed on some path.
 
-    One that was not may use them: a pool that is read once it is full.
+    One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.
     """
     name = holding.kept.name
     part = name.partition("[")[0].rpartition(".")[2]
     own = holding.kept.statement.source
+    sources = list(sources)
     trees: list[ast.AST] = [source.tree for source in sources] if "." in name else [_home(own.tree, holding)]
+    idle = _uncalled(sources)
     return all(
-        statement in executed or _only_tells(statement, part)
+        statement in executed or statement in idle or _only_tells(statement, part)
         for tree in trees
         for statement in ast.walk(tree)
         if _mentions(statement, part)
     )
+
+
+def _uncalled(sources: Iterable[Source]) -> set[ast.AST]:
+    """What stands in functions that no file of the program mentions, and no library knows: of no base, undecorated."""
+    mentioned: set[str] = set()
+    functions: list[ast.FunctionDef] = []
+    for source in sources:
+        tree = source.tree
+        inherited = {
+            part for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.bases for part in node.body
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                if node not in inherited and not node.decorator_list and not node.name.startswith("__"):
+                    functions.append(node)
+            elif isinstance(node, (ast.Name, ast.Attribute)):
+                mentioned.add(last_name(node))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                mentioned.update(node.value.split())
+            elif isinstance(node, ast.ImportFrom):
+                mentioned.update(alias.name for alias in node.names)
+    return {part for function in functions if function.name not in mentioned for part in ast.walk(function)}
 
 
 def _home(tree: ast.Module, holding: Holding) -> ast.AST:

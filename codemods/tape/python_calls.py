@@ -591,7 +591,7 @@ def _sequence_method(
     match name:
         case "append" | "add" if args:
             slot = elements.append(machine, receiver, args[0], _owner(machine, node), _written(node, 0))
-            around = _around(machine, node) if machine.loops and slot.kept is not None else None
+            around = _around(machine, node) if machine.loops else None
             if isinstance(around, (Sequence, Mapping)):
                 holding.added_beside(machine, around, receiver, slot)
         case "appendleft" if args:
