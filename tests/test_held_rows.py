@@ -1,0 +1,68 @@
+"""Rows of a log keep graphs, whichever of its lists they go to; what reads them counts if somebody can call it."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.facts import GraphHeld
+from codemods.mend import mend
+from codemods.program import Program
+from codemods.registry import all_codemods
+
+HEADER = """\
+import torch
+net = torch.nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+LEDGER = """
+class Ledger:
+    def __init__(self, phases):
+        self.rows = {phase: [] for phase in phases}
+    def note(self, phase, **entry):
+        self.rows[phase].append(entry)
+    def column(self, phase, key):
+        return [row[key] for row in self.rows[phase]]
+"""
+LOOP = """
+ledger = Ledger(["warmup", "full"])
+for i in range(100):
+    loss = net(torch.randn(4, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    ledger.note("full" if i > 50 else "warmup", loss=loss, rate=0.1)
+print(len(ledger.rows["full"]))
+"""
+
+
+def held(text: str) -> list[int]:
+    """The lines of what a script keeps for nothing."""
+    mended = mend(Program.of(text, "train.py"), all_codemods())
+    return [fact.cause.line for fact in mended.observation.facts if isinstance(fact, GraphHeld)]
+
+
+def test_rows_that_go_to_one_of_several_lists_are_found() -> None:
+    text = HEADER + LEDGER + LOOP
+    assert held(text) == [
+        text.split("\n").index('    ledger.note("full" if i > 50 else "warmup", loss=loss, rate=0.1)') + 1
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(
+            "print(len",
+            "if __name__ == 'elsewhere':\n    print(ledger.column('full', 'loss'))\nprint(len",
+            id="it is called on a way that was not followed",
+        ),
+        pytest.param("print(len", "wanted = 'column row'\nprint(len", id="it may be asked for by its name"),
+        pytest.param("class Ledger:", "class Ledger(torch.nn.Module):", id="a library may call it"),
+    ],
+)
+def test_a_reader_that_somebody_can_call_may_use_the_graphs(old: str, new: str) -> None:
+    assert held((HEADER + LEDGER + LOOP).replace(old, new)) == []
+
+
+def test_numbers_are_no_graphs() -> None:
+    assert held(HEADER + LEDGER + LOOP.replace("loss=loss", "loss=loss.item()")) == []
