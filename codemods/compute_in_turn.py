@@ -9,7 +9,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from codemods.base import Candidate, Codemod
-from codemods.computations import targets_of
+from codemods.computations import feeds_itself, targets_of
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewrite import Edit, Statement, Tree, calls_in, is_item, only_part
@@ -43,6 +43,7 @@ class ComputeInTurn(Codemod):
     name = "computed-ahead"
     answers = (StaleGraph, Overwritten)
     rank = 1
+    recomputes = True
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
@@ -101,6 +102,8 @@ def _in_turn(loop: cst.For, retains: bool, tree: Tree) -> Iterator[Candidate]:
         }
         if inner & body or not bound <= around:
             return  # a name of what is computed ahead means something else in the loop
+        if feeds_itself(made.inner, tree):
+            return  # a state goes from item to item: in the loop, each step would cut the gradient through it
         alone = _reads(made.name, loop, tree) == read.places
         if retains and not alone:
             return

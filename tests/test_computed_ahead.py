@@ -159,6 +159,34 @@ def test_outputs_are_computed_in_their_turn(case: str) -> None:
 
 
 KEPT = {
+    "a state goes from item to item": f"""
+cell, head = nn.GRUCell(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+def epoch():
+    h, outs = torch.zeros(5, 4), []
+    for x in xs:
+        h = cell(x, h)
+        outs.append(head(h))
+    for out, y in zip(outs, ys):
+        loss = (out - y).pow(2).mean(){STEP}
+epoch()
+""",
+    "a state that the network keeps goes from item to item": f"""
+class Keeper(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head, self.h = nn.GRUCell(3, 4), nn.Linear(4, 1), torch.zeros(5, 4)
+    def forward(self, x):
+        self.h = self.cell(x, self.h)
+        return self.head(self.h)
+def epoch():
+    net = Keeper()
+    opt = torch.optim.SGD(net.parameters(), lr=0.05)
+    outs = [net(x) for x in xs]
+    for out, y in zip(outs, ys):
+        loss = (out - y).pow(2).mean(){STEP}
+epoch()
+""",
     "a name of the computation means something else in the loop": f"""
 def epoch():
     losses = [(net(x) - y).pow(2).mean() for x, y in data]
@@ -181,7 +209,7 @@ epoch()
 @pytest.mark.parametrize("case", KEPT, ids=str)
 def test_what_cannot_be_computed_in_turn_is_left(case: str) -> None:
     mended = mend(Program.of(HEADER + KEPT[case], "train.py"), all_codemods())
-    assert "AF111" not in {repair.codemod.code for repair in mended.repairs}
+    assert mended.repairs == ()
 
 
 def test_a_list_that_is_read_again_stays() -> None:
