@@ -11,8 +11,11 @@ from codemods.rewrite import Statement, Tree, is_item, only_part, pairs_of
 
 
 def targets_of(statement: Statement, tree: Tree) -> set[str]:
-    """Names and attributes that a plain assignment binds; empty for any other statement."""
+    """Names, attributes and items that a plain assignment binds; empty for any other statement."""
     part = only_part(statement)
+    if isinstance(part, cst.AnnAssign) and part.value is not None:
+        named = isinstance(part.target, (cst.Name, cst.Attribute)) or is_item(part.target)
+        return {tree.code(part.target)} if named else set()
     if not isinstance(part, cst.Assign):
         return set()
     found: set[str] = set()

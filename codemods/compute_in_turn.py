@@ -180,12 +180,20 @@ def _assigned(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression
 
 
 def _put(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression | None, cst.BaseExpression | None]:
-    """The container, the item, and the key of ``values.append(value)`` and of ``values[key] = value``."""
+    """The container, the item and the key of ``values.append(x)``, ``values += [x]`` and ``values[key] = x``."""
     part = only_part(statement)
     call = part.value if isinstance(part, cst.Expr) else None
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "append":
         if len(call.args) == 1 and not call.args[0].star:
             return tree.code(call.func.value), call.args[0].value, None
+    if (
+        isinstance(part, cst.AugAssign)
+        and isinstance(part.operator, cst.AddAssign)
+        and isinstance(part.value, cst.List)
+    ):
+        items = part.value.elements
+        if len(items) == 1 and isinstance(items[0], cst.Element):
+            return tree.code(part.target), items[0].value, None
     if isinstance(part, cst.Assign) and len(part.targets) == 1 and isinstance(part.targets[0].target, cst.Subscript):
         place = part.targets[0].target
         if len(place.slice) == 1 and isinstance(place.slice[0].slice, cst.Index):
@@ -216,7 +224,8 @@ def _is_made_here(place: cst.Name | cst.Attribute | cst.Subscript, tree: Tree) -
         return parent.attr.value == "append"
     if isinstance(parent, cst.Subscript) and parent.value is place:
         return isinstance(tree.parent_of(parent), cst.AssignTarget)
-    return isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and getattr(parent, "value", None) is not place
+    set_by = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign)
+    return isinstance(parent, set_by) and getattr(parent, "value", None) is not place
 
 
 def _read_in_turn(made: _Ahead, loop: cst.For, tree: Tree) -> _Reading | None:

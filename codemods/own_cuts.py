@@ -87,18 +87,28 @@ def misplaced(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
 def _cut_by(statement: Statement, tree: Tree) -> list[str]:
     """The names that a statement gives their own values without the graph: ``h`` in ``h = h.detach()``."""
     part = only_part(statement)
-    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+    if isinstance(part, cst.AnnAssign) and part.value is not None:
+        target, value = part.target, part.value
+    elif isinstance(part, cst.Assign) and len(part.targets) == 1:
+        target, value = part.targets[0].target, part.value
+    else:
         return []
-    target = part.targets[0].target
+    pairs = list(pairs_of(target, value))
+    if len(pairs) > 1:  # `total, h = 0.0, h.detach()`
+        return [tree.code(one) for one, own in pairs if _cuts([tree.code(one)], own, tree)]
     names = [one.value for one in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
     codes = [tree.code(one) for one in names]
-    if not set(codes) <= tree.paths_in(part.value):
-        return []
-    code = tree.code(part.value)
-    if isinstance(part.value, cst.BinaryOperation) and not any(f"{one}.detach(" in code for one in codes):
-        return []  # `loss = loss - weight * advantage.detach()`
-    detaches = ".detach(" in code or any(_detaches(call, tree) for call in calls_in(part.value))
-    return codes if detaches else []
+    return codes if _cuts(codes, value, tree) else []
+
+
+def _cuts(codes: list[str], value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a value is made of what has these names, without its graph."""
+    if not set(codes) <= tree.paths_in(value):
+        return False
+    code = tree.code(value)
+    if isinstance(value, cst.BinaryOperation) and not any(f"{one}.detach(" in code for one in codes):
+        return False  # `loss = loss - weight * advantage.detach()`
+    return ".detach(" in code or any(_detaches(call, tree) for call in calls_in(value))
 
 
 def _of_items(statement: Statement, names: list[str], tree: Tree) -> bool:

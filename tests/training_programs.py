@@ -773,6 +773,45 @@ def _served(writer: Writer) -> Pair:
     return Pair(nets, setup, inner, inner, meant_setup=meant, optimizers={"opt": ["head"]})
 
 
+def _ahead(writer: Writer) -> Pair:
+    """Outputs that are computed ahead, and sent back one by one with a step after each."""
+    given = writer.pick("p", "torch.tanh(p)", "hidden")
+    inner = ["hidden = torch.tanh(p)"] if given == "hidden" else []
+    cut = writer.pick("F.mse_loss({}, y)", "{}.pow(2).mean()", "({} - y).abs().mean()")
+    tail = [f"    {one}" for one in _update(writer, "loss")]
+    if writer.random.random() < 0.3:
+        made = [f"outs = {{k: net({given}) for k, p in enumerate(parts)}}"]
+        if inner:
+            made = ["outs = {}", "for k, p in enumerate(parts):", f"    {inner[0]}", f"    outs[k] = net({given})"]
+        read = writer.random.choice(
+            [["for k, out in outs.items():"], ["for out in outs.values():"], ["for k in outs:", "    out = outs[k]"]]
+        )
+    else:
+        made = [f"outs = [net({given}) for p in parts]"]
+        if inner or writer.random.random() < 0.5:
+            kept = writer.pick(f"outs.append(net({given}))", f"outs += [net({given})]")
+            made = ["outs = []", "for p in parts:", *(f"    {one}" for one in inner), f"    {kept}"]
+        read = writer.random.choice(
+            [
+                ["for out in outs:"],
+                ["for k, out in enumerate(outs):"],
+                ["for out, goal in zip(outs, parts):"],
+                ["for p, out in zip(parts, outs):"],
+                ["for k in range(len(outs)):", "    out = outs[k]"],
+            ]
+        )
+    first = ["parts = [x, 0.5 * x, x + 1.0]"]
+    wrong = [*first, *made, *read, f"    loss = {cut.format('out')}", *tail]
+    meant = [
+        *first,
+        "for p in parts:",
+        *(f"    {one}" for one in inner),
+        f"    loss = {cut.format(f'net({given})')}",
+        *tail,
+    ]
+    return Pair({"net": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))"}, [], wrong, meant)
+
+
 FAMILIES: dict[str, Callable[[Writer], Pair]] = {
     "recurrent": _recurrent,
     "windowed": _windowed,
@@ -801,4 +840,5 @@ FAMILIES: dict[str, Callable[[Writer], Pair]] = {
     "unreduced": _unreduced,
     "preallocated": _preallocated,
     "served": _served,
+    "ahead": _ahead,
 }
