@@ -165,6 +165,7 @@ class Tree:
 
     def module_of(self, node: cst.CSTNode) -> cst.Module:
         """The module in which *node* stands; for a new node, the first that was read."""
+        node = _in_the_tree(node)
         for module in self._modules.values():
             if node is module.node or node in module.parents:
                 return module.node
@@ -186,6 +187,7 @@ class Tree:
         return next((node for node in self._nodes_at(span) if isinstance(node, kind)), None)
 
     def parent_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        node = _in_the_tree(node)
         for module in self._modules.values():
             if node in module.parents:
                 return module.parents[node]
@@ -414,7 +416,13 @@ class Edit(cst.CSTTransformer):
         """The changed nodes and all around them: nothing else is visited."""
 
     def change(self, node: cst.CSTNode, how: Callable[[cst.CSTNode], cst.CSTNode]) -> Edit:
-        self._changes.setdefault(node, []).append(how)
+        if isinstance(node, _Unannotated):
+            bare = how
+
+            def how(updated: cst.CSTNode) -> cst.CSTNode:
+                return bare(_without_annotation(updated) if isinstance(updated, cst.AnnAssign) else updated)
+
+        self._changes.setdefault(_in_the_tree(node), []).append(how)
         return self
 
     def insert_before(self, statement: Statement, *codes: str) -> Edit:
@@ -486,9 +494,31 @@ def small_statement(code: str) -> cst.BaseSmallStatement:
 
 
 def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
-    """The one small statement of a simple line; None for a compound statement, and where ``;`` parts several."""
+    """The one small statement of a simple line; None for a compound statement, and where ``;`` parts several.
+
+    ``x: Tensor = y`` is read as ``x = y``.
+    """
     alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
-    return statement.body[0] if alone else None  # type: ignore[union-attr]
+    part: cst.BaseSmallStatement | None = statement.body[0] if alone else None  # type: ignore[union-attr]
+    return _without_annotation(part) if isinstance(part, cst.AnnAssign) and part.value is not None else part
+
+
+class _Unannotated(cst.Assign):
+    """``x = y``, for ``x: Tensor = y``: an assignment that is read without its annotation."""
+
+    stands_as: cst.AnnAssign | None = None
+    """What it is in the tree."""
+
+
+def _without_annotation(part: cst.AnnAssign) -> cst.Assign:
+    assert part.value is not None
+    plain = _Unannotated([cst.AssignTarget(part.target)], part.value, semicolon=part.semicolon)
+    object.__setattr__(plain, "stands_as", part)  # nodes are frozen
+    return plain
+
+
+def _in_the_tree(node: cst.CSTNode) -> cst.CSTNode:
+    return node.stands_as or node if isinstance(node, _Unannotated) else node
 
 
 def is_item(node: cst.CSTNode) -> bool:

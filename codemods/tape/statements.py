@@ -90,16 +90,20 @@ def _adds(node: ast.expr) -> bool:
 
 
 def _assignment(machine: Machine, node: ast.Assign) -> str:
-    value = machine.eval(node.value)
-    for target in node.targets:
-        counter = isinstance(target, ast.Name) and _mentions(node.value, target.id)
+    return _assigned(machine, node.targets, node.value, node)
+
+
+def _assigned(machine: Machine, targets: list[ast.expr], written: ast.expr, node: ast.stmt) -> str:
+    value = machine.eval(written)
+    for target in targets:
+        counter = isinstance(target, ast.Name) and _mentions(written, target.id)
         home = _home(machine, target) if counter else None
         since = machine.begun(home)
         value = machine.widened(value, node, since) if counter else value
-        adds = isinstance(value, Tensor) and _adds(node.value)
-        builds = isinstance(value, Sequence) and isinstance(node.value, _BUILDING)
+        adds = isinstance(value, Tensor) and _adds(written)
+        builds = isinstance(value, Sequence) and isinstance(written, _BUILDING)
         before = _old_value(machine, target) if adds or builds else None
-        assign(machine, target, value, node.value)
+        assign(machine, target, value, written)
         if before is not None:
             note = holding.summed if adds else holding.rebuilt
             note(machine, before, value, node, machine.source.text_of(target))
@@ -133,9 +137,7 @@ def _mentions(node: ast.expr, name: str) -> bool:
 
 
 def _annotated(machine: Machine, node: ast.AnnAssign) -> str:
-    if node.value is not None:
-        assign(machine, node.target, machine.eval(node.value), node.value)
-    return ""
+    return _assigned(machine, [node.target], node.value, node) if node.value is not None else ""
 
 
 def _augmented(machine: Machine, node: ast.AugAssign) -> str:
