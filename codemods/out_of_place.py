@@ -213,8 +213,12 @@ def _without_the_setting(tree: Tree) -> Iterator[Candidate]:
 def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
     """``layer.inplace = True`` with ``False``."""
     target = tree.parent_of(node) if node is not None else None
-    assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else None
-    if isinstance(assign, cst.Assign) and tree.code(assign.value) == "True":
+    assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else target
+    if (
+        isinstance(assign, (cst.Assign, cst.AnnAssign))
+        and assign.value is not None
+        and tree.code(assign.value) == "True"
+    ):
         program = Edit(tree).change(assign.value, lambda _: cst.Name("False")).program()
         yield Candidate(program, "the modules make new tensors")
 
@@ -327,9 +331,17 @@ def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
 def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
     """``e = h.exp()`` becomes ``e = h.exp().clone()``: a part of ``e`` is changed, and ``e`` is to show it."""
     saved = tree.expression(fact.saved)
-    if isinstance(saved, cst.BaseExpression) and isinstance(tree.parent_of(saved), cst.Assign):
+    if isinstance(saved, cst.BaseExpression) and _is_assigned(saved, tree):
         program = Edit(tree).change(saved, lambda node: method_call(node, "clone")).program()
         yield Candidate(program, "write into a clone of what the backward pass needs")
+
+
+def _is_assigned(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a statement gives a name just this value, also beside others: ``grid, out = cells, raw.sigmoid()``."""
+    around = tree.parent_of(value)
+    if isinstance(around, cst.Element):
+        around = tree.parent_of(tree.parent_of(around) or around)
+    return isinstance(around, (cst.Assign, cst.AnnAssign))
 
 
 def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:

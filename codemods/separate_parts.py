@@ -84,6 +84,8 @@ def _assignments(function: cst.FunctionDef, tree: Tree) -> Iterator[tuple[str, c
 
 def _is_target(name: cst.Name, tree: Tree) -> bool:
     above = tree.parent_of(name)
+    if isinstance(above, cst.AnnAssign):
+        return above.target is name
     return isinstance(above, cst.AssignTarget) or (
         isinstance(above, cst.Element) and any(isinstance(one, cst.AssignTarget) for one in tree.enclosing(above))
     )

@@ -189,6 +189,30 @@ def counted(tree: ast.Module) -> bool:
     return changed
 
 
+def annotated(tree: ast.Module) -> bool:
+    """``x = y`` becomes ``x: object = y``."""
+    changed = False
+    declared = {name for node in ast.walk(tree) if isinstance(node, _DECLARED) for name in node.names}
+
+    def spelled(block: list[ast.stmt], around: ast.AST) -> list[ast.stmt]:
+        nonlocal changed
+        found: list[ast.stmt] = []
+        for statement in block:
+            match statement:
+                case ast.Assign([ast.Name() | ast.Attribute() as target], value) if not (
+                    isinstance(around, ast.ClassDef) or (isinstance(target, ast.Name) and target.id in declared)
+                ):
+                    simple = int(isinstance(target, ast.Name))
+                    found.append(ast.AnnAssign(target, ast.Name("object", ast.Load()), value, simple))
+                    changed = True
+                case _:
+                    found.append(statement)
+        return found
+
+    _change_blocks(tree, spelled)
+    return changed
+
+
 def _is_set(node: ast.Name) -> bool:
     return not isinstance(node.ctx, ast.Load)
 
@@ -239,7 +263,7 @@ def steps(tree: ast.Module) -> bool:
     return False
 
 
-SHAPES: dict[str, Shape] = {one.__name__: one for one in (attributes, items, pairs, counted, steps)}
+SHAPES: dict[str, Shape] = {one.__name__: one for one in (attributes, items, pairs, counted, annotated, steps)}
 
 
 def rewritten(text: str, shape: str) -> str:
