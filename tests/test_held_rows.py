@@ -66,3 +66,30 @@ def test_a_reader_that_somebody_can_call_may_use_the_graphs(old: str, new: str) 
 
 def test_numbers_are_no_graphs() -> None:
     assert held(HEADER + LEDGER + LOOP.replace("loss=loss", "loss=loss.item()")) == []
+
+
+def test_a_number_that_goes_to_the_same_rows_is_not_detached() -> None:
+    text = (
+        HEADER
+        + """
+class Log:
+    def __init__(self):
+        self.points = []
+    def record(self, value, weight=1):
+        self.points.append((value, weight))
+log = Log()
+for i in range(100):
+    loss = net(torch.randn(4, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+    opt.step()
+    log.record(loss)
+    log.record(float(norm))
+    log.record((net(torch.randn(4, 3)) > 0).float().mean() + loss)
+print(len(log.points))
+"""
+    )
+    mended = mend(Program.of(text, "train.py"), all_codemods())
+    assert held(text)
+    assert "(value.detach(), weight)" not in mended.patched.files[0].text

@@ -201,7 +201,10 @@ def _number(machine: Machine, args: list[Value], node: ast.expr, kind: Callable[
         except ValueError:
             return machine.fresh("number")
     if args and isinstance(args[0], Unknown):
-        return args[0]
+        known = args[0]
+        opaque = isinstance(known.key, tuple) and known.key[:1] == ("~",)
+        # What nobody knows may be a tensor, and then has a `detach()` that its number has not.
+        return replace(known, key=("float", known.key)) if opaque and kind is float else known
     return cuts.carry(machine, machine.fresh("number"), args, node, "number")
 
 
