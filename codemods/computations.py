@@ -13,9 +13,6 @@ from codemods.rewrite import Statement, Tree, is_item, only_part, pairs_of
 def targets_of(statement: Statement, tree: Tree) -> set[str]:
     """Names, attributes and items that a plain assignment binds; empty for any other statement."""
     part = only_part(statement)
-    if isinstance(part, cst.AnnAssign) and part.value is not None:
-        named = isinstance(part.target, (cst.Name, cst.Attribute)) or is_item(part.target)
-        return {tree.code(part.target)} if named else set()
     if not isinstance(part, cst.Assign):
         return set()
     found: set[str] = set()
@@ -40,7 +37,7 @@ _EMPTY = frozenset("list dict set deque defaultdict Counter OrderedDict".split()
 def is_begun(statement: Statement, tree: Tree) -> bool:
     """Whether a statement computes nothing: ``seen = 0.0``, ``losses = []``, ``log = defaultdict(list)``."""
     part = only_part(statement)
-    value = part.value if isinstance(part, (cst.Assign, cst.AnnAssign)) else None
+    value = part.value if isinstance(part, cst.Assign) else None
     if isinstance(value, cst.Tuple):
         return all(_is_plain(one.value, tree) for one in value.elements)
     return value is not None and _is_plain(value, tree)

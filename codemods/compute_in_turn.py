@@ -48,9 +48,12 @@ class ComputeInTurn(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
         failed = tree.expression(fact.failed)
-        for loop in tree.loops_running(failed) if failed is not None else ():
+        if failed is None:
+            return
+        retains = "retain_graph=True" in tree.code(failed)
+        for loop in tree.loops_running(failed):
             if isinstance(loop, cst.For) and tree.block_of(loop) and tree.body_of(loop):
-                yield from _in_turn(loop, failed is not None and "retain_graph=True" in tree.code(failed), tree)
+                yield from _in_turn(loop, retains, tree)
                 yield from _generated(loop, tree)
                 yield from _called_in_turn(fact, loop, tree)
 
@@ -169,12 +172,9 @@ def _computed_ahead(before: list[Statement], tree: Tree) -> Iterator[_Ahead]:
 def _assigned(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression]:
     """The name or attribute that a statement sets, and to what; an empty name where it is no such statement."""
     part = only_part(statement)
-    if isinstance(part, cst.Assign) and len(part.targets) == 1:
-        target, value = part.targets[0].target, part.value
-    elif isinstance(part, cst.AnnAssign) and part.value is not None:
-        target, value = part.target, part.value
-    else:
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return "", cst.Name("None")
+    target, value = part.targets[0].target, part.value
     named = isinstance(target, (cst.Name, cst.Attribute)) or is_item(target)
     return (tree.code(target) if named else "", value)
 

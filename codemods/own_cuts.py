@@ -87,12 +87,9 @@ def misplaced(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
 def _cut_by(statement: Statement, tree: Tree) -> list[str]:
     """The names that a statement gives their own values without the graph: ``h`` in ``h = h.detach()``."""
     part = only_part(statement)
-    if isinstance(part, cst.AnnAssign) and part.value is not None:
-        target, value = part.target, part.value
-    elif isinstance(part, cst.Assign) and len(part.targets) == 1:
-        target, value = part.targets[0].target, part.value
-    else:
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return []
+    target, value = part.targets[0].target, part.value
     pairs = list(pairs_of(target, value))
     if len(pairs) > 1:  # `total, h = 0.0, h.detach()`
         return [tree.code(one) for one, own in pairs if _cuts([tree.code(one)], own, tree)]

@@ -52,7 +52,7 @@ class RestartAdapted(Codemod):
                 statement, value = start
                 edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {tree.code(value)}")
                 part = only_part(statement)
-                if isinstance(part, cst.AnnAssign) or (isinstance(part, cst.Assign) and part.value is value):
+                if isinstance(part, cst.Assign) and part.value is value:
                     edit.remove(statement)  # it gives this name its value, and no other
                 yield Candidate(edit.program(), f"`{name}` begins anew with the model's weights", Keeps.PARAMETERS)
 

@@ -369,8 +369,6 @@ class Tree:
     def given(self, statement: cst.CSTNode | None, name: str) -> cst.BaseExpression | None:
         """What ``name = value`` gives *name*, which may have dots, also beside others: ``name, other = value, 1``."""
         part = only_part(statement)
-        if isinstance(part, cst.AnnAssign):
-            return part.value if self.code(part.target) == name else None
         if not isinstance(part, cst.Assign) or len(part.targets) != 1:
             return None
         pairs = pairs_of(part.targets[0].target, part.value)

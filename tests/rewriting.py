@@ -159,58 +159,59 @@ def pairs(tree: ast.Module) -> bool:
     return changed
 
 
-def counted(tree: ast.Module) -> bool:
-    """``for i in range(n)`` becomes a ``while`` that counts."""
+def _change_statements(tree: ast.AST, spelled: Callable[[ast.stmt, ast.AST], list[ast.stmt]]) -> bool:
+    """Put what *spelled* gives for a statement, and the node around it, in its place; nothing leaves it as it is."""
     changed = False
 
-    def spelled(block: list[ast.stmt], around: ast.AST) -> list[ast.stmt]:
+    def change(block: list[ast.stmt], around: ast.AST) -> list[ast.stmt]:
         nonlocal changed
         found: list[ast.stmt] = []
         for statement in block:
-            match statement:
-                case ast.For(ast.Name(id=name), ast.Call(ast.Name("range"), [stop], []), body, []) if not any(
-                    isinstance(part, ast.Continue) or (isinstance(part, ast.Name) and part.id == name and _is_set(part))
-                    for one in body
-                    for part in ast.walk(one)
-                ):
-                    name = "turn" if name == "_" else name
-                    begin, *_ = ast.parse(f"{name} = 0").body
-                    again = ast.parse(f"while {name} < 0:\n    {name} += 1").body[0]
-                    assert isinstance(again, ast.While) and isinstance(again.test, ast.Compare)
-                    again.test.comparators = [stop]
-                    again.body = [*body, *again.body]
-                    found += [begin, again]
-                    changed = True
-                case _:
-                    found.append(statement)
+            others = spelled(statement, around)
+            changed = changed or bool(others)
+            found += others or [statement]
         return found
 
-    _change_blocks(tree, spelled)
+    _change_blocks(tree, change)
     return changed
+
+
+def counted(tree: ast.Module) -> bool:
+    """``for i in range(n)`` becomes a ``while`` that counts."""
+
+    def spelled(statement: ast.stmt, around: ast.AST) -> list[ast.stmt]:
+        match statement:
+            case ast.For(ast.Name(id=name), ast.Call(ast.Name("range"), [stop], []), body, []) if not any(
+                isinstance(part, ast.Continue) or (isinstance(part, ast.Name) and part.id == name and _is_set(part))
+                for one in body
+                for part in ast.walk(one)
+            ):
+                name = "turn" if name == "_" else name
+                begin, *_ = ast.parse(f"{name} = 0").body
+                again = ast.parse(f"while {name} < 0:\n    {name} += 1").body[0]
+                assert isinstance(again, ast.While) and isinstance(again.test, ast.Compare)
+                again.test.comparators = [stop]
+                again.body = [*body, *again.body]
+                return [begin, again]
+        return []
+
+    return _change_statements(tree, spelled)
 
 
 def annotated(tree: ast.Module) -> bool:
     """``x = y`` becomes ``x: object = y``."""
-    changed = False
     declared = {name for node in ast.walk(tree) if isinstance(node, _DECLARED) for name in node.names}
 
-    def spelled(block: list[ast.stmt], around: ast.AST) -> list[ast.stmt]:
-        nonlocal changed
-        found: list[ast.stmt] = []
-        for statement in block:
-            match statement:
-                case ast.Assign([ast.Name() | ast.Attribute() as target], value) if not (
-                    isinstance(around, ast.ClassDef) or (isinstance(target, ast.Name) and target.id in declared)
-                ):
-                    simple = int(isinstance(target, ast.Name))
-                    found.append(ast.AnnAssign(target, ast.Name("object", ast.Load()), value, simple))
-                    changed = True
-                case _:
-                    found.append(statement)
-        return found
+    def spelled(statement: ast.stmt, around: ast.AST) -> list[ast.stmt]:
+        match statement:
+            case ast.Assign([ast.Name() | ast.Attribute() as target], value) if not (
+                isinstance(around, ast.ClassDef) or (isinstance(target, ast.Name) and target.id in declared)
+            ):
+                simple = int(isinstance(target, ast.Name))
+                return [ast.AnnAssign(target, ast.Name("object", ast.Load()), value, simple)]
+        return []
 
-    _change_blocks(tree, spelled)
-    return changed
+    return _change_statements(tree, spelled)
 
 
 def _is_set(node: ast.Name) -> bool:
