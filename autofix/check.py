@@ -52,7 +52,11 @@ class Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
         own = texts.get(self.file.name, self.file.text)
         others = {name: texts.get(name, text) for name, text in self.project.others.items()}
-        return replace(self, analysis=engine.analyse(own, self.file.name, others=others, select=select, unsafe=unsafe))
+        roots = self.project.roots
+        return replace(
+            self,
+            analysis=engine.analyse(own, self.file.name, others=others, roots=roots, select=select, unsafe=unsafe),
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,9 @@ def check_file(
     try:
         engine.check_syntax(file.text, file.name)
         project = Project(path, file) if alone else gather(path, file, from_root=from_root)
-        analysis = engine.analyse(file.text, file.name, others=project.others, select=select, unsafe=unsafe)
+        analysis = engine.analyse(
+            file.text, file.name, others=project.others, roots=project.roots, select=select, unsafe=unsafe
+        )
         return Result(project, analysis)
     except engine.SourceError as error:
         return Problem.of(error)

@@ -130,6 +130,7 @@ def analyse(
     path: str,
     *,
     others: Mapping[str, str] | None = None,
+    roots: Sequence[str] = (),
     select: Collection[str] | None = None,
     rejected: Collection[Program] = (),
     unsafe: bool = True,
@@ -145,9 +146,9 @@ def analyse(
         sys.setrecursionlimit(DEPTH)
     old = check_syntax(source, path)
     if old is not None:
-        known = analyse(old.text, path, others=others, select=select, rejected=rejected, unsafe=unsafe)
+        known = analyse(old.text, path, others=others, roots=roots, select=select, rejected=rejected, unsafe=unsafe)
         return _with_new_keywords(source, old, known, select)
-    program = Program.of(source, path, others)
+    program = Program.of(source, path, others, roots)
     seen = observe(program)
     if not seen.complete and others:  # too large as a whole: the script alone still tells something
         program = Program.of(source, path)

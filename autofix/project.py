@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from autofix import files
+from autofix import files, imports
+from autofix import layout as layouts
 from autofix.files import SourceFile
+from autofix.layout import Layout
 from codemods.tape import source as sources
 from codemods.tape.entries import may_go_wrong
 
@@ -29,6 +32,8 @@ class Project:
     file: SourceFile
     companions: Mapping[str, tuple[Path, SourceFile]] = field(default_factory=dict)
     """By the name under which reports know the file: where it is, and what it says."""
+    roots: tuple[str, ...] = ()
+    """The folders, named as the files are, in which modules of the companions are looked for by their full names."""
 
     @property
     def others(self) -> dict[str, str]:
@@ -40,21 +45,33 @@ class Project:
         return (self.path, self.file) if name == self.file.name else self.companions[name]
 
 
-def gather(path: Path, file: SourceFile, *, from_root: bool = False, within: Path | None = None) -> Project:
+def gather(
+    path: Path,
+    file: SourceFile,
+    *,
+    from_root: bool = False,
+    within: Path | None = None,
+    layout: Layout | None = None,
+    cwd: Path | None = None,
+    python: str = sys.executable,
+) -> Project:
     """Read what the script *file* at *path* imports from its project; from *within* a folder only, where one is given.
 
-    What cannot be read or parsed is left out: it is not what was asked about.
+    Modules are looked for as Python would, started in the folder *cwd* with the interpreter *python*.  What cannot be
+    read or parsed is left out: it is not what was asked about.
     """
     if not _matters(file.text):
         return Project(path, file)
     start = files.absolute(path)
+    cwd = files.absolute(cwd or Path())
+    search = _SearchPath(layout or layouts.layout_of(path, cwd=cwd), start, cwd, python)
     found: dict[Path, SourceFile] = {}
     seen = {start}
     left = MOST_TEXT - len(file.text)
     pending = deque([(start, file.text)])
     while pending and len(found) < MOST_FILES:
         importer, text = pending.popleft()
-        for place in _imports(text, importer, start.parent):
+        for place in _imports(text, importer, search):
             if place in seen or len(found) >= MOST_FILES or (within is not None and not place.is_relative_to(within)):
                 continue
             seen.add(place)
@@ -65,7 +82,9 @@ def gather(path: Path, file: SourceFile, *, from_root: bool = False, within: Pat
                 pending.append((place, companion.text))
     if not may_go_wrong([file.text, *(other.text for other in found.values())]):
         return Project(path, file)
-    return Project(path, file, {other.name: (place, other) for place, other in found.items() if _parses(other.text)})
+    companions = {other.name: (place, other) for place, other in found.items() if _parses(other.text)}
+    roots = [root for root in search.all if any(place.is_relative_to(root) for place, _ in companions.values())]
+    return Project(path, file, companions, tuple(files.display_name(root, from_root=from_root) for root in roots))
 
 
 def _matters(text: str) -> bool:
@@ -114,53 +133,60 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _imports(text: str, importer: Path, root: Path) -> Iterator[Path]:
-    """The project's files that a text imports; *root* is the script's folder, which is on its path."""
-    folders = [*dict.fromkeys([importer.parent, _above_package(importer.parent), root])]
-    for name, level, parts in _names(text):
-        if level:
-            folder = importer.parent
-            for _ in range(level - 1):
-                folder = folder.parent
-            starts = [folder]
-        else:
-            starts = folders
-        for start in starts:
-            module = start.joinpath(*name.split(".")) if name else start
-            hits = [place for place in (_file_of(module), *(_file_of(module / part) for part in parts)) if place]
-            if hits:
-                yield from hits
-                break
+def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
+    """The project's files that a text imports; a text that cannot be parsed imports nothing."""
+    try:
+        tree = sources.parse(text).tree
+    except (SyntaxError, ValueError):
+        return
+    own = path.for_importer(importer, tree)
+    for one in imports.imported(tree):
+        yield from imports.files_of(one, importer, own if not imports.is_standard(one) else path.first(importer))
 
 
-_IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w., \t]+)", re.MULTILINE)
-_IMPORT_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]+)", re.MULTILINE)
-_NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
+@dataclass
+class _SearchPath:
+    """The folders that are searched for modules, as the sources that were read have left them."""
+
+    layout: Layout
+    start: Path
+    """The script."""
+    cwd: Path
+    python: str
+    added: list[Path] = field(default_factory=list)
+    """What sources have put on ``sys.path``."""
+
+    @property
+    def all(self) -> list[Path]:
+        """The folders whose modules are known by their full names, whoever imports them."""
+        own = [Path(folder) for folder in self.first(self.start)]
+        return list(dict.fromkeys([*own, *self.late]))
+
+    @property
+    def late(self) -> list[Path]:
+        """Those that stand behind the standard library."""
+        return [*self.layout.import_roots, *layouts.environment_roots(self.python), self.cwd]
+
+    def for_importer(self, importer: Path, tree: ast.Module) -> list[str]:
+        """The folders that are searched for what *importer* imports."""
+        if _mentions_path(tree):
+            new = imports.added_folders(tree, importer, self.cwd)
+            self.added += [folder for folder in new if folder not in self.added]
+        return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
+
+    def first(self, importer: Path) -> list[str]:
+        """Those that stand before the standard library: the script's own folder, and what was put on the path.
+
+        The folders of *importer* and of its outermost package are the script's own where it is run itself.
+        """
+        variable = [Path(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+        own = [importer.parent, _above_package(importer.parent), self.start.parent]
+        return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *variable]))
 
 
-@lru_cache(maxsize=256)
-def _names(text: str) -> tuple[tuple[str, int, tuple[str, ...]], ...]:
-    """What a text imports: module, dots before it, and the names taken from it, which may be modules too.
-
-    Read by pattern, since most files are not needed in the end; what looks like an import and is none leads to no
-    file, or to one that is read for nothing.
-    """
-    found: dict[tuple[str, int, tuple[str, ...]], None] = {}
-    for match in _IMPORT.finditer(text):
-        found.update(((part.split()[0], 0, ()), None) for part in match[1].split(",") if part.strip())
-    for match in _IMPORT_FROM.finditer(text):
-        names = tuple(name for name in _NAME.findall(re.sub(r"#[^\n]*", "", match[3])))
-        found[match[2], len(match[1]), names] = None
-    return tuple(found)
-
-
-def _file_of(module: Path) -> Path | None:
-    """The file of a module: ``module.py``, or the package's ``__init__.py``."""
-    if f"{module.name}.py" in _listing(str(module.parent)):
-        return module.with_name(f"{module.name}.py")
-    if module.name in _listing(str(module.parent)) and "__init__.py" in _listing(str(module)):
-        return module / "__init__.py"
-    return None
+def _mentions_path(tree: ast.Module) -> bool:
+    """Whether a source has to do with ``sys.path``, or with folders of packages."""
+    return any(isinstance(node, ast.Attribute) and node.attr in ("path", "addsitedir") for node in ast.walk(tree))
 
 
 def _above_package(folder: Path) -> Path:

@@ -66,10 +66,10 @@ def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool 
     original = Original(Script(script, args=args), limits)
     engine.check_syntax(source.text, source.name)
     project = gather(script, source, within=original.script.folder)
-    nothing = Program.of(source.text, source.name, project.others)
+    nothing = Program.of(source.text, source.name, project.others, project.roots)
     analysis = Analysis(nothing, nothing, ())
     if static:
-        analysis = engine.analyse(source.text, source.name, others=project.others)
+        analysis = engine.analyse(source.text, source.name, others=project.others, roots=project.roots)
     attempt = _Attempt(project, original)
     if attempt.before.failure is None and attempt.before.outcome is Outcome.FINISHED:
         return attempt.of_silent(analysis)
@@ -104,7 +104,9 @@ class _Attempt:
             source = analysis.program.files[0]
             met = replace(analysis, repaired=analysis.program, findings=(), steps=())
             if silent:
-                met = engine.analyse(source.text, source.path, others=self.project.others, select=silent)
+                met = engine.analyse(
+                    source.text, source.path, others=self.project.others, roots=self.project.roots, select=silent
+                )
         found = self.by_source(met) if met.changes else None
         if found is None or found.certificate is None or found.certificate.verdict is Verdict.FAILED:
             found = self.by_run(met, found)
@@ -137,7 +139,9 @@ class _Attempt:
                 refused.append(_reason(analysis, certificate))
             rejected |= set(analysis.steps)
             source = analysis.program.files[0]
-            analysis = engine.analyse(source.text, source.path, others=self.project.others, rejected=rejected)
+            analysis = engine.analyse(
+                source.text, source.path, others=self.project.others, roots=self.project.roots, rejected=rejected
+            )
             if not analysis.changes:
                 break
         if best is not None:
@@ -159,7 +163,7 @@ class _Attempt:
             return failed or self._sound(analysis)
         evidence = witness(self.script, self.original.limits, LOOKED_AT if holds else None)
         self._bring(evidence)
-        program = Program.of(analysis.source, analysis.path, self.project.others)
+        program = Program.of(analysis.source, analysis.path, self.project.others, self.project.roots)
         from autofix.witnessed.search import Search  # LibCST takes long to import: only where there is a need
 
         search = Search(
@@ -263,7 +267,8 @@ def granted(path: Path, file: files.SourceFile) -> Promises:
 
     ratio, own = False, set[int]()
     with suppress(SyntaxError, ParserSyntaxError):
-        program = Program.of(file.text, file.name, gather(path, file).others)
+        project = gather(path, file)
+        program = Program.of(file.text, file.name, project.others, project.roots)
         ratio = has_ratio(Tree(program))
         own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in observe(program).facts))
     return {**promised(()), "ratio": ratio, "inputs": True, "own": own}

@@ -8,7 +8,7 @@ files or shows places to a person knows which file a line is in.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -31,11 +31,13 @@ class Program:
     """The files of a program.  The first one is the script that is run; the others are imported by it."""
 
     files: tuple[File, ...]
+    roots: tuple[str, ...] = ()
+    """Folders in which modules are looked for by their full names, beside those around the importing file."""
 
     @classmethod
-    def of(cls, text: str, path: str, others: Mapping[str, str] | None = None) -> Program:
-        """The program of one script, and of the *others* that belong to it (path to text)."""
-        return cls((File(path, text), *(File(name, other) for name, other in (others or {}).items())))
+    def of(cls, text: str, path: str, others: Mapping[str, str] | None = None, roots: Sequence[str] = ()) -> Program:
+        """The program of one script, and of the *others* that belong to it (path to text), found below *roots*."""
+        return cls((File(path, text), *(File(name, other) for name, other in (others or {}).items())), tuple(roots))
 
     @property
     def path(self) -> str:
@@ -72,7 +74,7 @@ class Program:
 
     def with_texts(self, texts: Mapping[str, str]) -> Program:
         """The program with other texts for some of its files."""
-        return Program(tuple(File(file.path, texts.get(file.path, file.text)) for file in self.files))
+        return replace(self, files=tuple(File(file.path, texts.get(file.path, file.text)) for file in self.files))
 
     def changed(self, other: Program) -> Iterator[tuple[File, File]]:
         """The files that differ in *other*, which has the same files: as they are here, and as they are there."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -135,6 +135,7 @@ class Sources:
             Source(file.text, file.path, start) for file, start in zip(program.files, program.starts, strict=True)
         ]
         self._by_place = {_place(source.path): source for source in self.all[1:]}
+        self._roots = program.roots
         self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
         """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
 
@@ -150,7 +151,7 @@ class Sources:
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
-        for place in places_of(name, level, importer.path):
+        for place in places_of(name, level, importer.path, self._roots):
             found = self._by_place.get(place)
             if found is not None:
                 return found
@@ -161,12 +162,12 @@ _INSTALLED = ("torch", "numpy")
 """Packages that no project has its own of."""
 
 
-def places_of(name: str, level: int, importer: str) -> Iterator[str]:
+def places_of(name: str, level: int, importer: str, roots: Sequence[str] = ()) -> Iterator[str]:
     """Where the module of an import may lie, the likeliest first, without the ending that names the file.
 
     An import without dots is looked for in the importer's folder (a script's own folder is on its path) and in those
-    above it (which hold the packages that the importer is part of).  A package's part for torch, as ``garage.torch``,
-    is not what its files mean by ``import torch``.
+    above it (which hold the packages that the importer is part of), then in the project's import *roots*.
+    A package's part for torch, as ``garage.torch``, is not what its files mean by ``import torch``.
     """
     if not level and name.partition(".")[0] in _INSTALLED:
         return
@@ -183,8 +184,10 @@ def places_of(name: str, level: int, importer: str) -> Iterator[str]:
         yield posixpath.join(folder, below)
         above = posixpath.dirname(folder)
         if above == folder:
-            return
+            break
         folder = above
+    for root in roots:
+        yield posixpath.normpath(posixpath.join(root.replace("\\", "/"), below))
 
 
 def _place(path: str) -> str:
