@@ -24,6 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 EXISTING = click.Path(exists=True, path_type=Path)
 DIFF = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FORMAT = click.Choice(["text", "json"])
 LEAST_MEMORY = 256 * 2**20
 """Bytes that an interpreter takes which has imported torch and done nothing."""
@@ -65,6 +66,50 @@ def page(command: Command) -> Command:
         metavar="FILE",
         help="Write a page for the browser, too: story, patch, proof, losses, and a picture of the graph.",
     )(command)
+
+
+class Launched(click.Command):
+    """A command that is given a program: ``SCRIPT ARGS``, ``-m MODULE ARGS``, or ``-- COMMAND``.
+
+    The words that tell which are kept from click, which would take ``-m`` for an option and drop ``--``.
+    """
+
+    MARKS = ("-m", "--")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        takes_value = {
+            name: isinstance(option, click.Option) and not option.is_flag and not option.count
+            for option in self.get_params(ctx)
+            for name in option.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "-":
+            if args[at] in self.MARKS:
+                args = [*args[:at], f"{MARK}{args[at]}", *args[at + 1 :]]
+                break
+            at += 2 if takes_value.get(args[at], False) else 1
+        return super().parse_args(ctx, args)
+
+
+MARK = "\0"
+"""Before the words ``-m`` and ``--`` while click parses."""
+
+
+def unmarked(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.removeprefix(MARK) for word in words)
+
+
+def place(command: Command) -> Command:
+    """Add the options that say where the project lies."""
+    root = click.option(
+        "--root",
+        type=FOLDER,
+        metavar="PATH",
+        help="The project's root, of which a copy is run.  "
+        "[default: the nearest folder upward with pyproject.toml, setup.py, setup.cfg or .git]",
+    )
+    cwd = click.option("--cwd", type=FOLDER, metavar="PATH", help="The folder to start in.  [default: this one]")
+    return root(cwd(command))
 
 
 def limits(command: Command) -> Command:
@@ -171,28 +216,33 @@ def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **
         "autofix run --fix train.py --epochs 3    write the patch if it is proved",
         "autofix run --python .venv/bin/python --steps 5 train.py",
         "autofix run --html report.html train.py  the same as a page for the browser",
+        "autofix run -m package.train --epochs 3  a module",
+        "autofix run -- torchrun --nproc_per_node=1 train.py   a whole command, as pytest tests/test_x.py::test_y",
     ),
     context_settings={"allow_interspersed_args": False},
+    cls=Launched,
 )
-@click.argument("script", type=SCRIPT)
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="{SCRIPT | -m MODULE | -- COMMAND} [ARGS]...")
 @click.option("--fix", is_flag=True, help="Write the patch, if it is proved.")
 @click.option("--diff", is_flag=True, help="Print the patch alone, if it is proved.")
 @click.option("--no-static", "static", flag_value=False, default=True, help="Repair from what the run shows alone.")
+@place
 @limits
 @page
 @output_format
 @volume
-def run(script: Path, fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
+def run(words: tuple[str, ...], fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
     """Repair SCRIPT and prove it: run it as it is and as it is patched, and compare.
 
     ARGS are handed to the script; autofix's own options stand before SCRIPT.
     """
+    if not words:
+        raise click.UsageError("Missing SCRIPT, -m MODULE or -- COMMAND.")
     if diff and (fix or output_format == "json"):
         raise click.UsageError("--diff prints the patch alone: leave out --fix and --output-format json.")
     from autofix import commands
 
-    return commands.run(script, fix=fix, diff=diff, as_json=output_format == "json", **options)
+    return commands.run(unmarked(words), fix=fix, diff=diff, as_json=output_format == "json", **options)
 
 
 @cli.command(
@@ -202,30 +252,46 @@ def run(script: Path, fix: bool, diff: bool, output_format: str, **options: Any)
         "autofix prove train.py --patch fix.diff --epochs 3",
         "git diff | autofix prove train.py --patch -    a diff of one or several files",
         "autofix prove --output-format json before.py after.py",
+        "autofix prove --against HEAD -m package.train  what is not committed yet is the repair",
     ),
     context_settings={"allow_interspersed_args": False},
+    cls=Launched,
 )
-@click.argument("broken", type=SCRIPT)
-@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="{FIXED | --patch DIFF} [ARGS]...")
+@click.argument(
+    "words", nargs=-1, type=click.UNPROCESSED, metavar="{BROKEN | -m MODULE | -- COMMAND} [FIXED] [ARGS]..."
+)
 @click.option("--patch", type=DIFF, metavar="DIFF", help="A unified diff instead of FIXED; - is standard input.")
+@click.option("--against", metavar="REV", help="Instead of FIXED: the files as they are, BROKEN as git has it at REV.")
+@place
 @limits
 @page
 @output_format
 @volume
-def prove(broken: Path, rest: tuple[str, ...], patch: Path | None, output_format: str, **options: Any) -> Exit:
+def prove(words: tuple[str, ...], patch: Path | None, against: str | None, output_format: str, **options: Any) -> Exit:
     """Run BROKEN and FIXED, a repair that somebody else made, and say what the repair shows and where it falls short.
 
-    A DIFF is applied to a copy, never to the files themselves.  ARGS are handed to both scripts; autofix's own options
-    stand before BROKEN, and only --patch may follow it.
+    A DIFF is applied to a copy, never to the files themselves; files that have the change already are judged as they
+    are.  ARGS are handed to both scripts; autofix's own options stand before BROKEN, and only --patch may follow it.
     """
+    if patch is not None and against is not None:
+        raise click.UsageError("--patch and --against exclude each other.")
+    words = unmarked(words)
+    if not words:
+        raise click.UsageError("Missing BROKEN, -m MODULE or -- COMMAND.")
     fixed: Path | None = None
-    if patch is None and rest[:1] == ("--patch",):
-        patch, rest = DIFF.convert(argument(rest[1:], "--patch requires an argument."), None, None), rest[2:]
-    elif patch is None:
-        fixed, rest = SCRIPT.convert(argument(rest, "Missing FIXED or --patch DIFF."), None, None), rest[1:]
+    if patch is None and against is None:
+        if words[0] in Launched.MARKS:
+            raise click.UsageError("Missing --patch DIFF or --against REV, before the module or the command.")
+        SCRIPT.convert(words[0], None, None)
+        if words[1:2] == ("--patch",):
+            patch = DIFF.convert(argument(words[2:], "--patch requires an argument."), None, None)
+            words = (words[0], *words[3:])
+        else:
+            fixed = SCRIPT.convert(argument(words[1:], "Missing FIXED or --patch DIFF."), None, None)
+            words = (words[0], *words[2:])
     from autofix import commands
 
-    return commands.prove(broken, fixed, patch=patch, args=rest, as_json=output_format == "json", **options)
+    return commands.prove(words, fixed, patch=patch, against=against, as_json=output_format == "json", **options)
 
 
 def argument(rest: Sequence[str], missing: str) -> str:
@@ -240,18 +306,23 @@ def argument(rest: Sequence[str], missing: str) -> str:
     epilog=examples(
         "autofix review             every patch below this folder, hunk by hunk",
         "yes | autofix review src   accept all of them",
+        "autofix review -m package.train    the patches for a module and what it imports",
     ),
+    cls=Launched,
 )
-@click.argument("paths", nargs=-1, type=EXISTING)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PATHS]... | -m MODULE | -- COMMAND")
 @click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
 @volume
-def review(paths: tuple[Path, ...], **options: Any) -> Exit:
+def review(words: tuple[str, ...], **options: Any) -> Exit:
     """Show the patches for PATHS hunk by hunk, with the reason for each, and apply those that you accept.
 
     Answers are those of git add -p: y, n, a, d, s, q, ?.
     """
     from autofix import commands
 
+    if words[:1] and words[0].startswith(MARK):
+        return commands.review((commands.started(unmarked(words)).script.path,), **options)
+    paths = [EXISTING.convert(word, None, None) for word in words]
     return commands.review(paths or (Path(),), **options)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -22,6 +23,7 @@ from autofix.report.terminal import Printer, wants_colour
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from autofix.invocation import Invocation
     from autofix.prove import Certificate, Limits, Script
     from autofix.repair import Repair
     from autofix.report.view import View
@@ -120,8 +122,10 @@ def print_finding(printer: Printer, finding: Finding, *, quiet: bool, verbose: b
 
 
 class Bounds(TypedDict):
-    """The options of ``run`` and ``prove`` that bound an execution."""
+    """The options of ``run`` and ``prove`` that place and bound an execution."""
 
+    root: Path | None
+    cwd: Path | None
     steps: int
     timeout: float
     python: str | None
@@ -133,9 +137,8 @@ class Bounds(TypedDict):
 
 
 def run(
-    script: Path,
+    words: Sequence[str],
     *,
-    args: Sequence[str],
     static: bool,
     fix: bool,
     diff: bool,
@@ -145,25 +148,27 @@ def run(
     verbose: bool,
     **bounds: Unpack[Bounds],
 ) -> Exit:
-    """Repair *script* and prove the repair.  Only a proved patch is written, or handed to a program."""
+    """Repair the program of *words* and prove the repair.  Only a proved patch is written, or handed to a program."""
     from autofix import pages
-    from autofix.prove import Script
     from autofix.repair import repair
 
     if html is not None:
         pages.require(html)
+    started = invoked(words, bounds)
+    original, within = started.script, limits(bounds, started.python)
+    if not quiet:
+        warn_of_misplaced("run", original)
     try:
-        with busy(f"running {script} as it is and as it is patched"):
-            outcome = repair(script, tuple(args), limits(bounds), static=static)
+        with busy(f"running {original.path} as it is and as it is patched"):
+            outcome = repair(original, within, static=static)
     except (files.FileError, engine.SourceError) as error:
         tell(str(Problem.of(error)))
         return Exit.LEFT
     report = Outcomes(verbose=verbose, tell=tell)
     report.add(Result(outcome.project, outcome.analysis))
     proved = outcome.certificate is not None and outcome.certificate.proved
-    original = Script(script, args=tuple(args))
     patch = report.patch_text()
-    told = pages.view_of_repair(outcome, patch, original, limits(bounds) if html else None)
+    told = pages.view_of_repair(outcome, patch, original, within if html else None)
     if html is not None:
         pages.write(html, told)
     if fix and proved:
@@ -224,18 +229,21 @@ def print_repair(printer: Printer, told: View, *, quiet: bool, verbose: bool) ->
 
 
 def prove(
-    broken: Path,
+    words: Sequence[str],
     fixed: Path | None,
     *,
     patch: Path | None,
-    args: Sequence[str],
+    against: str | None,
     html: Path | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
     **bounds: Unpack[Bounds],
 ) -> Exit:
-    """Hold a repair that somebody else made to the same proof: the script *fixed*, or the diff *patch*."""
+    """Hold a repair that somebody else made to the same proof.
+
+    It is the script *fixed*, the diff *patch*, or the files as they are, *against* a revision of git.
+    """
     from autofix import pages
     from autofix import prove as prover
     from autofix.foreign import DiffError
@@ -243,18 +251,26 @@ def prove(
 
     if html is not None:
         pages.require(html)
-    original = prover.Script(broken, args=tuple(args))
+    started = invoked(words, bounds)
+    original, within = started.script, limits(bounds, started.python)
+    if not quiet:
+        warn_of_misplaced("prove", original)
     try:
-        file = files.read(broken)
-        patched = with_diff(original, patch) if patch is not None else prover.Script(fixed or broken, args=tuple(args))
+        file = files.read(original.path)
+        if patch is not None:
+            original, patched = with_diff(original, patch)
+        elif against is not None:
+            original, patched = since_revision(original, against)
+        else:
+            patched = in_place_of(original, fixed or original.path)
         files.read(patched.path)
     except files.FileError as error:
         tell(str(error))
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
-    with busy(f"running {broken} as it is and as it is patched"):
-        certificate = prover.prove(prover.Original(original, limits(bounds)), patched, **granted(broken, file))
+    with busy(f"running {original.path} as it is and as it is patched"):
+        certificate = prover.prove(prover.Original(original, within), patched, **granted(original, file, within))
         if html is not None:
-            pages.write(html, pages.view_of_proof(certificate, original, patched, limits(bounds)))
+            pages.write(html, pages.view_of_proof(certificate, original, patched, within))
     if as_json:
         print(machine.render(machine.prove_document(certificate)))
     else:
@@ -264,25 +280,81 @@ def prove(
     return Exit.CLEAN if certificate.proved else Exit.LEFT
 
 
-def with_diff(script: Script, diff: Path) -> Script:
-    """Return *script* with the diff in a file, or on standard input, applied to it in memory."""
-    from autofix.foreign import patched
+def in_place_of(original: Script, fixed: Path) -> Script:
+    """The script *fixed*, started as *original* is; from its own project, where it lies in another."""
+    from autofix.layout import layout_of
+
+    inside = fixed.resolve().is_relative_to(original.folder)
+    root = original.root if inside else layout_of(fixed, cwd=original.cwd).root
+    return replace(original, path=fixed, root=root)
+
+
+def with_diff(script: Script, diff: Path) -> tuple[Script, Script]:
+    """Return *script* before and after the diff in a file, or on standard input, which is applied in memory."""
+    from autofix.foreign import both_sides
 
     if str(diff) == files.STANDARD_INPUT:
-        return patched(script, sys.stdin.buffer.read(), files.STDIN_NAME)
+        return both_sides(script, sys.stdin.buffer.read(), files.STDIN_NAME)
     name = files.display_name(diff)
     try:
         data = diff.read_bytes()
     except OSError as error:
         raise files.FileError(name, f"cannot be read: {files.reason_of(error)}") from None
-    return patched(script, data, name)
+    return both_sides(script, data, name)
 
 
-def limits(bounds: Bounds) -> Limits:
+def since_revision(script: Script, revision: str) -> tuple[Script, Script]:
+    """Return *script* as git has its project at *revision*, and as it is on the disk."""
+    from autofix.revision import since
+
+    return since(script, revision)
+
+
+def started(words: Sequence[str]) -> Invocation:
+    """The program that *words* start from here.  Raises :class:`click.UsageError`."""
+    from autofix.invocation import InvocationError, invocation
+
+    try:
+        return invocation(words)
+    except InvocationError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def invoked(words: Sequence[str], bounds: Bounds) -> Invocation:
+    """The program that *words* start under these options.  Raises :class:`click.UsageError`."""
+    from autofix.invocation import InvocationError, invocation
+
+    try:
+        return invocation(words, root=bounds["root"], cwd=bounds["cwd"], python=bounds["python"])
+    except InvocationError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def warn_of_misplaced(command: str, script: Script) -> None:
+    """Say which of autofix's own options stand behind the script, so that they are handed to it."""
+    from autofix.invocation import misplaced
+    from autofix.project import gather
+
+    context = click.get_current_context(silent=True)
+    if context is None or not script.args:
+        return
+    own = [name for option in context.command.params for name in option.opts if name.startswith("--")]
+    try:
+        project = gather(script.path, files.read(script.path))
+    except files.FileError:
+        return
+    for name in misplaced(script, [project.file.text, *project.others.values()], own):
+        tell(
+            f"autofix: warning: {name} stands behind {script.path} and is handed to it; "
+            f"for autofix, write: autofix {command} {name} ... {script.path}"
+        )
+
+
+def limits(bounds: Bounds, python: str) -> Limits:
     from autofix.prove import Limits
 
     return Limits(
-        python=bounds["python"] or sys.executable,
+        python=python,
         steps=bounds["steps"],
         timeout=bounds["timeout"],
         seed=bounds["seed"],

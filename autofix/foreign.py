@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +28,32 @@ class DiffError(files.FileError):
     """A diff that cannot be read or does not fit; ``name`` and ``line`` say where, in the diff or in the file."""
 
 
-def patched(script: Script, diff: bytes, name: str) -> Script:
-    """Return *script* as *diff*, which messages call *name*, would make it.  Nothing is written.
+def both_sides(script: Script, diff: bytes, name: str) -> tuple[Script, Script]:
+    """Return *script* before and after *diff*, whichever of the two the files are now.  Nothing is written.
+
+    Raises what :func:`patched` raises, for a diff that fits neither way.
+    """
+    try:
+        return script, patched(script, diff, name)
+    except DiffError as error:
+        try:
+            before = patched(script, diff, name, back=True)
+        except DiffError:
+            raise error from None
+    return before, as_it_is(script, before.texts)
+
+
+def as_it_is(script: Script, changed: Iterable[str]) -> Script:
+    """*script* with the texts that the *changed* files, relative to the root, have now: a patch already written."""
+    texts = {name: files.read(script.folder / name).text for name in changed}
+    own = texts.pop(script.key, script.text)
+    return replace(script, text=own, others=tuple(texts.items()))
+
+
+def patched(script: Script, diff: bytes, name: str, *, back: bool = False) -> Script:
+    """Return *script* as *diff*, which messages call *name*, would make it, or has made it of (*back*).
+
+    Nothing is written.
 
     Raises :class:`DiffError` where the diff is none, names what is not there, or does not fit; and
     :class:`autofix.files.FileError` for a file that cannot be read.
@@ -38,10 +62,12 @@ def patched(script: Script, diff: bytes, name: str) -> Script:
     for file in parse(diff, name):
         if not file and not (file.is_binary_file or is_moved(file) or is_new(file)):
             continue  # a change of mode
+        if back and is_new(file):
+            continue  # it may stay: nothing imported it
         target = target_of(file, script, name)
         if target not in contents:
             contents[target] = b"" if is_new(file) else files.read(target).data
-        contents[target] = apply(file, contents[target], files.display_name(target), name)
+        contents[target] = apply(file, contents[target], files.display_name(target), name, back=back)
     if not contents:
         raise DiffError(name, "changes nothing")
     own = script.path.resolve()
@@ -85,14 +111,18 @@ def target_of(file: PatchedFile, script: Script, name: str) -> Path:
         if inside:  # of two names, as `diff -u train.py.orig train.py` has them, the script is meant
             return script.path.resolve() if script.path.resolve() in inside else inside[0]
         if there:
-            raise DiffError(name, f"{told} lies outside of the script's folder, of which a copy is run", line)
+            root = files.display_name(script.folder)
+            raise DiffError(
+                name, f"{told} lies outside of {root}, the project of which a copy is run; see --root", line
+            )
     raise DiffError(name, f"there is no file {told} below {files.display_name(script.folder)}", line)
 
 
 def places_of(path: str, script: Script) -> Iterator[Path]:
     """Where a path of the diff may lead, the likeliest place first."""
     short = path[2:] if path.startswith(PREFIXES) else path
-    for base in (Path.cwd(), script.folder, *script.folder.parents):
+    own = script.path.resolve().parent
+    for base in dict.fromkeys((Path.cwd(), own, *own.parents, *script.folder.parents)):
         for one in dict.fromkeys((short, path)):
             yield (base / one).resolve()
 
@@ -117,15 +147,21 @@ def readable(name: str) -> str:
     return os.fsdecode(data)
 
 
-def apply(file: PatchedFile, before: bytes, target: str, name: str) -> bytes:
-    """Return *before* with all hunks applied.  Raises :class:`DiffError` with the line where one does not fit."""
+def apply(file: PatchedFile, before: bytes, target: str, name: str, *, back: bool = False) -> bytes:
+    """Return *before* with all hunks applied, or taken *back*.
+
+    Raises :class:`DiffError` with the line where one does not fit.
+    """
     lines = lines_of(before)
     result: list[str] = []
     done = moved = 0
     for hunk in file:
         old, new = sides(proper(hunk))
+        first, length = hunk.source_start, hunk.source_length
+        if back:
+            old, new, first, length = new, old, hunk.target_start, hunk.target_length
         # A hunk without any line of the source names the line that it follows.
-        wanted = max(0, hunk.source_start - 1 if hunk.source_length else hunk.source_start)
+        wanted = max(0, first - 1 if length else first)
         start = fitting(lines, old, wanted + moved, done)
         if start is None:
             line, reason = misfit(lines, old, wanted + moved)

@@ -67,6 +67,8 @@ class Launch:
     """Removed by whoever is left when the caller is killed."""
     environment: Mapping[str, str]
     timeout: float
+    options: tuple[str, ...] = ()
+    """Options of the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def launch_fresh(what: Launch) -> Ending:
     output, reader = collect(reading)
     try:
         process = subprocess.Popen(
-            [what.python, str(CHILD), str(job_file)],
+            [what.python, *what.options, str(CHILD), str(job_file)],
             cwd=what.folder,
             env={**what.environment, MARK: mark},
             stdin=subprocess.DEVNULL,

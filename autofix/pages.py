@@ -39,13 +39,13 @@ def require(path: Path) -> None:
 def view_of_repair(outcome: Repair, patch: str, script: Script, limits: Limits | None = None) -> view.View:
     """The view of what ``run`` found of *script*; with *limits*, which allow one run more, never without a picture."""
     evidence = outcome.evidence or (witness(script, limits) if limits else ())
-    folder = files.display_name(script.path.parent)
+    folder = files.display_name(script.folder)
     return view.view_of_repair(outcome, patch, evidence=evidence, folder=folder, others=sources(evidence, folder))
 
 
 def view_of_proof(certificate: Certificate, original: Script, patched: Script, limits: Limits) -> view.View:
     """The view of what ``prove`` found of a repair from *original* to *patched*.  Runs the original once more."""
-    folder, evidence = files.display_name(original.path.parent), witness(original, limits)
+    folder, evidence = files.display_name(original.folder), witness(original, limits)
     title = files.display_name(original.path)
     texts = {title: files.read(original.path).text, **sources(evidence, folder)}
     diff = difference(original, patched)

@@ -187,6 +187,9 @@ class RunRecord:
     """In a reference run, the last pass that went through what failed, and its gradients without that."""
     between: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """Live graph nodes by the optimizer steps made before, and the calls of modules since."""
+    unloaded: Mapping[str, str] = field(default_factory=dict)
+    """The changed sources, relative to the root, that the run did not load from its copy, and the file that was loaded
+    in their place; empty where there was none."""
     carried: tuple[Mapping[str, Any], ...] = ()
     """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
@@ -234,6 +237,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     device, open_ends = "", tuple[str, ...]()
     without: tuple[int, Sketches] | None = None
     between: dict[tuple[int, int], int] = {}
+    unloaded: Mapping[str, str] = {}
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
     error: RunError | None = None
     for line in lines:
@@ -263,6 +267,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 open_ends = tuple(event["open"])
             case "fact":
                 facts.append(event)
+            case "unloaded":
+                unloaded = event["places"]
             case "carried":
                 carried.append(event)
             case "unable":
@@ -288,6 +294,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         facts=tuple(facts),
         without=without,
         between=between,
+        unloaded=unloaded,
         carried=tuple(carried),
     )
 

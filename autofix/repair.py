@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from autofix import engine, files
 from autofix.engine import Analysis, SourceError
 from autofix.evidence import LOOKED_AT, Evidence, witness
+from autofix.layout import Layout, import_roots
 from autofix.merit import is_lean, merit
 from autofix.points.held import held
 from autofix.project import Project, gather
@@ -54,18 +54,18 @@ class Repair:
     """What the run itself showed, the cause first; empty where the source told enough."""
 
 
-def repair(script: Path, args: tuple[str, ...], limits: Limits, *, static: bool = True) -> Repair:
-    """Find the mistakes in *script*, patch them, and prove the patch by execution.
+def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
+    """Find the mistakes in *script* and its project, patch them, and prove the patch by execution.
 
     What the source tells comes first (not without *static*); where that leads to no patch that stands, the run itself
     is asked.  Raises :class:`autofix.files.FileError` and :class:`autofix.engine.SourceError` for a script that cannot
     be read.
     """
-    source = files.read(script)
+    source = files.read(script.path)
     warm_up(limits)
-    original = Original(Script(script, args=args), limits)
+    original = Original(script, limits)
     engine.check_syntax(source.text, source.name)
-    project = gather(script, source, within=original.script.folder)
+    project = project_of(script, source, limits)
     nothing = Program.of(source.text, source.name, project.others, project.roots)
     analysis = Analysis(nothing, nothing, ())
     if static:
@@ -227,12 +227,20 @@ def better(one: Repair | None, other: Repair) -> Repair:
 
 def patched_script(original: Script, project: Project, program: Program) -> Script:
     """The script as it runs in *program*, which holds the project's files with other texts."""
+    own = program.files[0].text
+    text = own if own != project.file.text else original.text
     others = []
     for file in program.files[1:]:
         path, before = project.find(file.path)
         if file.text != before.text:
-            others.append((path.relative_to(original.folder).as_posix(), file.text))
-    return replace(original, text=program.files[0].text, others=tuple(others))
+            others.append((path.resolve().relative_to(original.folder).as_posix(), file.text))
+    return replace(original, text=text, others=tuple(others))
+
+
+def project_of(script: Script, source: files.SourceFile, limits: Limits) -> Project:
+    """What is read with *script*: those of its files that lie within the copy that is run."""
+    layout = Layout(script.folder, import_roots(script.folder))
+    return gather(script.path, source, within=script.folder, layout=layout, cwd=script.start, python=limits.python)
 
 
 def _told(failure: Failure, evidence: Sequence[Evidence]) -> str:
@@ -257,7 +265,7 @@ def promises(analysis: Analysis) -> Promises:
     return promised({finding.keeps for finding in fixed}, set().union(*own))
 
 
-def granted(path: Path, file: files.SourceFile) -> Promises:
+def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
     """What a repair of a script that somebody else made may do, by what the script and its project say."""
     from libcst import ParserSyntaxError
 
@@ -267,7 +275,7 @@ def granted(path: Path, file: files.SourceFile) -> Promises:
 
     ratio, own = False, set[int]()
     with suppress(SyntaxError, ParserSyntaxError):
-        project = gather(path, file)
+        project = project_of(script, file, limits)
         program = Program.of(file.text, file.name, project.others, project.roots)
         ratio = has_ratio(Tree(program))
         own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in observe(program).facts))

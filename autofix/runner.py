@@ -3,32 +3,67 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from autofix.launch import Ending, Launch, launch, server_for
+from autofix.layout import import_roots
 from autofix.record import RunRecord, not_started, parse
-from autofix.scratch import scratch_copy
+from autofix.scratch import Scratch, scratch_copy
+
+
+class Way(StrEnum):
+    """How a program is started."""
+
+    FILE = "file"
+    """``python FILE ARGS``"""
+    MODULE = "module"
+    """``python -m MODULE ARGS``"""
+    COMMAND = "command"
+    """Another program, which starts Python in the end: a launcher, a shell script."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script to run: ``path`` gives its folder and name; ``text`` stands for the file's content where it is given."""
+    """A program to run: ``path`` is its main source file; ``text`` stands for the file's content where it is given."""
 
     path: Path
     text: str | None = None
     args: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
-    """Further files to write over the copy: path relative to the script's folder, and text."""
+    """Further files to write over the copy: path relative to the project's root, and text."""
+    root: Path | None = None
+    """The project's root, of which a copy is run; the script's own folder where none is given."""
+    cwd: Path | None = None
+    """The folder that the run starts in; the root where none is given."""
+    way: Way = Way.FILE
+    target: str = ""
+    """The file that is run, where that is not ``path`` (pytest's own program, say), the module, or the command."""
+    options: tuple[str, ...] = ()
+    """Options of the interpreter."""
 
     @property
     def folder(self) -> Path:
-        return self.path.resolve().parent
+        """The project's root, absolute and resolved."""
+        return self.path.resolve().parent if self.root is None else self.root.resolve()
+
+    @property
+    def start(self) -> Path:
+        """The folder that the run starts in, absolute and resolved."""
+        return self.folder if self.cwd is None else self.cwd.resolve()
+
+    @property
+    def key(self) -> str:
+        """``path``, relative to the root."""
+        return Path(os.path.relpath(self.path.resolve(), self.folder)).as_posix()
 
     @property
     def texts(self) -> dict[str, str]:
-        own = {self.path.name: self.text} if self.text is not None else {}
+        own = {self.key: self.text} if self.text is not None else {}
         return {**own, **dict(self.others)}
 
 
@@ -87,16 +122,10 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
     """Run *script* once.  Never raises for what the script does; the record says how it ended."""
     if script.text is None and not script.path.is_file():
         return not_started(f"there is no file {script.path}")
-    with scratch_copy(script.folder, script.texts) as folder:
-        scratch = folder.parent
-        temporary = _beside(folder, "tmp")
-        temporary.mkdir()
-        record = _beside(folder, "record.jsonl")
+    with scratch_copy(script.folder, script.texts, script.start) as scratch:
         job = {
-            "script": str(folder / script.path.name),
-            "root": str(folder),
-            "record": str(record),
-            "args": list(script.args),
+            **program(script, scratch),
+            "record": str(scratch.record),
             "seed": limits.seed,
             "more_steps": limits.steps if bounds.more_steps is None else bounds.more_steps,
             "failed_steps": bounds.failed_steps,
@@ -111,18 +140,47 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "follow": bounds.follow,
             "device": limits.device,
             "sandbox": limits.sandbox,
-            "writable": [str(scratch), *limits.writable],
+            "writable": [str(scratch.top), *limits.writable],
             "network": limits.network,
             "memory": limits.memory or default_memory(),
         }
-        what = Launch(limits.python, job, folder, scratch, environment(temporary), limits.timeout)
-        ending = launch(what, warm=limits.warm)
-        return _read(record, ending, limits)
+        surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
+        what = Launch(
+            limits.python, job, scratch.start, scratch.top, surroundings, limits.timeout, options=script.options
+        )
+        ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
+        return _read(scratch.record, ending, limits)
 
 
-def _beside(folder: Path, name: str) -> Path:
-    """A place in the folder that holds *folder*, which may have the same name."""
-    return folder.with_name(f"{name}_" if folder.name == name else name)
+def program(script: Script, scratch: Scratch) -> dict[str, Any]:
+    """The part of a job that says what is run, in places of the copy."""
+    root, copy = script.folder, scratch.copy
+    target = counterpart(script.target, root, copy) if script.target else str(copy / script.key)
+    return {
+        "way": script.way.value,
+        "target": target,
+        "args": [counterpart(argument, root, copy) for argument in script.args],
+        "root": str(copy),
+        "origin": str(root),
+        "scratch": str(scratch.top),
+        "import_roots": [str(copy / place.relative_to(root)) for place in import_roots(root)],
+        "changed": [name for name in script.texts if name.endswith(".py")],
+    }
+
+
+def counterpart(text: str, root: Path, copy: Path) -> str:
+    """An argument in which absolute paths into the project lead into the copy."""
+    begins = re.compile(rf"(?<![\w./-]){re.escape(str(root))}(?![\w.-])")
+    return begins.sub(lambda _: str(copy), text)
+
+
+def moved(surroundings: dict[str, str], root: Path, copy: Path) -> dict[str, str]:
+    """An environment whose import path leads into the copy, for the processes that the script starts."""
+    if not (search := surroundings.get("PYTHONPATH")):
+        return surroundings
+    pairs = [(place, counterpart(place, root, copy)) for place in search.split(os.pathsep)]
+    places = [inside if os.path.isdir(inside) else place for place, inside in pairs]
+    return {**surroundings, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def _read(record: Path, ending: Ending, limits: Limits) -> RunRecord:

@@ -1,14 +1,22 @@
-"""A scratch copy of a script's folder: what a run may read and spoil."""
+"""A scratch copy of a project: the folder in which a run may read and write as it likes.
+
+The copy has the project's own shape, and stands among links to the neighbours of the original, so that relative paths
+lead where they led.  Large files are linked; the run copies one before it is written (``child/copies.py``), and the
+sandbox forbids every change behind a link.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import tokenize
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
@@ -19,80 +27,189 @@ SKIPPED = frozenset(
     | {".pytest_cache", ".ipynb_checkpoints", ".idea", ".vscode"}
 )
 LARGE = 8 * 2**20
-"""Bytes from which a file is linked rather than copied, unless it is source."""
+"""Bytes from which a file is linked rather than copied, unless it is source or the file system shares its blocks."""
 TOTAL = 256 * 2**20
 """Bytes that are copied altogether; what comes after is linked."""
-MOST = 5_000
-"""Entries that are copied; the folders after are linked whole (a script in somebody's home folder)."""
+MOST = 20_000
+"""Entries that are copied; the folders after are linked whole (a data set of many files)."""
+CROWD = 1_000
+"""Entries of a folder from which it is linked whole, unless it holds source."""
+NEIGHBOURS = 1_000
+"""Links to what lies beside the project."""
 PREFIX = "autofix-"
+LOCK = "autofix.lock"
+MAGIC = "The lock of a scratch folder of autofix: its owner holds it as long as the folder is in use.\n"
+FICLONE = 0x40049409
+"""Request of Linux to share the blocks of two files (include/uapi/linux/fs.h)."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The folders of one run, all below ``top``."""
+
+    top: Path
+    copy: Path
+    """The counterpart of the project's root."""
+    start: Path
+    """The counterpart of the caller's working directory."""
+
+    @property
+    def temporary(self) -> Path:
+        """For temporary files."""
+        return self.top / "tmp"
+
+    @property
+    def record(self) -> Path:
+        return self.top / "record.jsonl"
 
 
 @contextmanager
-def scratch_copy(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """A temporary copy of *folder* with *texts* (relative path to content) written over it; removed at the end.
+def scratch_copy(root: Path, texts: Mapping[str, str], cwd: Path | None = None) -> Iterator[Scratch]:
+    """A temporary copy of the project at *root* with *texts* (relative path to content) written over it.
 
-    Yields the folder *inside* the scratch directory, which has the name of the original.  The record lies beside it.
+    *cwd* is the caller's working directory, the root where it is not given.  All is removed at the end.
     """
     sweep()
     top = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     GUARD.add(top)  # before it is there, so that there is no moment at which nobody knows of it
     top.mkdir(0o700)
+    lock = _take(top / LOCK)
     try:
-        copy = top / (folder.name or "script")
-        copy_folder(folder, copy)
+        scratch = _populate(top, root, cwd or root)
         for name, text in texts.items():
-            target = copy / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink(missing_ok=True)  # it may be a link to the original
-            target.write_bytes(encode(text))
-        yield copy
+            write_over(scratch.copy, name, encode(text))
+        yield scratch
     finally:
         shutil.rmtree(top, ignore_errors=True)
         GUARD.discard(top)
+        if lock is not None:
+            os.close(lock)
+
+
+def _populate(top: Path, root: Path, cwd: Path) -> Scratch:
+    (top / "tmp").mkdir()
+    base = cwd if root.is_relative_to(cwd) else root.parent
+    copy = mirror(base, root, top / "tree")
+    copy_folder(root, copy)
+    if cwd.is_relative_to(base):
+        start = top / "tree" / cwd.relative_to(base)
+        start.mkdir(parents=True, exist_ok=True)  # it may lie in a folder that is left out
+    else:
+        start = mirror(cwd, cwd, top / "here")
+        link_neighbours(cwd, start, None)
+    return Scratch(top, copy, start)
+
+
+def mirror(base: Path, root: Path, target: Path) -> Path:
+    """Make the counterpart of *base* at *target*, down to *root* and without it, with links to all that lies beside."""
+    target.mkdir()
+    here = base
+    for part in root.relative_to(base).parts:
+        link_neighbours(here, target, part)
+        here, target = here / part, target / part
+        if here != root:
+            target.mkdir()
+    return target
+
+
+def link_neighbours(folder: Path, target: Path, but: str | None) -> None:
+    """Link the entries of *folder*, those left out that belong to no program."""
+    for entry in _entries(folder)[:NEIGHBOURS]:
+        if entry.name != but and entry.name not in SKIPPED and not entry.name.startswith(PREFIX):
+            (target / entry.name).symlink_to(entry.path)
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy breadth first, so that what lies near the script is a copy and the depths are links."""
-    target.mkdir()
-    if not source.is_dir():
-        return
+    """Copy breadth first, so that what lies near the root is a copy, and the depths of large data are links."""
+    target.mkdir(exist_ok=True)
     copied, entries = 0, 0
-    queue = [(source, target)]
+    queue = deque([(source, target)])
     while queue:
-        here, there = queue.pop(0)
+        here, there = queue.popleft()
         for entry in _entries(here):
             entries += 1
-            path = there / entry.name
+            place = there / entry.name
             if entry.name in SKIPPED or entry.name.startswith(PREFIX):
                 continue
-            if entry.is_symlink() and not entry.exists():
-                continue
-            if entry.is_dir():
-                if (entry / "pyvenv.cfg").exists():
-                    continue
-                if entries > MOST or entry.is_symlink():
-                    path.symlink_to(entry.resolve())
-                else:
-                    path.mkdir()
-                    queue.append((entry, path))
-            elif entry.is_file():
-                size = entry.stat().st_size
-                is_source = entry.suffix == ".py" and size < LARGE
-                if not is_source and (size >= LARGE or copied + size > TOTAL or entries > MOST):
-                    path.symlink_to(entry.resolve())
-                else:
-                    copied += size
-                    try:
-                        shutil.copyfile(entry, path)
-                    except OSError:  # not readable: the script could not read it either
+            with suppress(OSError):  # not readable, or gone by now: the script could not read it either
+                if entry.is_symlink():
+                    _link_again(entry, place, source, target)
+                elif entry.is_dir():
+                    if is_environment(Path(entry.path)):
                         continue
+                    if entries > MOST or is_crowd(Path(entry.path)):
+                        place.symlink_to(entry.path)
+                    else:
+                        place.mkdir()
+                        queue.append((Path(entry.path), place))
+                elif stat.S_ISREG(entry.stat().st_mode):
+                    size = entry.stat().st_size
+                    is_source = entry.name.endswith(".py") and size < LARGE
+                    if is_source or (size < LARGE and copied + size <= TOTAL and entries <= MOST):
+                        copied += size
+                        shutil.copyfile(entry.path, place)
+                    elif not shares_blocks(Path(entry.path), place):
+                        place.symlink_to(entry.path)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
-        return sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
+
+
+def _link_again(entry: os.DirEntry[str], place: Path, source: Path, target: Path) -> None:
+    """A link of the project: to the counterpart where it leads to a place within the project."""
+    end = Path(os.path.realpath(entry.path))
+    if not end.exists():
+        return
+    inside = end.is_relative_to(source)
+    place.symlink_to(target / end.relative_to(source) if inside else end)
+
+
+def is_environment(folder: Path) -> bool:
+    """Whether *folder* is a virtual or a conda environment."""
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").is_dir()
+
+
+def is_crowd(folder: Path) -> bool:
+    """Whether a folder holds very many entries, and no source: it is data."""
+    entries = _entries(folder)
+    return len(entries) > CROWD and not any(entry.name.endswith(".py") for entry in entries)
+
+
+def shares_blocks(source: Path, target: Path) -> bool:
+    """Copy a file without copying its blocks, where the file system can (btrfs, XFS); whether it could."""
+    try:
+        from fcntl import ioctl
+    except ImportError:
+        return False
+    try:
+        with open(source, "rb") as one, open(target, "xb") as other:
+            ioctl(other.fileno(), FICLONE, one.fileno())
+    except OSError:
+        target.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def write_over(copy: Path, name: str, data: bytes) -> None:
+    """Give the file *name* of a copy another content.  No link is followed: behind it lies the user's own file."""
+    *folders, last = Path(name).parts
+    here = copy
+    for part in folders:
+        here = here / part
+        if here.is_symlink():
+            original = Path(os.path.realpath(here))
+            here.unlink()
+            here.mkdir()
+            link_neighbours(original, here, None)
+        here.mkdir(exist_ok=True)
+    target = here / last
+    target.unlink(missing_ok=True)
+    target.write_bytes(data)
 
 
 def encode(text: str) -> bytes:
@@ -101,19 +218,55 @@ def encode(text: str) -> bytes:
     return text.encode(encoding)
 
 
-def sweep() -> None:
-    """Remove the scratch folders of processes that were killed before they could."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
-        owner = path.name.removeprefix(PREFIX).split("-")[0]
-        if owner.isdigit() and not _alive(int(owner)) and path.is_dir() and path.stat().st_uid == os.getuid():
-            shutil.rmtree(path, ignore_errors=True)
+# Folders that were left behind ---------------------------------------------------------------------------------------
 
 
-def _alive(process: int) -> bool:
+def _take(path: Path) -> int | None:
+    """Make the lock file of a scratch folder and hold it until the descriptor is closed; None where there are no locks.
+
+    The lock is the kernel's: it holds across containers that share the folder, and ends with its owner.
+    """
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    except ImportError:
+        return None
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with suppress(OSError):  # a file system without locks
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    os.write(descriptor, MAGIC.encode())  # only now is it a lock file: nobody can find it free before
+    return descriptor
+
+
+def sweep() -> None:
+    """Remove the scratch folders of processes that were killed before they could.
+
+    Only what carries the tool's own lock file, and a lock that nobody holds any more, is one.
+    """
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if not path.is_symlink() and path.is_dir() and is_left_behind(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def is_left_behind(folder: Path) -> bool:
+    """Whether *folder* is a scratch folder of this user's whose owner has ended."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    except ImportError:
         return False
-    except PermissionError:
-        return True
+    lock = folder / LOCK
+    try:
+        if folder.stat().st_uid != os.getuid() or lock.is_symlink() or lock.stat().st_size != len(MAGIC):
+            return False
+        if lock.read_text(encoding="utf-8") != MAGIC:
+            return False
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except (OSError, UnicodeDecodeError):
+        return False
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
     return True

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autofix.engine import SourceError, analyse
-from autofix.prove import Limits
+from autofix.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.lines import summary
 
@@ -53,7 +53,7 @@ def test_what_does_not_parse_is_an_error_with_its_place(source: str, line: int, 
 def test_repair_proves_what_it_returns(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(read("detach_stored"), encoding="utf-8")
-    outcome = repair(script, (), Limits())
+    outcome = repair(Script(script), Limits())
     assert outcome.certificate is not None
     assert outcome.certificate.proved
     assert script.read_text(encoding="utf-8") == read("detach_stored")
@@ -62,7 +62,7 @@ def test_repair_proves_what_it_returns(tmp_path: Path) -> None:
 def test_repair_tells_of_a_failure_that_it_does_not_know(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import torch\nloss = torch.ones(1).sum()\nloss.backward()\n", encoding="utf-8")
-    outcome = repair(script, (), Limits())
+    outcome = repair(Script(script), Limits())
     assert outcome.fails
     assert outcome.certificate is None
     assert "line 3" in outcome.note
@@ -71,7 +71,7 @@ def test_repair_tells_of_a_failure_that_it_does_not_know(tmp_path: Path) -> None
 def test_repair_of_a_script_that_runs(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("print('nothing to do')\n", encoding="utf-8")
-    outcome = repair(script, (), Limits())
+    outcome = repair(Script(script), Limits())
     assert (outcome.fails, outcome.certificate) == (False, None)
 
 
@@ -122,7 +122,7 @@ for real in torch.randn(4, 8, 6):
 """,
         encoding="utf-8",
     )
-    done = repair(script, (), Limits())
+    done = repair(Script(script), Limits())
     assert done.certificate is not None and done.certificate.proved
     assert "(disc(fake) - 1).pow(2)" in done.analysis.patched
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from autofix.prove import Limits
+from autofix.prove import Limits, Script
 from autofix.repair import Repair, repair
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
@@ -64,7 +64,7 @@ def by_run(folder: Path, text: str, **others: str) -> Repair:
         (folder / f"{name}.py").write_text(textwrap.dedent(content))
     script = folder / "train.py"
     script.write_text(text)
-    return repair(script, (), LIMITS, static=False)
+    return repair(Script(script), LIMITS, static=False)
 
 
 def assert_proved(outcome: Repair) -> None:
@@ -119,14 +119,14 @@ def entry_of(fixture: Path) -> Path:
 
 @pytest.mark.parametrize("fixture", [path for path in FIXTURES if path not in SHOWN], ids=lambda path: path.name)
 def test_where_a_run_does_not_show_why_it_leads_to_no_patch(fixture: Path) -> None:
-    outcome = repair(entry_of(fixture), (), LIMITS, static=False)
+    outcome = repair(Script(entry_of(fixture)), LIMITS, static=False)
     assert outcome.certificate is None or not outcome.certificate.proved
     assert not outcome.analysis.changes
 
 
 @pytest.mark.parametrize("fixture", SAMPLE, ids=[path.name for path in SAMPLE])
 def test_a_fixture_is_repaired_from_its_run(fixture: Path) -> None:
-    outcome = repair(entry_of(fixture), (), LIMITS, static=False)
+    outcome = repair(Script(entry_of(fixture)), LIMITS, static=False)
     assert_proved(outcome)
     assert outcome.evidence
     assert all(finding.fixed for finding in outcome.analysis.findings)
@@ -289,7 +289,7 @@ def test_what_a_run_does_not_come_to_is_not_reported_as_broken(tmp_path: Path) -
     script = tmp_path / "train.py"
     text = (FOLDER / "detach_stored" / "broken.py").read_text(encoding="utf-8")
     script.write_text("import sys\n\nif len(sys.argv) > 1:\n" + textwrap.indent(text, "    "))
-    outcome = repair(script, (), LIMITS)
+    outcome = repair(Script(script), LIMITS)
     assert outcome.certificate is None and not outcome.analysis.changes and not outcome.fails
     assert outcome.note.startswith("The script runs; nothing was changed. It does not come to what reading finds: AF")
     assert not outcome.analysis.findings
@@ -298,6 +298,6 @@ def test_what_a_run_does_not_come_to_is_not_reported_as_broken(tmp_path: Path) -
 def test_detach_is_better_than_random_numbers_drawn_anew(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(TEMPERATURE)
-    outcome = repair(script, (), LIMITS)
+    outcome = repair(Script(script), LIMITS)
     assert_proved(outcome)
     assert "logp.detach()" in outcome.analysis.patched

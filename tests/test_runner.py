@@ -163,8 +163,8 @@ def test_a_folder_that_nobody_has_removed_goes_with_the_next_run(tmp_path: Path)
     ended.wait()
     left = Path(tempfile.gettempdir()) / f"autofix-{ended.pid}-0123abcd"
     left.mkdir()
-    with scratch_copy(tmp_path, {}) as copy:
-        assert copy.is_dir()
+    with scratch_copy(tmp_path, {}) as scratch:
+        assert scratch.copy.is_dir()
         assert not left.exists()
 
 
@@ -347,12 +347,13 @@ def test_scratch_copy_links_what_is_large_and_skips_what_is_not_the_users(tmp_pa
     with open(folder / "data.bin", "wb") as file:
         file.truncate(LARGE)
     (folder / "gone").symlink_to(folder / "nothing")
-    with scratch_copy(folder, {"train.py": "# coding: latin-1\r\né = 1\r\n", "package/new.py": ""}) as copy:
+    with scratch_copy(folder, {"train.py": "# coding: latin-1\r\né = 1\r\n", "package/new.py": ""}) as scratch:
+        copy = scratch.copy
         assert sorted(path.name for path in copy.iterdir()) == ["data.bin", "package", "train.py"]
         assert (copy / "data.bin").is_symlink()
         assert (copy / "train.py").read_bytes() == b"# coding: latin-1\r\n\xe9 = 1\r\n"
         assert sorted(path.name for path in (copy / "package").iterdir()) == ["file.py", "new.py"]
-    assert not copy.parent.exists()
+    assert not scratch.top.exists()
     assert not (folder / "train.py").exists()
 
 

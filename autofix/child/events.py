@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -17,6 +18,8 @@ class Events:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._began = time.monotonic()
+        self.at_end: Callable[[], None] = lambda: None
+        """Writes what can be said of the process when it ends."""
 
     @property
     def ours(self) -> bool:

@@ -11,12 +11,22 @@ from typing import Any
 class Job:
     """One run of one script.  Paths are absolute and resolved."""
 
-    script: str
-    """The script inside the scratch copy of its folder."""
+    target: str
+    """The script (inside the scratch copy, unless it belongs to the environment), the module, or the command."""
     root: str
-    """The scratch copy: what lies under it is the user's code."""
+    """The scratch copy of the project: what lies under it is the user's code."""
     record: str
     """Where the events go, one JSON object a line."""
+    way: str = "file"
+    """``file`` for ``python TARGET``, ``module`` for ``python -m TARGET``, ``command`` for another program."""
+    origin: str = ""
+    """The project that ``root`` is a copy of."""
+    scratch: str = ""
+    """The folder that holds all that belongs to the run, links to the user's own files among it."""
+    import_roots: tuple[str, ...] = ()
+    """The folders of the copy in which the project's modules lie, as if it were installed."""
+    changed: tuple[str, ...] = ()
+    """The sources that differ from the original's, relative to the root."""
     args: tuple[str, ...] = ()
     seed: int = 0
     parent: int = 0
@@ -60,7 +70,7 @@ def read_job(text: str) -> Job:
     known = {field.name for field in fields(Job)}
     if unknown := set(values) - known:
         raise ValueError(f"unknown keys in the job: {sorted(unknown)}")
-    for name in ("args", "writable"):
+    for name in ("args", "writable", "import_roots", "changed"):
         values[name] = tuple(values.get(name, ()))
     values["follow"] = tuple(tuple(value) for value in values.get("follow", ()))
     return Job(**values)

@@ -456,6 +456,7 @@ def leave(events: Events, outcome: str) -> NoReturn:
     """End the process at once: what the script left running must not run on."""
     if not events.ours:  # a forked copy of the script: let it end as its author meant
         sys.exit(0 if outcome == "finished" else 1)
+    events.at_end()
     unlink_semaphores()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -177,7 +177,7 @@ def main(descriptor: int) -> NoReturn:
             importlib.import_module(module)
     except ImportError:
         sys.exit(3)  # a fresh process will say what is missing
-    for module in ("reference", "probe", "trace", "device", "sandbox"):
+    for module in ("reference", "probe", "trace", "device", "sandbox", "copies", "imports"):
         importlib.import_module(f".{module}", __package__)
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody looks at them

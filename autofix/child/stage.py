@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import os
 import re
 import sys
 import threading
 import types
+from importlib.abc import InspectLoader
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +23,11 @@ def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
 
     Returns the outcome (``finished`` or ``raised``) and, for the latter, the error's type, message, place and frames.
     """
-    folder, name = os.path.split(job.script)
-    sys.path.insert(0, folder)
-    sys.argv = [name, *job.args]
     module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=job.script, __builtins__=builtins, __package__=None, __spec__=None, __cached__=None)
+    module.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = module
     try:
-        with open(job.script, "rb") as file:
-            code = compile(file.read(), job.script, "exec", dont_inherit=True)
+        code = code_of_module(job, module) if job.way == "module" else code_of_file(job, module)
         exec(code, module.__dict__)
         wait_for_threads()
     except SystemExit as error:
@@ -42,6 +40,36 @@ def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
         sys.excepthook(type(error), error, error.__traceback__)
         return "raised", describe(error, job.root)
     return "finished", None
+
+
+def code_of_file(job: Job, module: types.ModuleType) -> types.CodeType:
+    """The code of ``python FILE ARGS``, with the import path and the arguments that it finds."""
+    sys.path.insert(0, os.path.dirname(job.target))
+    inside = job.target.startswith(job.root + os.sep)
+    sys.argv = [os.path.relpath(job.target) if inside else job.target, *job.args]
+    module.__dict__.update(__file__=job.target, __package__=None, __spec__=None, __cached__=None)
+    with open(job.target, "rb") as file:
+        return compile(file.read(), job.target, "exec", dont_inherit=True)
+
+
+def code_of_module(job: Job, module: types.ModuleType) -> types.CodeType:
+    """The same of ``python -m MODULE ARGS``.  Raises :class:`ModuleNotFoundError`."""
+    sys.path.insert(0, os.getcwd())
+    sys.argv = ["-m", *job.args]
+    spec = importlib.util.find_spec(job.target)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{job.target}.__main__")
+    loader = spec.loader if spec is not None else None
+    if spec is None or not isinstance(loader, InspectLoader):
+        raise ModuleNotFoundError(f"No module named {job.target!r}, or one that cannot be run", name=job.target)
+    code = loader.get_code(spec.name)
+    if code is None:
+        raise ImportError(f"{job.target} has no Python code", name=job.target)
+    sys.argv[0] = spec.origin or ""
+    module.__dict__.update(
+        __file__=spec.origin, __package__=spec.parent, __spec__=spec, __loader__=loader, __cached__=spec.cached
+    )
+    return code
 
 
 def wait_for_threads() -> None:

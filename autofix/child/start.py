@@ -50,12 +50,19 @@ def run(job: Job) -> NoReturn:
     try:
         # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
         importlib.import_module("torch._dynamo")
+        from .copies import Copies
+        from .imports import redirect, unloaded
         from .probe import Probe
         from .trace import Witness
     except ImportError as missing:
         # Without torch the script cannot train, but what it says of that is the user's to read.
         events.write("unable", reason=f"{type(missing).__name__}: {missing}")
         os._exit(1)
+    copies = Copies(job.scratch)
+    if job.scratch:
+        copies.install()
+    finder = redirect(job)
+    events.at_end = lambda: events.write("unloaded", places=unloaded(job, copies.read | finder.found))
     gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
     watcher: Probe | Witness = Witness(job, events) if job.trace else Probe(job, events)
     watcher.install()

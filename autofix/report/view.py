@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from autofix.engine import Finding
 from autofix.evidence import PHRASES
+from autofix.files import display_name
 from codemods.facts import Fact, Span
 
 if TYPE_CHECKING:
@@ -188,7 +190,8 @@ def in_folder(evidence: Evidence, folder: str) -> Evidence:
 
 
 def under(folder: str, path: str) -> str:
-    return os.path.normpath(os.path.join(folder, path))
+    place = os.path.normpath(os.path.join(folder, path))
+    return display_name(Path(place)) if os.path.isabs(place) else place
 
 
 def quoted(span: Span, sources: Mapping[str, str]) -> str:

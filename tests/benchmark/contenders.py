@@ -71,14 +71,14 @@ def run_alone(case: Case) -> Score:
 def _run(case: Case, *, static: bool) -> Score:
     alarm = Alarm.NONE
     if case.clean is not None:
-        clean = repair(case.clean.entry, (), LIMITS, static=static)
+        clean = repair(Script(case.clean.entry), LIMITS, static=static)
         if clean.certificate is not None and clean.certificate.proved and clean.analysis.changes:
             alarm = Alarm.CHANGED
         elif clean.analysis.findings or clean.fails:
             alarm = Alarm.REPORTED
     if case.broken is None:
         return Score(alarm=alarm)
-    outcome = repair(case.broken.entry, (), LIMITS, static=static)
+    outcome = repair(Script(case.broken.entry), LIMITS, static=static)
     result = Result(outcome.project, outcome.analysis)
     found, cause = _named(case, case.broken, result)
     repaired, detail = Repaired.NOT, outcome.note.partition("\n")[0]
@@ -194,7 +194,7 @@ def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Rep
         return Repaired.EXACTLY, ""
     script = Script(program.entry)
     patched = _in_its_place(program, texts)
-    certificate = prove(Original(script, LIMITS), patched, **granted(script.path, files.read(script.path)))
+    certificate = prove(Original(script, LIMITS), patched, **granted(script, files.read(script.path), LIMITS))
     kind = _kind_of(certificate)
     if kind is Repaired.WRONGLY and case.fixed is not None and case.fixed.texts.keys() == texts.keys():
         # The reference may change what the failing script did on purpose: then it is the one to agree with.
