@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from autofix.launch import Ending, Launch, launch, server_for
+from autofix.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.layout import import_roots
 from autofix.record import RunRecord, not_started, parse
 from autofix.scratch import Scratch, scratch_copy
@@ -145,6 +145,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "memory": limits.memory or default_memory(),
         }
         surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
+        surroundings = for_descendants(surroundings, scratch.job)
         what = Launch(
             limits.python, job, scratch.start, scratch.top, surroundings, limits.timeout, options=script.options
         )
@@ -172,6 +173,12 @@ def counterpart(text: str, root: Path, copy: Path) -> str:
     """An argument in which absolute paths into the project lead into the copy."""
     begins = re.compile(rf"(?<![\w./-]){re.escape(str(root))}(?![\w.-])")
     return begins.sub(lambda _: str(copy), text)
+
+
+def for_descendants(surroundings: dict[str, str], job: Path) -> dict[str, str]:
+    """An environment that lets ``child/descend.py`` into every Python process that the script starts."""
+    search = [str(CHILD / "site"), *filter(None, [surroundings.get("PYTHONPATH")])]
+    return {**surroundings, "AUTOFIX_JOB": str(job), "PYTHONPATH": os.pathsep.join(search)}
 
 
 def moved(surroundings: dict[str, str], root: Path, copy: Path) -> dict[str, str]:

@@ -59,6 +59,11 @@ class Scratch:
         return self.top / "tmp"
 
     @property
+    def job(self) -> Path:
+        """What the run is asked to do."""
+        return self.top / "job.json"
+
+    @property
     def record(self) -> Path:
         return self.top / "record.jsonl"
 
@@ -88,7 +93,7 @@ def scratch_copy(root: Path, texts: Mapping[str, str], cwd: Path | None = None) 
 
 def _populate(top: Path, root: Path, cwd: Path) -> Scratch:
     (top / "tmp").mkdir()
-    base = cwd if root.is_relative_to(cwd) else root.parent
+    base = cwd if cwd != root and root.is_relative_to(cwd) else root.parent
     copy = mirror(base, root, top / "tree")
     copy_folder(root, copy)
     if cwd.is_relative_to(base):
@@ -148,6 +153,8 @@ def copy_folder(source: Path, target: Path) -> None:
                     if is_source or (size < LARGE and copied + size <= TOTAL and entries <= MOST):
                         copied += size
                         shutil.copyfile(entry.path, place)
+                        if entry.stat().st_mode & stat.S_IXUSR:
+                            place.chmod(0o700)
                     elif not shares_blocks(Path(entry.path), place):
                         place.symlink_to(entry.path)
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -400,6 +400,11 @@ class FakeRepair:
     evidence: tuple[Evidence, ...] = ()
 
 
+def script(name: str, *args: str) -> Script:
+    """A script of the working directory, which is its project's root."""
+    return Script(Path(name), args=args, root=Path.cwd(), cwd=Path().absolute())
+
+
 @dataclass
 class Repairs:
     """A stand-in for the repair: returns what a test wants and remembers how it was called."""
@@ -408,13 +413,13 @@ class Repairs:
     refused: tuple[str, ...] = ()
     note: str = ""
     fails: bool = False
-    calls: list[tuple[Path, tuple[str, ...], Limits]] = field(default_factory=list)
+    calls: list[tuple[Script, Limits]] = field(default_factory=list)
     static: bool | None = None
 
-    def repair(self, script: Path, args: tuple[str, ...], limits: Limits, *, static: bool) -> FakeRepair:
-        project = Project(script, files.read(script))
+    def repair(self, script: Script, limits: Limits, *, static: bool) -> FakeRepair:
+        project = Project(script.path, files.read(script.path))
         self.static = static
-        self.calls.append((script, args, limits))
+        self.calls.append((script, limits))
         analysis = fake_engine.analyse(project.file.text, project.file.name)
         return FakeRepair(project, analysis, self.certificate, self.refused, self.note, self.fails)
 
@@ -463,17 +468,17 @@ def test_run_hands_options_and_arguments_on(shell: Shell, repairs: Repairs) -> N
     arguments = ("--fix", "--epochs", "3", "-v", "--", "-q", "--help")
     writable = (str(Path("out").resolve()), str(Path("a.py").resolve()))
     bounds = Limits("/opt/python", 3, 9.5, 7, device="cpu", network=True, writable=writable, memory=2 * 2**30)
-    assert repairs.calls == [(Path("a.py"), arguments, bounds)]
+    assert repairs.calls == [(script("a.py", *arguments), bounds)]
     assert contents() == BROKEN
     shell.run("run", "a.py")
-    assert repairs.calls[1] == (Path("a.py"), (), Limits(sys.executable))
+    assert repairs.calls[1] == (script("a.py"), Limits(sys.executable))
 
 
 @pytest.mark.parametrize(("size", "mebibytes"), [("500M", 500), ("4G", 4096), ("1.5GiB", 1536), ("1 tb", 2**20)])
 def test_memory_is_written_as_people_write_it(shell: Shell, repairs: Repairs, size: str, mebibytes: int) -> None:
     put(a=BROKEN)
     shell.run("run", "--memory", size, "a.py")
-    assert repairs.calls[0][2].memory == mebibytes * 2**20
+    assert repairs.calls[0][1].memory == mebibytes * 2**20
 
 
 @pytest.mark.parametrize(
@@ -695,7 +700,7 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr("autofix.prove.prove", prove)
     assert shell.run("prove", "--steps", "5", "a.py", "b.py", "--epochs", "3") == code
-    assert calls == [(Script(Path("a.py"), args=("--epochs", "3")), Script(Path("b.py"), args=("--epochs", "3")), 5)]
+    assert calls == [(script("a.py", "--epochs", "3"), script("b.py", "--epochs", "3"), 5)]
     assert "  2 clean after" in shell.out
     assert shell.run("prove", "--output-format", "json", "a.py", "b.py") == code
     assert json.loads(shell.out)["proof"]["proved"] is (code == 0)
@@ -733,8 +738,8 @@ def test_prove_takes_a_diff_and_leaves_the_file_alone(shell: Shell, prover: Prov
     put(a=BROKEN)
     Path("fix.diff").write_text(PATCH)
     assert shell.run("prove", *arguments, stdin=PATCH.encode()) == 0
-    script = Script(Path("a.py"), args=("--epochs", "3"))
-    assert prover.calls == [(script, Script(Path("a.py"), FIXED, ("--epochs", "3")))]
+    before = script("a.py", "--epochs", "3")
+    assert prover.calls == [(before, replace(before, text=FIXED))]
     assert contents() == BROKEN
     assert shell.run("prove", "--output-format", "json", *arguments, stdin=PATCH.encode()) == 0
     assert json.loads(shell.out)["proof"]["proved"] is True
@@ -743,7 +748,10 @@ def test_prove_takes_a_diff_and_leaves_the_file_alone(shell: Shell, prover: Prov
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--patch", "fix.diff", "deep/b.py"], "fix.diff:2:1: a.py lies outside of the script's folder"),
+        (
+            ["--root", "deep", "--patch", "fix.diff", "deep/b.py"],
+            "fix.diff:2:1: a.py lies outside of deep, the project ",
+        ),
         (["--patch", "fix.diff", "a.py"], "a.py:3:1: fix.diff does not fit: it expects `store.append(h)` here, and "),
         (["a.py", "--patch"], "Error: --patch requires an argument."),
         (["a.py", "--patch", "no.diff"], "Error: Invalid value: File 'no.diff' does not exist."),
@@ -755,7 +763,7 @@ def test_prove_takes_a_diff_and_leaves_the_file_alone(shell: Shell, prover: Prov
 def test_prove_without_a_repair_to_judge_ends_with_2(
     shell: Shell, prover: Prover, arguments: list[str], error: str
 ) -> None:
-    put(a=FIXED)
+    put(a=FIXED.replace("append", "push"))
     Path("deep").mkdir()
     Path("deep/b.py").write_text(CLEAN)
     Path("fix.diff").write_text(PATCH)

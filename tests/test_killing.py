@@ -109,7 +109,7 @@ class Scene:
 
     def running(self) -> bool:
         """Whether the script's own code is at work."""
-        return any((folder / "project" / "progress").exists() for folder in self.scratch())
+        return any((folder / "tree" / "project" / "progress").exists() for folder in self.scratch())
 
     def server(self) -> list[int]:
         return [one for one in processes(self.variable) if "--serve" in command(one) and not self.is_run(one)]

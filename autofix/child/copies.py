@@ -30,16 +30,21 @@ class Copies:
         self._scratch = scratch
         self.read: set[str] = set()
         """The Python sources that were opened to be read."""
+        self._symlink = os.symlink
+        self._theirs: set[str] = set()
+        """Links that the script itself has made: what lies behind them is not its to change."""
 
     def install(self) -> None:
         """Watch from now on."""
-        builtins.open = io.open = self._opening(io.open)
-        io.open_code = self._opening(io.open_code)
-        os.open = self._opening_by_flags(os.open)
+        _put(io, "open", self._opening(io.open))
+        builtins.open = io.open
+        _put(io, "open_code", self._opening(io.open_code))
+        _put(os, "open", self._opening_by_flags(os.open))
         for name in ("mkdir", "remove", "unlink", "rmdir"):
             self._watch(os, name, 1)
         for name in ("rename", "replace", "symlink", "link"):
             self._watch(os, name, 2)
+        self._note_links()
         self._watch(os, "truncate", 1, inside=True)
         self._watch(os, "chdir", 1, inside=True)
         self._watch(shutil, "rmtree", 1, inside=True)
@@ -52,6 +57,17 @@ class Copies:
             written(one, name, *args, **kwargs)
 
         writer.__init__ = made  # type: ignore[assignment]
+
+    def _note_links(self) -> None:
+        linked = os.symlink  # it finds the folder already real
+
+        @functools.wraps(linked)
+        def noted(source: Path, target: Path, *args: Any, **kwargs: Any) -> None:
+            linked(source, target, *args, **kwargs)
+            if (text := self._text(target)) is not None:
+                self._theirs.add(text)
+
+        _put(os, "symlink", noted)
 
     def _opening(self, opened: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(opened)
@@ -89,7 +105,7 @@ class Copies:
                         self.own_folder(path)
             return function(*args, **kwargs)
 
-        setattr(module, name, watched)
+        _put(module, name, watched)
 
     def own(self, path: Path, *, keep: bool = True) -> None:
         """Put a copy in the place of a link to *path*, or an empty one unless its content is to be kept."""
@@ -125,11 +141,13 @@ class Copies:
         os.unlink(link)
         os.mkdir(link)
         for name in entries:
-            os.symlink(os.path.join(end, name), os.path.join(link, name))
+            self._symlink(os.path.join(end, name), os.path.join(link, name))
 
     def _leads_out(self, place: str) -> bool:
         """Whether *place* is a link to something outside of the scratch folder."""
-        return os.path.islink(place) and not f"{os.path.realpath(place)}/".startswith(f"{self._scratch}/")
+        if place in self._theirs or not os.path.islink(place):
+            return False
+        return not f"{os.path.realpath(place)}/".startswith(f"{self._scratch}/")
 
     def _text(self, path: Path) -> str | None:
         """*path* from the root, if it is one below the scratch folder."""
@@ -140,3 +158,9 @@ class Copies:
         except (TypeError, OSError):  # no path; or the working directory is gone
             return None
         return text if text.startswith(self._scratch + os.sep) else None
+
+
+def _put(module: Any, name: str, function: Any) -> None:
+    """Replace a function of a module.  It is pickled by its name, and so must be found under it."""
+    function.__module__, function.__qualname__ = module.__name__, name
+    setattr(module, name, function)

@@ -1,9 +1,10 @@
 """Closes off what a run may touch: no writing outside its scratch folder, no network, limits of memory and files.
 
-Writing is held back by Landlock (Linux 5.13 and later), the network by a seccomp filter that refuses internet
-sockets; changes of mode, owner and times, which Landlock lets through, are skipped with an answer of success.  Both
-work without privileges, hold for all processes that the script starts, and cannot be taken back.  Where the kernel has
-them not, the run goes on without, and ``close`` says so.
+Writing is held back by Landlock (Linux 5.13 and later); changes of mode, owner and times, which Landlock lets through,
+are skipped with an answer of success.  The run has a network of its own (a namespace) with nothing in it but the
+loopback interface, so that processes of one training find each other and nobody else; where the system grants none, a
+seccomp filter refuses internet sockets altogether.  All of that works without privileges, holds for all processes that
+the script starts, and cannot be taken back.  Where the kernel has none of it, the run goes on, and ``close`` says so.
 
 Two doors stay open, because data loader workers hand their tensors over through them: shared memory, and sockets within
 the machine (Unix sockets; those without a path are closed towards processes outside from Landlock's version 6 on).
@@ -11,11 +12,14 @@ the machine (Unix sockets; those without a path are closed towards processes out
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import glob
 import os
 import platform
 import resource
+import socket
 import struct
 import sys
 from collections.abc import Sequence
@@ -56,6 +60,14 @@ AF_UNIX, AF_NETLINK = 1, 16
 IO_URING_SETUP = 425
 
 
+# include/uapi/linux/{sched,sockios,if}.h
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+LOOPBACK = "lo"
+INTERFACES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+"""By these variables process groups are told which interface to use; the host's name leads outside."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """Numbers of system calls on one kind of processor."""
@@ -93,12 +105,44 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return ["writing and the network are not closed off: the kernel refuses"]
     open_ends = []
+    own = not network and network_of_its_own(libc)  # before files are closed: it writes to /proc
     if reason := close_files(libc, writable):
         open_ends.append(f"writing outside the scratch folder is not closed off: {reason}")
-    if reason := filter_calls(libc, network):
-        what = "changes of mode and owner are" if network else "the network is"
+    if reason := filter_calls(libc, network or own):
+        what = "changes of mode and owner are" if network or own else "the network is"
         open_ends.append(f"{what} not closed off: {reason}")
     return open_ends
+
+
+def network_of_its_own(libc: ctypes.CDLL) -> bool:
+    """Move this process into a network namespace with loopback alone; whether that was granted.
+
+    It is tried in a child process first: half of it, a user that is nobody or an interface that is down, is of no use.
+    """
+    child = os.fork()
+    if child == 0:
+        granted = False
+        with contextlib.suppress(BaseException):
+            granted = enter_namespace(libc)
+        os._exit(0 if granted else 1)
+    if os.waitpid(child, 0)[1] != 0 or not enter_namespace(libc):
+        return False
+    os.environ.update(dict.fromkeys(INTERFACES, LOOPBACK))
+    return True
+
+
+def enter_namespace(libc: ctypes.CDLL) -> bool:
+    """Leave the system's network; without the privilege, in a user namespace, in which the user stays who it is."""
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWNET) != 0:
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+            return False
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        fcntl.ioctl(one, SIOCSIFFLAGS, struct.pack("16sh14x", LOOPBACK.encode(), IFF_UP))
+    return True
 
 
 def limit(memory: int) -> None:

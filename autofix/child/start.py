@@ -47,6 +47,11 @@ def run(job: Job) -> NoReturn:
 
         open_ends = close(job.writable, network=job.network, memory=job.memory)
         events.write("sandbox", open=open_ends)
+    if job.way == "command":
+        from .descend import start_command
+
+        start_command([job.target, *job.args])
+        os._exit(1)
     try:
         # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
         importlib.import_module("torch._dynamo")

@@ -1,0 +1,73 @@
+"""Python processes below a run: all of them find the project's copy, and one may take the place of the script.
+
+Where a launcher or a shell script was started, the first Python program below it that is no launcher itself is the one
+to be watched: it runs under the probe from here on, and ends here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .imports import redirect
+from .job import Job, read_job
+
+LAUNCHERS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun")
+LAUNCHING_MODULES = ("torch.distributed.", "accelerate.commands", "deepspeed.launcher", "multiprocessing.")
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+
+
+def enter(path: str) -> None:
+    """Prepare this process for the job at *path*."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            job = read_job(file.read())
+    except (OSError, ValueError):
+        return
+    found = program() if job.way == "command" else None
+    if found is None or not is_first(job):
+        redirect(job)
+        return
+    from .start import run
+
+    way, target, args = found
+    run(replace(job, way=way, target=target, args=tuple(args), sandbox=False))
+
+
+def program() -> tuple[str, str, list[str]] | None:
+    """What this interpreter was started for, if that is a program of the user's: its way, target and arguments."""
+    words = list(sys.orig_argv[1:])
+    while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
+        words = words[2 if words[0] in _WITH_VALUE else 1 :]
+    if not words or words[0] in ("-c", "-"):
+        return None
+    if words[0] != "-m":
+        script = os.path.abspath(words[0])
+        known = os.path.basename(script) in LAUNCHERS or not os.path.isfile(script)
+        return None if known else ("file", script, words[1:])
+    if len(words) < 2 or words[1].startswith(LAUNCHING_MODULES):
+        return None
+    return "module", words[1], words[2:]
+
+
+def is_first(job: Job) -> bool:
+    """Whether no other process of this run is watched yet; of several ranks it is the first that is."""
+    if os.environ.get("RANK", "0") not in ("0", ""):
+        return False
+    try:
+        os.close(os.open(os.path.join(job.scratch, "taken"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
+
+
+def start_command(words: Sequence[str]) -> None:
+    """Become the program *words*; returns only where it cannot be started."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvp(words[0], list(words))
+    except OSError as error:
+        sys.stderr.write(f"{words[0]}: {error.strerror}\n")
