@@ -36,6 +36,10 @@ class RunError:
     """Relative to the script's folder."""
     frames: tuple[tuple[str, int, str], ...] = ()
     """The user's frames as (file, line, function), the innermost last."""
+    refused: str = ""
+    """``write`` or ``network`` where the system did not allow it."""
+    path: str = ""
+    """What was not to be written."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
@@ -179,6 +183,8 @@ class RunRecord:
     """Tracebacks of the probe itself: gaps in the record."""
     device: str = ""
     """``cpu`` if what was written for a GPU ran on the CPU."""
+    network: bool = False
+    """Whether the network was left open."""
     open_ends: tuple[str, ...] = ()
     """What the sandbox could not close off, in words."""
     facts: tuple[Mapping[str, Any], ...] = ()
@@ -234,7 +240,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     mistakes: list[str] = []
     facts: list[Mapping[str, Any]] = []
     carried: list[Mapping[str, Any]] = []
-    device, open_ends = "", tuple[str, ...]()
+    device, network, open_ends = "", False, tuple[str, ...]()
     without: tuple[int, Sketches] | None = None
     between: dict[tuple[int, int], int] = {}
     unloaded: Mapping[str, str] = {}
@@ -264,7 +270,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
             case "start":
                 device = event["device"]
             case "sandbox":
-                open_ends = tuple(event["open"])
+                open_ends, network = tuple(event["open"]), event.get("network", False)
             case "fact":
                 facts.append(event)
             case "unloaded":
@@ -290,6 +296,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         seconds=seconds,
         mistakes=tuple(mistakes),
         device=device,
+        network=network,
         open_ends=open_ends,
         facts=tuple(facts),
         without=without,
@@ -308,7 +315,15 @@ def _with_error(one: Pass, error: RunError) -> Pass:
 
 def _error(values: Mapping[str, Any]) -> RunError:
     frames = tuple((f["file"], f["line"], f["function"]) for f in values.get("frames", ()))
-    return RunError(values["type"], values["message"], values.get("line"), values.get("file", ""), frames)
+    return RunError(
+        values["type"],
+        values["message"],
+        values.get("line"),
+        values.get("file", ""),
+        frames,
+        values.get("refused", ""),
+        values.get("path", ""),
+    )
 
 
 def _numbers(values: Mapping[str, Any] | None) -> dict[int, Any]:

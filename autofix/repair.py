@@ -12,6 +12,7 @@ from autofix.engine import Analysis, SourceError
 from autofix.evidence import LOOKED_AT, Evidence, witness
 from autofix.layout import Layout, import_roots
 from autofix.merit import is_lean, merit
+from autofix.obstacles import obstacle, usage
 from autofix.points.held import held
 from autofix.project import Project, gather
 from autofix.prove import (
@@ -73,6 +74,8 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     attempt = _Attempt(project, original)
     if attempt.before.failure is None and attempt.before.outcome is Outcome.FINISHED:
         return attempt.of_silent(analysis)
+    if (reason := obstacle(attempt.before)) and not analysis.changes:
+        return attempt.stopped_by(reason, analysis)
     first = attempt.by_source(analysis) if analysis.changes else None
     if first is not None and first.certificate is not None and first.certificate.proved:
         return first if is_lean(first.certificate) else attempt.leaner(first)
@@ -95,6 +98,15 @@ class _Attempt:
     @property
     def before(self) -> RunRecord:
         return self.original.before
+
+    def stopped_by(self, reason: str, analysis: Analysis) -> Repair:
+        """What there is to say of a script that its surroundings keep from training."""
+        failure = self.before.failure
+        where = f" (line {failure.error.line} of {failure.error.file})" if failure and failure.error.line else ""
+        note = f"The script stops before it trains{where}: {reason}."
+        if failure is not None:
+            note += f"\n{usage(self.before) if failure.error.type == 'SystemExit' else failure.error}"
+        return Repair(self.project, analysis, note=note, fails=True)
 
     def of_silent(self, analysis: Analysis) -> Repair:
         """The repair of a script that comes to its end: of what is silent, since nothing is raised."""

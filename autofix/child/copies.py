@@ -8,6 +8,7 @@ What writes by other ways meets the sandbox.
 from __future__ import annotations
 
 import builtins
+import errno
 import functools
 import io
 import os
@@ -54,7 +55,12 @@ class Copies:
         @functools.wraps(written)
         def made(one: Any, name: Path, *args: Any, **kwargs: Any) -> None:
             self.own(name, keep=False)
-            written(one, name, *args, **kwargs)
+            try:
+                written(one, name, *args, **kwargs)
+            except RuntimeError as error:
+                if "Permission denied" in str(error):  # it does not say where
+                    error.__cause__ = PermissionError(errno.EACCES, "Permission denied", os.path.abspath(str(name)))
+                raise
 
         writer.__init__ = made  # type: ignore[assignment]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import importlib.util
 import os
 import re
+import socket
 import sys
 import threading
 import types
@@ -108,10 +110,32 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": _said(str(error)),
+        **refused(error),
         "file": last["file"],
         "line": last["line"],
         "frames": frames,
     }
+
+
+def refused(error: BaseException) -> dict[str, str]:
+    """What the system has not allowed, if *error* comes of that: ``write`` with the path, or ``network``."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        pending += [one.__cause__, one.__context__, *(arg for arg in one.args if isinstance(arg, BaseException))]
+        if isinstance(one, OSError) and one.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and one.filename:
+            place = one.filename2 or one.filename
+            if isinstance(place, (str, bytes)):
+                return {"refused": "write", "path": os.path.realpath(os.fsdecode(place))}
+        if isinstance(one, socket.gaierror) or (
+            isinstance(one, OSError) and one.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
+        ):
+            return {"refused": "network", "path": ""}
+    return {"refused": "", "path": ""}
 
 
 def _said(message: str) -> str:

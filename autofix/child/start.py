@@ -46,7 +46,7 @@ def run(job: Job) -> NoReturn:
         from .sandbox import close
 
         open_ends = close(job.writable, network=job.network, memory=job.memory)
-        events.write("sandbox", open=open_ends)
+        events.write("sandbox", open=open_ends, network=job.network)
     if job.way == "command":
         from .descend import start_command
 

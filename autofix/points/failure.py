@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import math
 
+from autofix.obstacles import obstacle, obstacle_of
 from autofix.points.base import Point, Verdict, count, point, short
-from autofix.record import Failure, Outcome, RunRecord
-
-NOT_OURS = {
-    "ModuleNotFoundError": "a module is missing",
-    "ImportError": "a module is missing",
-    "FileNotFoundError": "a file is missing",
-    "ConnectionError": "the network is not there",
-    "URLError": "the network is not there",
-    "EOFError": "it waits for input",
-}
-"""Errors of the surroundings, by type: they say nothing of the tape."""
-NOT_OURS_MESSAGES = {
-    "Torch not compiled with CUDA": "there is no GPU",
-    "Found no NVIDIA driver": "there is no GPU",
-    "No CUDA GPUs are available": "there is no GPU",
-    "Attempting to deserialize object on a CUDA device": "there is no GPU",
-}
+from autofix.record import Outcome, RunRecord
 
 
 def fails_before(before: RunRecord, expected_error: str) -> Point:
@@ -33,7 +18,7 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
             Outcome.FINISHED: f"the original raised no error in {count(before.steps, 'step')}",
             Outcome.STOPPED: f"the original raised no error in {count(before.steps, 'step')}",
             Outcome.TIMED_OUT: f"the original raised no error within {told(before.seconds)} s",
-            Outcome.DIED: "the original's process died without a word",
+            Outcome.DIED: obstacle(before) or "the original's process died without a word",
             Outcome.NOT_STARTED: f"the original could not be run: {before.error.message if before.error else ''}",
         }.get(before.outcome, before.outcome.value)
         return point(1, Verdict.NOT_PROVED, reason, seconds=seconds)
@@ -48,21 +33,11 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
         "in_backward": failure.in_pass,
         "seconds": seconds,
     }
-    if reason := surroundings(failure):
+    if reason := obstacle_of(failure, before):
         return point(1, Verdict.NOT_PROVED, f"{reason}: {where}{error}", **figures)
     if expected_error and expected_error not in error.message:
         return point(1, Verdict.FAILED, f"another error than the one to be repaired: {where}{error}", **figures)
     return point(1, Verdict.PASSED, f"{where}{short(str(error))}", **figures)
-
-
-def surroundings(failure: Failure) -> str:
-    """What is missing around the script, if that is why it failed; else empty."""
-    if failure.in_pass:
-        return ""
-    for piece, reason in NOT_OURS_MESSAGES.items():
-        if piece in failure.error.message:
-            return reason
-    return NOT_OURS.get(failure.error.type, "")
 
 
 def clean_after(before: RunRecord, after: RunRecord) -> Point:
@@ -80,7 +55,7 @@ def clean_after(before: RunRecord, after: RunRecord) -> Point:
     }
     if again := after.failure:
         where = f"line {again.error.line}: " if again.error.line else ""
-        if reason := surroundings(again):
+        if reason := obstacle_of(again, after):
             return point(2, Verdict.NOT_PROVED, f"{reason}: {where}{short(str(again.error))}", **figures)
         caught = "" if after.error else " (caught by the script)"
         when = f" after {count(again.steps, 'step')}"
