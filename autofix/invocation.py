@@ -26,6 +26,7 @@ COMMAND, MODULE = "--", "-m"
 """First words that say what follows."""
 LAUNCHERS = frozenset({"torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun", "mpirun", "mpiexec"})
 LAUNCHING_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands", "deepspeed.launcher")
+TESTERS = ("pytest", "py.test")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?", re.IGNORECASE)
 _LONG = re.compile(r"""'''exec' "?([^"\n]+?)"? """)
 """How pip writes an interpreter whose path is too long for the first line."""
@@ -107,7 +108,16 @@ class _Caller:
         if not words:
             raise InvocationError("Missing the module behind -m.")
         name, *args = words
-        return self.made(self.source_of(name), Way.MODULE, args, target=name, options=options)
+        path = self.source_of(name) if name not in TESTERS else self.named_test(args)
+        return self.made(path, Way.MODULE, args, target=name, options=options)
+
+    def named_test(self, args: Sequence[str]) -> Path:
+        """The file of the test that pytest is given."""
+        for word in args:
+            path = word.partition("::")[0]
+            if path.endswith(".py") and (self.cwd / path).is_file():
+                return Path(path) if self.cwd == files.absolute(Path()) else self.cwd / path
+        raise InvocationError("Name the test's file: autofix run -- pytest tests/test_training.py::test_name")
 
     def source_of(self, module: str) -> Path:
         """The file of a module that is run by its name."""
@@ -138,6 +148,8 @@ class _Caller:
         caller = _Caller(self.cwd, self.root, interpreter or self.python)
         if interpreter and Path(program).resolve().is_relative_to(self.cwd) and name.endswith(".py"):
             return caller.file(name, args, ())
+        if Path(program).name in TESTERS and not interpreter:  # a shim of pyenv, say
+            return caller.made(caller.named_test(args), Way.COMMAND, args, target=program)
         if not interpreter or Path(program).name in LAUNCHERS:
             return caller.made(caller.named_source(words, program), Way.COMMAND, args, target=program)
         return caller.made(caller.main_source(Path(program), args), Way.FILE, args, target=program)
@@ -162,8 +174,9 @@ class _Caller:
     def named_source(self, words: Sequence[str], program: str) -> Path:
         """The script or module that a launcher is given, or that a shell script names."""
         for at, word in enumerate(words):
-            if word.endswith(".py") and (self.cwd / word).is_file():
-                return Path(word) if self.cwd == files.absolute(Path()) else self.cwd / word
+            path = word.partition("::")[0]
+            if path.endswith(".py") and (self.cwd / path).is_file():
+                return Path(path) if self.cwd == files.absolute(Path()) else self.cwd / path
             if word in ("-m", "--module") and at + 1 < len(words) and not words[at + 1].startswith("-"):
                 return self.source_of(words[at + 1])
         for place in (Path(program or os.devnull), *(self.cwd / word for word in words)):
@@ -176,12 +189,8 @@ class _Caller:
 
     def main_source(self, program: Path, args: Sequence[str]) -> Path:
         """The source to read for a Python program of the environment: the test, or the console script's own module."""
-        for word in args:
-            path = word.partition("::")[0]
-            if path.endswith(".py") and (self.cwd / path).is_file():
-                return Path(path)
-        if program.name in ("pytest", "py.test"):
-            raise InvocationError("Name the test's file: autofix run -- pytest tests/test_training.py::test_name")
+        if program.name in TESTERS:
+            return self.named_test(args)
         for module in _imported_by(program):
             try:
                 return self.source_of(module)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .job import Job
+from .tests import Caught
 
 HERE = str(Path(__file__).absolute().parent) + os.sep
 
@@ -28,6 +29,7 @@ def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = module
+    caught = Caught(job)
     try:
         code = code_of_module(job, module) if job.way == "module" else code_of_file(job, module)
         exec(code, module.__dict__)
@@ -35,7 +37,7 @@ def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
     except SystemExit as error:
         if error.code in (None, 0):
             return "finished", None
-        return "raised", describe(error, job.root)
+        return "raised", describe(caught.error or error, job.root)
     except BaseException as error:
         # What the script would have shown its user belongs to its output.
         error.with_traceback(own_frames_removed(error.__traceback__))
