@@ -23,6 +23,7 @@ from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
+from autofix.points.objective import alike_throughout, not_the_same, says_nothing, used_otherwise
 from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
@@ -45,6 +46,8 @@ __all__ = [
 
 HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
+LEAST_PATIENCE, PATIENCE = 30.0, 10.0
+"""Seconds that a run without updates may take, and how many times those of the original more."""
 REFERENCE_STEPS = 8
 """Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
 
@@ -117,6 +120,28 @@ class Original:
         return run(
             self.script, self.limits, replace(bounds(self.before, reference=True), more_steps=None, throughout=True)
         )
+
+    @cached_property
+    def frozen(self) -> RunRecord:
+        """The reference with every parameter update left out, past a pass without a graph, too."""
+        return self._freeze(same_calls=False)
+
+    @cached_property
+    def frozen_alike(self) -> RunRecord:
+        """The same with all calls of a module alike."""
+        return self._freeze(same_calls=True)
+
+    def _freeze(self, *, same_calls: bool) -> RunRecord:
+        return run(self.script, self._patiently, replace(still(self.before, same_calls=same_calls), reference=True))
+
+    @property
+    def _patiently(self) -> Limits:
+        """Limits for a run that may wait without end for a loss to fall."""
+        return replace(self.limits, timeout=min(self.limits.timeout, LEAST_PATIENCE + PATIENCE * self.before.seconds))
+
+    def still(self, patched: Script, *, same_calls: bool) -> RunRecord:
+        """A patched script with every parameter update left out."""
+        return run(patched, self._patiently, still(self.before, same_calls=same_calls))
 
     @cached_property
     def between(self) -> RunRecord:
@@ -267,7 +292,36 @@ def _judged(
         gradients,
         memory_flat(before, after),
     )
-    return Certificate(points, before, after, reference)
+    certificate = Certificate(points, before, after, reference)
+    if certificate.proved and not (once or anew) and "afresh" not in gradients.figures.get("counts", {}):
+        refused = _other_objective(original, patched, certificate, gradients)
+        if refused is not None:
+            return replace(certificate, points=tuple(refused if one.number == 5 else one for one in points))
+    return certificate
+
+
+def _other_objective(
+    original: Original, patched: Script, certificate: Certificate, gradients: Point
+) -> Point | None:
+    """Point 5, refused, if the patched script trains on another formula than the original, or uses other gradients."""
+    before, after, reference = certificate.before, certificate.after, certificate.reference
+    assert reference is not None
+    start = first_difference(before)
+    own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
+    refused = None
+    if alike_throughout(reference, after, start):
+        frozen, there = reference, after
+    else:
+        frozen, there = original.frozen, original.still(patched, same_calls=False)
+        if not says_nothing(frozen, there):
+            refused = not_the_same(frozen, there, start, gradients, own=own)
+        if refused is not None:
+            alike = original.frozen_alike, original.still(patched, same_calls=True)
+            refused = not_the_same(*alike, start, gradients, own=own)
+    reason = used_otherwise(frozen, there, start)
+    if refused is None and reason:
+        refused = replace(gradients, verdict=Verdict.FAILED, detail=f"a step is {reason}")
+    return refused
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
@@ -276,6 +330,11 @@ def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
     assert failure is not None
     more = REFERENCE_STEPS if reference else None
     return Bounds(failure.steps, failure.passes + failure.in_pass, first_difference(before), reference, more)
+
+
+def still(before: RunRecord, *, same_calls: bool) -> Bounds:
+    """How far a run goes in which every parameter update is left out."""
+    return replace(bounds(before), more_steps=REFERENCE_STEPS, frozen=True, same_calls=same_calls)
 
 
 def first_difference(before: RunRecord) -> int:

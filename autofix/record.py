@@ -103,6 +103,13 @@ class Pass:
     present: Sketches
     parts: Parts
     error: RunError | None
+    asked: bool = False
+    """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether its gradients are such as a step is made of."""
+        return self.kind == "backward" or self.asked
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,10 @@ class Step:
     """The gradients without what came through old nodes alone: what the present iteration means, where that differs."""
     parts: Parts
     """What came through each entry into old nodes, where the entries are few."""
+    used: Sketches = field(default_factory=dict)
+    """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
+    clips: tuple[float, ...] = ()
+    """The norms to which gradients were clipped before it."""
 
 
 @dataclass(frozen=True)
@@ -351,6 +362,7 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         present=_sketches(event.get("present")),
         parts=_parts(event.get("parts")),
         error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
+        asked=event.get("asked", False),
     )
 
 
@@ -371,4 +383,6 @@ def _step(event: Mapping[str, Any]) -> Step:
         ways=_parts(event.get("ways")),
         present=_sketches(event.get("present")),
         parts=_parts(event.get("parts")),
+        used=_sketches(event.get("used")),
+        clips=tuple(event.get("clips", ())),
     )

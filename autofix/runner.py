@@ -81,6 +81,10 @@ class Bounds:
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
     throughout: bool = False
     """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
+    frozen: bool = False
+    """Whether every parameter update is left out.  See ``child/frozen.py``."""
+    same_calls: bool = False
+    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
 
 
 def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
@@ -105,6 +109,8 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "reference": bounds.reference,
             "apart": bounds.apart,
             "throughout": bounds.throughout,
+            "frozen": bounds.frozen,
+            "same_calls": bounds.same_calls,
             "streams": limits.streams,
             "trace": bounds.trace,
             "between": bounds.between,

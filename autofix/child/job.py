@@ -35,6 +35,10 @@ class Job:
     """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
     throughout: bool = False
     """Whether gradients are recorded to the end of the run."""
+    frozen: bool = False
+    """Whether every parameter update is left out.  See ``frozen.py``."""
+    same_calls: bool = False
+    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
     streams: bool = False
     """Whether every network draws random numbers of its own.  See ``streams.py``."""
     trace: bool = False
