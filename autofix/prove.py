@@ -23,7 +23,7 @@ from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
-from autofix.points.objective import alike_throughout, not_the_same, says_nothing, used_otherwise
+from autofix.points.objective import alike_throughout, otherwise, says_nothing, set_otherwise, used_otherwise
 from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
@@ -294,34 +294,33 @@ def _judged(
     )
     certificate = Certificate(points, before, after, reference)
     if certificate.proved and not (once or anew) and "afresh" not in gradients.figures.get("counts", {}):
-        refused = _other_objective(original, patched, certificate, gradients)
-        if refused is not None:
-            return replace(certificate, points=tuple(refused if one.number == 5 else one for one in points))
+        refused = _other_objective(original, patched, certificate)
+        return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
     return certificate
 
 
-def _other_objective(
-    original: Original, patched: Script, certificate: Certificate, gradients: Point
-) -> Point | None:
-    """Point 5, refused, if the patched script trains on another formula than the original, or uses other gradients."""
+def _other_objective(original: Original, patched: Script, certificate: Certificate) -> dict[int, Point]:
+    """The points that fail because the patched script trains on another formula than the original, or otherwise."""
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
+    trains, gradients = certificate.points[3:5]
     start = first_difference(before)
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
-    refused = None
+    reason = ""
     if alike_throughout(reference, after, start):
         frozen, there = reference, after
     else:
         frozen, there = original.frozen, original.still(patched, same_calls=False)
-        if not says_nothing(frozen, there):
-            refused = not_the_same(frozen, there, start, gradients, own=own)
-        if refused is not None:
-            alike = original.frozen_alike, original.still(patched, same_calls=True)
-            refused = not_the_same(*alike, start, gradients, own=own)
-    reason = used_otherwise(frozen, there, start)
-    if refused is None and reason:
-        refused = replace(gradients, verdict=Verdict.FAILED, detail=f"a step is {reason}")
-    return refused
+        if says_nothing(frozen, there):
+            return {}
+        reason = otherwise(frozen, there, start, own)
+        if reason:
+            reason = otherwise(original.frozen_alike, original.still(patched, same_calls=True), start, own)
+    if setting := set_otherwise(frozen, there):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
+    if not reason and (use := used_otherwise(frozen, there, start)):
+        reason = f"a step is {use}"
+    return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)} if reason else {}
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:

@@ -106,6 +106,9 @@ class Pass:
     asked: bool = False
     """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
 
+    cut: bool = False
+    """Whether it found no graph, in a run that goes on past that."""
+
     @property
     def trains(self) -> bool:
         """Whether its gradients are such as a step is made of."""
@@ -198,6 +201,8 @@ class RunRecord:
     """In a reference run, the last pass that went through what failed, and its gradients without that."""
     between: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """Live graph nodes by the optimizer steps made before, and the calls of modules since."""
+    called: frozenset[int] = frozenset()
+    """Members of optimizers that a forward pass under autograd has come to, or that belong to no module."""
     carried: tuple[Mapping[str, Any], ...] = ()
     """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
@@ -242,7 +247,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     mistakes: list[str] = []
     facts: list[Mapping[str, Any]] = []
     carried: list[Mapping[str, Any]] = []
-    device, open_ends = "", tuple[str, ...]()
+    device, open_ends, called = "", tuple[str, ...](), frozenset[int]()
     without: tuple[int, Sketches] | None = None
     between: dict[tuple[int, int], int] = {}
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
@@ -266,6 +271,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 mistakes.append(event["traceback"])
             case "between":
                 between[event["steps"], event["calls"]] = event["nodes"]
+            case "called":
+                called |= frozenset(event["parameters"])
             case "without":
                 without = event["number"], _sketches(event["sketches"])
             case "start":
@@ -299,6 +306,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         facts=tuple(facts),
         without=without,
         between=between,
+        called=called,
         carried=tuple(carried),
     )
 
@@ -363,6 +371,7 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         parts=_parts(event.get("parts")),
         error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
         asked=event.get("asked", False),
+        cut=event.get("cut", False),
     )
 
 

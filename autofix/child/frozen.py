@@ -22,7 +22,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import Optimizer
 from torch.overrides import TorchFunctionMode
 
-from .parameters import Parameters
+from .parameters import Parameters, has_no_gradient
 
 CUT = "does not require grad and does not have a grad_fn"
 DATA = vars(torch._C.TensorBase)["data"]
@@ -106,11 +106,11 @@ def stand_in(bound: inspect.BoundArguments, optimizers: Iterable[Optimizer]) -> 
     """What a pass gives that found no graph: ones for each parameter without a gradient; zeros for what is asked."""
     inputs = bound.arguments.get("inputs")
     if "outputs" in bound.arguments:
-        asked = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+        asked = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs or ())
         return tuple(torch.zeros_like(one) for one in asked)
     members = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
     for one in members:
-        if one.requires_grad and one.grad is None:
+        if one.requires_grad and has_no_gradient(one):
             one.grad = torch.ones_like(one)
     return None
 

@@ -130,6 +130,11 @@ class Probe:
         self._calls = 0
         """Calls of modules since the last optimizer step."""
         self._frozen = Frozen(self._parameters) if job.frozen else None
+        self._cut = False
+        """Whether the pass that runs has found no graph, and was left out."""
+        self._modules: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        """Those that were called under autograd, until the next pass."""
+        self._called: set[int] = set()
         self._used: dict[int, list[float]] = {}
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
@@ -144,6 +149,7 @@ class Probe:
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         self._watch_clipping()
+        register_module_forward_pre_hook(self._note_call)
         if self._frozen is not None:
             self._frozen.__enter__()  # type: ignore[no-untyped-call]
         if self._job.same_calls:
@@ -160,6 +166,24 @@ class Probe:
         """Close the record and end the process."""
         self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
         leave(self._events, outcome)
+
+    def _note_call(self, module: torch.nn.Module, _: Any) -> None:
+        if module not in self._modules and torch.is_grad_enabled():
+            self._modules.add(module)
+
+    def _tell_called(self, members: list[Tracked]) -> None:
+        """Which parameters take part: a module that is never called need not train."""
+        unknown = {id(tensor): one.index for one in members if (tensor := one.tensor) is not None}
+        unknown = {place: index for place, index in unknown.items() if index not in self._called}
+        if not unknown:
+            return
+        come_to = {id(p) for module in self._modules for p in module.parameters(recurse=False)}
+        named = self._parameters.of_modules(unknown)
+        found = [index for place, index in unknown.items() if place in come_to or place not in named]
+        self._modules.clear()
+        if found:
+            self._called.update(found)
+            self._events.write("called", parameters=found)
 
     def _before_call(self, *_: Any) -> None:
         """Count live graphs, ever more seldom between two steps: what is held there grows with the calls."""
@@ -238,6 +262,7 @@ class Probe:
         except RuntimeError as error:
             if self._frozen is None or CUT not in str(error):
                 raise
+            self._cut = True
             return stand_in(bound, list(self._optimizers))
 
     def _leaves_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor] | None:
@@ -255,6 +280,7 @@ class Probe:
         self._passes += 1
         self._left.before_pass(reached)
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
+        self._tell_called(members)
         roots = roots_of(tensors)
         over = first_walked(walked.nodes)
         places = places_in(roots)
@@ -300,6 +326,9 @@ class Probe:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
         reached = set(state.get("reached", ()))
+        if self._cut:
+            self._cut, state["cut"] = False, True
+            reached = {tracked.index for tracked in self._parameters if tracked.in_optimizer}
         gradients = {
             tracked.index: norm(tensor.grad)
             for tracked in self._parameters

@@ -15,9 +15,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from autofix.points.base import Point, Verdict, listed, matching
+from autofix.points.base import listed, matching
 from autofix.points.gradient import (
     EXACT,
     MULTIPLE,
@@ -45,15 +44,14 @@ TURNED = 0.2
 STILL = "with every parameter update left out"
 
 
-def not_the_same(
-    reference: RunRecord, after: RunRecord, start: int, gradients: Point, *, own: Collection[str] = ()
-) -> Point | None:
-    """*gradients*, refused, where the two runs show another formula; None where they agree or say nothing.
+def otherwise(reference: RunRecord, after: RunRecord, start: int, own: Collection[str] = ()) -> str:
+    """How the formula of the patched run is another one; empty where the two runs agree or say nothing.
 
     *own* are the parameters that one of two passes need no longer train.
     """
-    reason = other_losses(reference, after) or other_gradients(reference, after, start, own)
-    return replace(gradients, verdict=Verdict.FAILED, detail=reason) if reason else None
+    if says_nothing(reference, after):
+        return ""
+    return other_losses(reference, after) or other_gradients(reference, after, start, own)
 
 
 def says_nothing(reference: RunRecord, after: RunRecord) -> bool:
@@ -94,8 +92,7 @@ def alike(ours: Sequence[Pass], theirs: Sequence[Pass]) -> bool:
     if len(ours) == len(theirs) and all(close_all(a.losses, b.losses) for a, b in zip(ours, theirs, strict=True)):
         return True
     steps = sorted({p.step for p in ours} | {p.step for p in theirs})
-    by_step = [([sum(p.losses) for p in run if p.step == step] for run in (ours, theirs)) for step in steps]
-    pairs = [(list(mine), list(other)) for mine, other in by_step]
+    pairs = [(losses_at(ours, step), losses_at(theirs, step)) for step in steps]
     if all(close(sum(mine), sum(other)) for mine, other in pairs):
         return True
     if all(has_all(mine, other) and has_all(other, mine) for mine, other in pairs):
@@ -108,6 +105,10 @@ def alike(ours: Sequence[Pass], theirs: Sequence[Pass]) -> bool:
             return False
         del rest[found]
     return len(rest) <= len(steps) or len(theirs) <= len(ours)
+
+
+def losses_at(passes: Sequence[Pass], step: int) -> list[float]:
+    return [sum(p.losses) for p in passes if p.step == step]
 
 
 def has_all(some: Sequence[float], others: Sequence[float]) -> bool:
@@ -127,6 +128,8 @@ def close_all(ours: Sequence[float], theirs: Sequence[float]) -> bool:
 
 def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Collection[str]) -> str:
     """Which gradients of the patched run are other than the reference's and cannot be; empty for none."""
+    if any(p.cut for p in reference.passes):
+        return ""  # what stands in for its gradients is none of them
     indices = matching(reference, after)
     rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
     found: dict[tuple[Kind, int], list[str]] = {}
@@ -173,7 +176,19 @@ def meant(moment: Moment, index: int, rounding: float) -> Meant:
     )
 
 
-# What a step makes of its gradients ----------------------------------------------------------------------------------
+# How a step is made ----------------------------------------------------------------------------------
+
+
+def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Which setting of an optimizer, its learning rate say, is another than in the reference; empty for none."""
+    for optimizer in range(len(reference.optimizers)):
+        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
+        for step, other in zip(mine, others, strict=False):
+            for group, groups_now in zip(step.settings, other.settings, strict=False):
+                for name, value in group.items():
+                    if not close(value, now := groups_now.get(name, value)):
+                        return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
+    return ""
 
 
 def used_otherwise(reference: RunRecord, after: RunRecord, start: int) -> str:
@@ -210,8 +225,11 @@ def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, chan
     if not changes or (factor is not None and factor_now is not None):
         if close_factor(1.0 if factor is None else factor, factor_now):
             return ""
-        if changes and factor_now is not None and 0 < factor_now <= 1 and math.isclose(
-            size(used), size(used_now), rel_tol=ROUGH
+        if (
+            changes
+            and factor_now is not None
+            and 0 < factor_now <= 1
+            and math.isclose(size(used), size(used_now), rel_tol=ROUGH)
         ):
             return ""  # clipped by hand to the same norm
         times = "others" if factor_now is None else f"{factor_now:.3g} times those"

@@ -86,7 +86,22 @@ def still_trains(
     if problems:
         detail = "; ".join(f"{listed(names)}: {problem}" for problem, names in problems.items())
         return point(4, Verdict.FAILED, detail, **figures)
+    if names := [name for number in idle_optimizers(after) for name in members_of(after, number)]:
+        detail = f"an optimizer makes steps, and none of its parameters gets a gradient: {listed(names)}"
+        return point(4, Verdict.NOT_PROVED, detail, **figures)
     return point(4, Verdict.PASSED, f"{count(len(trained), 'parameter')}: gradients and movement as before", **figures)
+
+
+def idle_optimizers(after: RunRecord) -> list[int]:
+    """The optimizers that make steps without a gradient, although forward passes come to what they hold."""
+    given = {i for step in after.updates for i, norm in step.gradients.items() if norm}
+    active = {after.parameters[i].optimizer for i in given}
+    taking_part = {after.parameters[i].optimizer for i in after.called - last_frozen(after)}
+    return sorted({step.optimizer for step in after.updates} & {n for n in taking_part if n is not None} - active)
+
+
+def members_of(record: RunRecord, optimizer: int) -> list[str]:
+    return [one.name for one in record.parameters.values() if one.optimizer == optimizer]
 
 
 def begins_to_train(after: RunRecord) -> Point:
@@ -104,7 +119,19 @@ def begins_to_train(after: RunRecord) -> Point:
         return point(4, Verdict.FAILED, "no parameter of any optimizer gets a gradient", **figures)
     rest = f", not {listed(still)}" if still else ""
     detail = f"the original trained nothing; now {count(len(moving), 'parameter')} of {len(members)} train{rest}"
-    return point(4, Verdict.PASSED, detail, **figures)
+    verdict = Verdict.NOT_PROVED if left_alone(after) else Verdict.PASSED
+    return point(4, verdict, detail, **figures)
+
+
+def left_alone(after: RunRecord) -> list[str]:
+    """The parameters that a forward pass comes to and that no pass ever gave a gradient, though they may be trained."""
+    given = {i for step in after.updates for i in step.gradients}
+    stepped = {step.optimizer for step in after.updates}
+    return [
+        after.parameters[i].name
+        for i in sorted(after.called - given - last_frozen(after))
+        if after.parameters[i].optimizer in stepped
+    ]
 
 
 def _begins_by_hand(after: RunRecord) -> Point:
