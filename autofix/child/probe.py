@@ -40,6 +40,7 @@ from .graph import (
     Walk,
     count_past,
     first_walked,
+    in_transform,
     is_low_precision,
     mark,
     places_in,
@@ -197,7 +198,8 @@ class Probe:
     def _watch_pass(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
         @functools.wraps(original)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "depth", 0):  # checkpointing runs passes within a pass
+            # Checkpointing runs passes within a pass, and transforms of torch.func within themselves.
+            if getattr(self._inside, "depth", 0) or in_transform():
                 return original(*args, **kwargs)
             tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
             at = 2 if kind == "backward" else 3  # grad() takes its inputs second
