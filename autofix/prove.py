@@ -288,7 +288,7 @@ def _judged(
         fails,
         clean_after(before, after),
         without_what_failed(before, reference, after, same, gradients, ratio=ratio),
-        still_trains(before, after, reference, lambda: original.further),
+        still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
         gradients,
         memory_flat(before, after),
     )

@@ -201,15 +201,22 @@ class RunRecord:
     """In a reference run, the last pass that went through what failed, and its gradients without that."""
     between: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """Live graph nodes by the optimizer steps made before, and the calls of modules since."""
-    called: frozenset[int] = frozenset()
-    """Members of optimizers that a forward pass under autograd has come to, or that belong to no module."""
+    calls: tuple[tuple[int, frozenset[int]], ...] = ()
+    """Members of optimizers that a forward pass under autograd came to before the backward pass of this number.
+
+    So do those that belong to no module.  Each is told when it is first come to, before the failure and past it.
+    """
     carried: tuple[Mapping[str, Any], ...] = ()
     """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
     @property
     def losses(self) -> tuple[float, ...]:
         """The loss of every backward pass that succeeded, in order."""
-        return tuple(sum(p.losses) for p in self.passes if p.error is None and p.kind == "backward")
+        return tuple(sum(p.losses) for p in self.passes if p.error is None and p.trains)
+
+    def called(self, passes: int) -> frozenset[int]:
+        """What forward passes came to for backward passes after so many."""
+        return frozenset[int]().union(*(these for number, these in self.calls if number > passes))
 
     @property
     def steps(self) -> int:
@@ -247,7 +254,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     mistakes: list[str] = []
     facts: list[Mapping[str, Any]] = []
     carried: list[Mapping[str, Any]] = []
-    device, open_ends, called = "", tuple[str, ...](), frozenset[int]()
+    device, open_ends = "", tuple[str, ...]()
+    calls: list[tuple[int, frozenset[int]]] = []
     without: tuple[int, Sketches] | None = None
     between: dict[tuple[int, int], int] = {}
     outcome = Outcome.TIMED_OUT if timed_out else Outcome.DIED
@@ -272,7 +280,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
             case "between":
                 between[event["steps"], event["calls"]] = event["nodes"]
             case "called":
-                called |= frozenset(event["parameters"])
+                calls.append((event["number"], frozenset(event["parameters"])))
             case "without":
                 without = event["number"], _sketches(event["sketches"])
             case "start":
@@ -306,7 +314,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         facts=tuple(facts),
         without=without,
         between=between,
-        called=called,
+        calls=tuple(calls),
         carried=tuple(carried),
     )
 

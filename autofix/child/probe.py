@@ -174,6 +174,8 @@ class Probe:
 
     def _tell_called(self, members: list[Tracked]) -> None:
         """Which parameters take part: a module that is never called need not train."""
+        if self._passes - (self._job.failed_passes or 0) in (0, 1):
+            self._called.clear()  # what comes to them past the failure is told again
         unknown = {id(tensor): one.index for one in members if (tensor := one.tensor) is not None}
         unknown = {place: index for place, index in unknown.items() if index not in self._called}
         if not unknown:
@@ -184,7 +186,7 @@ class Probe:
         self._modules.clear()
         if found:
             self._called.update(found)
-            self._events.write("called", parameters=found)
+            self._events.write("called", number=self._passes, parameters=found)
 
     def _before_call(self, *_: Any) -> None:
         """Count live graphs, ever more seldom between two steps: what is held there grows with the calls."""
