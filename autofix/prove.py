@@ -23,7 +23,14 @@ from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
-from autofix.points.objective import alike_throughout, otherwise, says_nothing, set_otherwise, used_otherwise
+from autofix.points.objective import (
+    alike_throughout,
+    otherwise,
+    parts_by_draws,
+    says_nothing,
+    set_otherwise,
+    used_otherwise,
+)
 from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
@@ -303,7 +310,8 @@ def _other_objective(original: Original, patched: Script, certificate: Certifica
     """The points that fail because the patched script trains on another formula than the original, or otherwise."""
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
-    trains, gradients = certificate.points[3:5]
+    same, trains, gradients = certificate.points[2:5]
+    cancels = "cancelled_pass" in same.figures
     start = first_difference(before)
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
     reason = ""
@@ -313,9 +321,12 @@ def _other_objective(original: Original, patched: Script, certificate: Certifica
         frozen, there = original.frozen, original.still(patched, same_calls=False)
         if says_nothing(frozen, there):
             return {}
-        reason = otherwise(frozen, there, start, own)
-        if reason:
-            reason = otherwise(original.frozen_alike, original.still(patched, same_calls=True), start, own)
+        reason = otherwise(frozen, there, start, own, cancels=cancels)
+        if reason or parts_by_draws(frozen, there):  # a module that is called once more may draw, or adapt a buffer
+            alike = original.frozen_alike, original.still(patched, same_calls=True)
+            again = otherwise(*alike, start, own, cancels=cancels)
+            if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
+                reason = again
     if setting := set_otherwise(frozen, there):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):

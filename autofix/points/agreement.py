@@ -68,7 +68,8 @@ def without_what_failed(
         return same
     detail = f"backward pass {last.number} has the same loss and another gradient, without what failed; {part.detail}"
     shown = same_gradients(reference, after, meant, last.step)
-    return replace(same, verdict=Verdict.PASSED if shown else Verdict.NOT_PROVED, detail=detail)
+    figures = {**same.figures, "cancelled_pass": last.number}
+    return replace(same, verdict=Verdict.PASSED if shown else Verdict.NOT_PROVED, detail=detail, figures=figures)
 
 
 def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:

@@ -35,6 +35,8 @@ from autofix.points.gradient import (
 )
 from autofix.record import Pass, RunRecord, Step
 
+COMPARED = 20
+"""Steps of each optimizer whose gradients are compared, if as many are recorded."""
 LOSS = 1e-4
 """Relative difference up to which two losses count as equal: sums in another order, numpy's precision and torch's."""
 USED = 1e-3
@@ -44,14 +46,36 @@ TURNED = 0.2
 STILL = "with every parameter update left out"
 
 
-def otherwise(reference: RunRecord, after: RunRecord, start: int, own: Collection[str] = ()) -> str:
+def otherwise(
+    reference: RunRecord, after: RunRecord, start: int, own: Collection[str] = (), *, cancels: bool = False
+) -> str:
     """How the formula of the patched run is another one; empty where the two runs agree or say nothing.
 
-    *own* are the parameters that one of two passes need no longer train.
+    *own* are the parameters that one of two passes need no longer train.  A patch may take out of the loss what belongs
+    to earlier iterations, values and all, as one does that empties a store: then the losses are others from the first
+    pass on that the original sent into the past, and only the first step after it shows that the gradient is as it is
+    meant.  Where gradients have *cancelled* out in the original, they are not compared.
     """
     if says_nothing(reference, after):
         return ""
-    return other_losses(reference, after) or other_gradients(reference, after, start, own)
+    other = first_other_loss(reference, after)
+    if other is None:
+        return "" if cancels else other_gradients(reference, after, start, own)
+    mine, there = other
+    if drops_the_past(reference, mine, start):
+        return "" if cancels else other_gradients(reference, after, start, own, most=1)
+    here, now = sum(mine.losses), sum(there.losses)
+    return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
+
+
+def drops_the_past(reference: RunRecord, other: Pass, start: int) -> bool:
+    """Whether the first pass whose loss is another one is the first that came to graphs of earlier iterations."""
+    if not reference.optimizers:
+        into_past = [p for p in reference.passes if p.present]
+        return bool(into_past) and into_past[0].number >= other.number
+    steps = [s for s in reference.updates if s.present and s.number > start]
+    first = steps[0].number - 1 if steps else math.inf
+    return other.step == first or (other.step < first and other.past > 0 and steps != [])
 
 
 def says_nothing(reference: RunRecord, after: RunRecord) -> bool:
@@ -59,22 +83,26 @@ def says_nothing(reference: RunRecord, after: RunRecord) -> bool:
     return not reference.complete or not after.complete or not reference.passes or not after.passes
 
 
+def parts_by_draws(reference: RunRecord, after: RunRecord) -> bool:
+    """Whether the two runs draw other random numbers, so that they cannot be compared from there on."""
+    return any(mine.random != other.random for mine, other in zip(*compared(reference, after), strict=False))
+
+
 # Losses --------------------------------------------------------------------------------------------------------------
 
 
-def other_losses(reference: RunRecord, after: RunRecord) -> str:
-    """Where the patched run sends back another loss than the reference; empty where it does not."""
+def first_other_loss(reference: RunRecord, after: RunRecord) -> tuple[Pass, Pass] | None:
+    """The first pass of the reference that the patched run sends back from another loss; None where there is none."""
     ours, theirs = compared(reference, after)
     if alike(ours, theirs):
-        return ""
+        return None
     indices = matching(reference, after)
     for mine, other in zip(ours, theirs, strict=False):
         if mine.random != other.random or not same_state(mine.state, other.state, indices):
-            return ""
+            return None
         if not close_all(mine.losses, other.losses):
-            here, there = sum(mine.losses), sum(other.losses)
-            return f"another formula: {STILL}, the loss of backward pass {mine.number} is {there:.6g}, not {here:.6g}"
-    return ""
+            return mine, other
+    return None
 
 
 def compared(reference: RunRecord, after: RunRecord) -> tuple[list[Pass], list[Pass]]:
@@ -126,14 +154,18 @@ def close_all(ours: Sequence[float], theirs: Sequence[float]) -> bool:
 # Gradients -----------------------------------------------------------------------------------------------------------
 
 
-def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Collection[str]) -> str:
-    """Which gradients of the patched run are other than the reference's and cannot be; empty for none."""
+def other_gradients(
+    reference: RunRecord, after: RunRecord, start: int, own: Collection[str], most: int = COMPARED
+) -> str:
+    """Which gradients of the patched run are other than the reference's and cannot be, in so many steps at *most*."""
     if any(p.cut for p in reference.passes):
         return ""  # what stands in for its gradients is none of them
     indices = matching(reference, after)
     rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
     found: dict[tuple[Kind, int], list[str]] = {}
     for number, here, there in pairs_of(moments(reference, start), moments(after, start)):
+        if number > most:
+            continue
         if here.random != there.random or not same_state(here.states[1], there.states[1], indices):
             return ""
         noise = NOISE * max(map(size, here.whole.values()), default=0.0)
@@ -217,7 +249,7 @@ def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, chan
     if math.dist(left, left_now) <= EXACT * size(left):
         off = math.dist(used, used_now) / (size(used) or 1.0)
         return "" if off <= USED else f"made of other gradients than the backward pass left, by {100 * off:.3g} %,"
-    factor, factor_now = factor_of(left, used), factor_of(left_now, used_now)
+    factor, factor_now = times(left, used), times(left_now, used_now)
     if step.clips:
         clipped = size(list(other.gradients.values())) <= max(step.clips) * (1 + USED)
         if factor_now is not None and 0 < factor_now <= 1 + USED and (clipped or close_factor(factor, factor_now)):
@@ -232,8 +264,8 @@ def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, chan
             and math.isclose(size(used), size(used_now), rel_tol=ROUGH)
         ):
             return ""  # clipped by hand to the same norm
-        times = "others" if factor_now is None else f"{factor_now:.3g} times those"
-        return f"made of {times} that the backward pass left, not {1.0 if factor is None else factor:.3g} times,"
+        how_many = "others" if factor_now is None else f"{factor_now:.3g} times those"
+        return f"made of {how_many} that the backward pass left, not {1.0 if factor is None else factor:.3g} times,"
     turned = cosine(left, used) - cosine(left_now, used_now)
     if turned > TURNED:
         return "made of gradients that point elsewhere than those that the backward pass left"
@@ -245,6 +277,13 @@ def joined(step: Step, indices: Sequence[int]) -> tuple[Values, Values]:
     sketches = step.sketches or {}
     left = tuple(itertools.chain.from_iterable(sketches[i] for i in indices))
     return left, tuple(itertools.chain.from_iterable(step.used.get(i, sketches[i]) for i in indices))
+
+
+def times(left: Values, used: Values) -> float | None:
+    """The number by which *used* is a multiple of *left*; None if it is none."""
+    if left == used:
+        return 1.0
+    return used[0] / left[0] if len(left) == 1 else factor_of(left, used)
 
 
 def close_factor(factor: float | None, now: float | None) -> bool:

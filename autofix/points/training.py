@@ -138,7 +138,7 @@ def begins_to_train(after: RunRecord, failure: Failure | None = None) -> Point:
 
 
 def left_alone(after: RunRecord, failure: Failure | None) -> list[str]:
-    """The parameters that forward passes come to past the failure and that no pass gives a gradient, though it could."""
+    """The parameters that forward passes come to past the failure and to which no pass gives a gradient."""
     steps, passes = (failure.steps, failure.passes) if failure is not None else (0, 0)
     given = {i for step in after.updates[steps:] for i in step.gradients}
     stepped = {step.optimizer for step in after.updates[steps:]}
