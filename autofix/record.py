@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -243,6 +245,22 @@ class RunRecord:
 def not_started(reason: str) -> RunRecord:
     """The record of a run that never came to be."""
     return RunRecord(Outcome.NOT_STARTED, RunError("not started", reason))
+
+
+def unsealed(data: bytes, seal: str) -> list[str] | None:
+    """The lines of a record without their tags (see ``child/events.py``); None if the script has changed them.
+
+    A torn last line, left by a kill, is dropped.
+    """
+    tags, found = hashlib.blake2b(key=seal.encode(), digest_size=16), []
+    *lines, _ = data.split(b"\n")
+    for line in lines:
+        tag, _, event = line.partition(b" ")
+        tags.update(event)
+        if not hmac.compare_digest(tag, tags.hexdigest().encode()):
+            return None
+        found.append(event.decode())
+    return found
 
 
 def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed_out: bool = False) -> RunRecord:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from autofix.launch import Ending, Launch, launch, server_for
-from autofix.record import RunRecord, not_started, parse
+from autofix.record import RunRecord, not_started, parse, unsealed
 from autofix.scratch import scratch_copy
 
 
@@ -95,11 +96,13 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
         scratch = folder.parent
         temporary = _beside(folder, "tmp")
         temporary.mkdir()
-        record = _beside(folder, "record.jsonl")
+        record, seal = _beside(folder, "record.jsonl"), secrets.token_hex(16)
+        record.touch(0o600)
         job = {
             "script": str(folder / script.path.name),
             "root": str(folder),
             "record": str(record),
+            "seal": seal,
             "args": list(script.args),
             "seed": limits.seed,
             "more_steps": limits.steps if bounds.more_steps is None else bounds.more_steps,
@@ -122,8 +125,9 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "memory": limits.memory or default_memory(),
         }
         what = Launch(limits.python, job, folder, scratch, environment(temporary), limits.timeout)
-        ending = launch(what, warm=limits.warm)
-        return _read(record, ending, limits)
+        with record.open("rb") as events:  # the child takes its name away
+            ending = launch(what, warm=limits.warm)
+            return _read(events.read(), seal, ending, limits)
 
 
 def _beside(folder: Path, name: str) -> Path:
@@ -131,14 +135,13 @@ def _beside(folder: Path, name: str) -> Path:
     return folder.with_name(f"{name}_" if folder.name == name else name)
 
 
-def _read(record: Path, ending: Ending, limits: Limits) -> RunRecord:
+def _read(events: bytes, seal: str, ending: Ending, limits: Limits) -> RunRecord:
     """The record of a run that has ended."""
     if ending.refused:
         return not_started(ending.refused)
-    try:
-        lines = record.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
+    lines = unsealed(events, seal)
+    if lines is None:
+        return not_started("the script has written to the record of its run, which then shows nothing")
     if not lines and not ending.timed_out:
         return not_started(ending.output.strip() or f"{limits.python} ended with code {ending.code}")
     return parse(lines, output=ending.output, seconds=ending.seconds, timed_out=ending.timed_out)

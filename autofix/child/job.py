@@ -17,6 +17,8 @@ class Job:
     """The scratch copy: what lies under it is the user's code."""
     record: str
     """Where the events go, one JSON object a line."""
+    seal: str = ""
+    """The key of the record's tags, see ``events.py``; empty for a record without."""
     args: tuple[str, ...] = ()
     seed: int = 0
     parent: int = 0

@@ -23,6 +23,7 @@ def main(arguments: list[str]) -> NoReturn:
         serve(int(arguments[1]))
     with open(arguments[0], encoding="utf-8") as file:
         job = read_job(file.read())
+    os.unlink(arguments[0])  # it holds the key of the record
     end_with(job.parent)
     run(job)
 
@@ -41,7 +42,7 @@ def run(job: Job) -> NoReturn:
     from .events import Events
     from .stage import perform
 
-    events = Events(job.record)
+    events = Events(job.record, job.seal)
     if job.sandbox:
         from .sandbox import close
 
