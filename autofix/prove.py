@@ -70,7 +70,7 @@ class Certificate:
 
     @property
     def verdict(self) -> Verdict:
-        """Failed if a point failed; else not proved if one is open; else passed.
+        """Failed if a point failed; else not proved if one is open; else passed.  Some points may not apply.
 
         What the script itself cannot show stays open without holding up the patch: gradients where the error leaves
         nothing to compare with, and memory where the script ends after a few steps.

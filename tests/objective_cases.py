@@ -173,7 +173,42 @@ for epoch in range(4):
         opt.step()
 """
 
+LEAF = """\
+import torch
+a = torch.ones(2, requires_grad=True)
+a += 1
+a.pow(2).sum().backward()
+print(a.grad)
+"""
+PRINTED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+out = nn.Linear(3, 1)(torch.ones(3))
+print(out.numpy())
+"""
+NO_LOOP = (4, "the script trains nothing")
+
 CASES = (
+    Case(
+        "a leaf that is changed, and no training",
+        LEAF,
+        (
+            Patch("without recording", True, (("a += 1", "with torch.no_grad():\n    a += 1"),), NO_LOOP),
+            Patch("behind autograd's back", True, (("a += 1", "a.data += 1"),), NO_LOOP),
+            Patch("and the loss doubled", False, (("a += 1", "a.data += 1"), ("a.pow(2)", "(2 * a.pow(2))"))),
+            Patch("left out", False, (("a += 1\n", ""),)),
+        ),
+    ),
+    Case(
+        "values for numpy, and no pass",
+        PRINTED,
+        (
+            Patch("detached", True, (("out.numpy()", "out.detach().numpy()"),), NO_LOOP),
+            Patch("of something else", False, (("out.numpy()", "(2 * out).detach().numpy()"),)),
+            Patch("left out", False, (("print(out.numpy())\n", ""),)),
+        ),
+    ),
     Case(
         "gradients between the pass and the step",
         HISTORY,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autofix.points.agreement import ROUNDING, close
-from autofix.points.base import Point, Verdict, count, listed, matching, point
+from autofix.points.base import Point, Verdict, count, listed, matching, point, trains_nothing_by_design
 from autofix.record import Failure, Outcome, RunRecord, Step
 
 ENOUGH, COMPARABLE = 6, 4
@@ -43,6 +43,12 @@ def still_trains(
     """
     failure = before.failure
     assert failure is not None
+    if (
+        after.outcome is Outcome.FINISHED
+        and trains_nothing_by_design(before, after, reference)
+        and (after.passes or says_the_same(reference, after))
+    ):
+        return point(4, Verdict.NOT_APPLICABLE, "the script trains nothing: no optimizer, no loop")
     if not after.passes:
         return point(4, Verdict.NOT_PROVED, "the patched script ran no backward pass")
     on = reference if frozen is None or any(p.error is None for p in reference.passes[failure.passes :]) else frozen()
@@ -100,6 +106,11 @@ def still_trains(
         detail = f"an optimizer makes steps, and none of its parameters gets a gradient: {listed(names)}"
         return point(4, Verdict.NOT_PROVED, detail, **figures)
     return point(4, Verdict.PASSED, f"{count(len(trained), 'parameter')}: gradients and movement as before", **figures)
+
+
+def says_the_same(reference: RunRecord, after: RunRecord) -> bool:
+    """Whether the patched script, of which no pass shows what it computes, prints what the reference prints."""
+    return reference.outcome is Outcome.FINISHED and reference.output.split() == after.output.split() != []
 
 
 def idle_optimizers(after: RunRecord) -> list[int]:
