@@ -16,7 +16,7 @@ from autofix.points.agreement import (
     without_what_failed,
 )
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
-from autofix.points.failure import clean_after, fails_before
+from autofix.points.failure import clean_after, fails_before, what_remains
 from autofix.points.gradient import gradient, of_present_values
 from autofix.points.held import held, points_between
 from autofix.points.held import points as points_of_held
@@ -84,6 +84,21 @@ class Certificate:
     @property
     def proved(self) -> bool:
         return self.verdict is Verdict.PASSED
+
+    @property
+    def remains(self) -> str:
+        """The error of another kind at which the patched script ends, if all is well up to there; else empty."""
+        if any(one.verdict is Verdict.FAILED and one.number != 2 for one in self.points):
+            return ""
+        return what_remains(self.before, self.after)
+
+    @property
+    def cannot_get_further(self) -> bool:
+        """Whether the original would come to that error, too: no other patch of its first mistake avoids it."""
+        ours = self.reference.failure if self.reference is not None else None
+        theirs = self.after.failure
+        same = ours is not None and theirs is not None and ours.error.message == theirs.error.message
+        return same and bool(self.remains)
 
     @property
     def remarks(self) -> tuple[str, ...]:
