@@ -84,7 +84,6 @@ class Ending:
 
 def launch(what: Launch, *, warm: bool) -> Ending:
     """Run one child to its end, or kill it when its time is up."""
-    (what.scratch / "job.json").write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
     if warm and hasattr(os, "fork") and hasattr(socket, "send_fds"):
         server = server_for(what.python, what.environment)
         ending = server.launch(what) if server is not None else None
@@ -96,6 +95,7 @@ def launch(what: Launch, *, warm: bool) -> Ending:
 def launch_fresh(what: Launch) -> Ending:
     """Start a new interpreter for one run."""
     job_file = what.scratch / "job.json"
+    job_file.write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
     mark = new_mark()
     began = time.monotonic()
     reading, writing = os.pipe()

@@ -16,13 +16,21 @@ from autofix.points.agreement import (
     without_what_failed,
 )
 from autofix.points.base import Point, Verdict, not_deterministic, unproved
-from autofix.points.failure import clean_after, fails_before
+from autofix.points.failure import clean_after, fails_before, what_remains
 from autofix.points.gradient import gradient, of_present_values
 from autofix.points.held import held, points_between
 from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
+from autofix.points.objective import (
+    alike_throughout,
+    otherwise,
+    parts_by_draws,
+    says_nothing,
+    set_otherwise,
+    used_otherwise,
+)
 from autofix.points.training import still_trains
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
@@ -45,6 +53,8 @@ __all__ = [
 
 HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
+LEAST_PATIENCE, PATIENCE = 30.0, 10.0
+"""Seconds that a run without updates may take, and how many times those of the original more."""
 REFERENCE_STEPS = 8
 """Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
 
@@ -60,7 +70,7 @@ class Certificate:
 
     @property
     def verdict(self) -> Verdict:
-        """Failed if a point failed; else not proved if one is open; else passed.
+        """Failed if a point failed; else not proved if one is open; else passed.  Some points may not apply.
 
         What the script itself cannot show stays open without holding up the patch: gradients where the error leaves
         nothing to compare with, and memory where the script ends after a few steps.
@@ -74,6 +84,21 @@ class Certificate:
     @property
     def proved(self) -> bool:
         return self.verdict is Verdict.PASSED
+
+    @property
+    def remains(self) -> str:
+        """The error of another kind at which the patched script ends, if all is well up to there; else empty."""
+        if any(one.verdict is Verdict.FAILED and one.number != 2 for one in self.points):
+            return ""
+        return what_remains(self.before, self.after)
+
+    @property
+    def cannot_get_further(self) -> bool:
+        """Whether the original would come to that error, too: no other patch of its first mistake avoids it."""
+        ours = self.reference.failure if self.reference is not None else None
+        theirs = self.after.failure
+        same = ours is not None and theirs is not None and ours.error.message == theirs.error.message
+        return same and bool(self.remains)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -117,6 +142,28 @@ class Original:
         return run(
             self.script, self.limits, replace(bounds(self.before, reference=True), more_steps=None, throughout=True)
         )
+
+    @cached_property
+    def frozen(self) -> RunRecord:
+        """The reference with every parameter update left out, past a pass without a graph, too."""
+        return self._freeze(same_calls=False)
+
+    @cached_property
+    def frozen_alike(self) -> RunRecord:
+        """The same with all calls of a module alike."""
+        return self._freeze(same_calls=True)
+
+    def _freeze(self, *, same_calls: bool) -> RunRecord:
+        return run(self.script, self._patiently, replace(still(self.before, same_calls=same_calls), reference=True))
+
+    @property
+    def _patiently(self) -> Limits:
+        """Limits for a run that may wait without end for a loss to fall."""
+        return replace(self.limits, timeout=min(self.limits.timeout, LEAST_PATIENCE + PATIENCE * self.before.seconds))
+
+    def still(self, patched: Script, *, same_calls: bool) -> RunRecord:
+        """A patched script with every parameter update left out."""
+        return run(patched, self._patiently, still(self.before, same_calls=same_calls))
 
     @cached_property
     def between(self) -> RunRecord:
@@ -282,11 +329,43 @@ def _judged(
         fails,
         clean_after(before, after),
         without_what_failed(before, reference, after, same, gradients, ratio=ratio),
-        still_trains(before, after, reference, lambda: original.further),
+        still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
         gradients,
         memory_flat(before, after),
     )
-    return Certificate(points, before, after, reference)
+    certificate = Certificate(points, before, after, reference)
+    if certificate.proved and not (once or anew) and "afresh" not in gradients.figures.get("counts", {}):
+        refused = _other_objective(original, patched, certificate)
+        return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
+    return certificate
+
+
+def _other_objective(original: Original, patched: Script, certificate: Certificate) -> dict[int, Point]:
+    """The points that fail because the patched script trains on another formula than the original, or otherwise."""
+    before, after, reference = certificate.before, certificate.after, certificate.reference
+    assert reference is not None
+    same, trains, gradients = certificate.points[2:5]
+    cancels = "cancelled_pass" in same.figures
+    start = first_difference(before)
+    own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
+    reason = ""
+    if alike_throughout(reference, after, start):
+        frozen, there = reference, after
+    else:
+        frozen, there = original.frozen, original.still(patched, same_calls=False)
+        if says_nothing(frozen, there):
+            return {}
+        reason = otherwise(frozen, there, start, own, cancels=cancels)
+        if reason or parts_by_draws(frozen, there):  # a module that is called once more may draw, or adapt a buffer
+            alike = original.frozen_alike, original.still(patched, same_calls=True)
+            again = otherwise(*alike, start, own, cancels=cancels)
+            if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
+                reason = again
+    if setting := set_otherwise(frozen, there):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
+    if not reason and (use := used_otherwise(frozen, there, start)):
+        reason = f"a step is {use}"
+    return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)} if reason else {}
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
@@ -295,6 +374,11 @@ def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
     assert failure is not None
     more = REFERENCE_STEPS if reference else None
     return Bounds(failure.steps, failure.passes + failure.in_pass, first_difference(before), reference, more)
+
+
+def still(before: RunRecord, *, same_calls: bool) -> Bounds:
+    """How far a run goes in which every parameter update is left out."""
+    return replace(bounds(before), more_steps=REFERENCE_STEPS, frozen=True, same_calls=same_calls)
 
 
 def first_difference(before: RunRecord) -> int:

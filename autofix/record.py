@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,6 +109,16 @@ class Pass:
     present: Sketches
     parts: Parts
     error: RunError | None
+    asked: bool = False
+    """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
+
+    cut: bool = False
+    """Whether it found no graph, in a run that goes on past that."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether its gradients are such as a step is made of."""
+        return self.kind == "backward" or self.asked
 
 
 @dataclass(frozen=True)
@@ -138,6 +150,10 @@ class Step:
     """The gradients without what came through old nodes alone: what the present iteration means, where that differs."""
     parts: Parts
     """What came through each entry into old nodes, where the entries are few."""
+    used: Sketches = field(default_factory=dict)
+    """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
+    clips: tuple[float, ...] = ()
+    """The norms to which gradients were clipped before it."""
 
 
 @dataclass(frozen=True)
@@ -196,13 +212,22 @@ class RunRecord:
     unloaded: Mapping[str, str] = field(default_factory=dict)
     """The changed sources, relative to the root, that the run did not load from its copy, and the file that was loaded
     in their place; empty where there was none."""
+    calls: tuple[tuple[int, frozenset[int]], ...] = ()
+    """Members of optimizers that a forward pass under autograd came to before the backward pass of this number.
+
+    So do those that belong to no module.  Each is told when it is first come to, before the failure and past it.
+    """
     carried: tuple[Mapping[str, Any], ...] = ()
     """Where values that it followed were put, in order (see ``child/follow.py``)."""
 
     @property
     def losses(self) -> tuple[float, ...]:
         """The loss of every backward pass that succeeded, in order."""
-        return tuple(sum(p.losses) for p in self.passes if p.error is None and p.kind == "backward")
+        return tuple(sum(p.losses) for p in self.passes if p.error is None and p.trains)
+
+    def called(self, passes: int) -> frozenset[int]:
+        """What forward passes came to for backward passes after so many."""
+        return frozenset[int]().union(*(these for number, these in self.calls if number > passes))
 
     @property
     def steps(self) -> int:
@@ -231,6 +256,22 @@ def not_started(reason: str) -> RunRecord:
     return RunRecord(Outcome.NOT_STARTED, RunError("not started", reason))
 
 
+def unsealed(data: bytes, seal: str) -> list[str] | None:
+    """The lines of a record without their tags (see ``child/events.py``); None if the script has changed them.
+
+    A torn last line, left by a kill, is dropped.
+    """
+    tags, found = hashlib.blake2b(key=seal.encode(), digest_size=16), []
+    *lines, _ = data.split(b"\n")
+    for line in lines:
+        tag, _, event = line.partition(b" ")
+        tags.update(event)
+        if not hmac.compare_digest(tag, tags.hexdigest().encode()):
+            return None
+        found.append(event.decode())
+    return found
+
+
 def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed_out: bool = False) -> RunRecord:
     """Build the record from the child's events.  A torn last line, left by a kill, is dropped."""
     passes: list[Pass] = []
@@ -241,6 +282,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
     facts: list[Mapping[str, Any]] = []
     carried: list[Mapping[str, Any]] = []
     device, network, open_ends = "", False, tuple[str, ...]()
+    calls: list[tuple[int, frozenset[int]]] = []
     without: tuple[int, Sketches] | None = None
     between: dict[tuple[int, int], int] = {}
     unloaded: Mapping[str, str] = {}
@@ -265,6 +307,8 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
                 mistakes.append(event["traceback"])
             case "between":
                 between[event["steps"], event["calls"]] = event["nodes"]
+            case "called":
+                calls.append((event["number"], frozenset(event["parameters"])))
             case "without":
                 without = event["number"], _sketches(event["sketches"])
             case "start":
@@ -302,6 +346,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         without=without,
         between=between,
         unloaded=unloaded,
+        calls=tuple(calls),
         carried=tuple(carried),
     )
 
@@ -373,6 +418,8 @@ def _pass(event: Mapping[str, Any]) -> Pass:
         present=_sketches(event.get("present")),
         parts=_parts(event.get("parts")),
         error=RunError(error["type"], error["message"], event["line"], event["file"]) if error else None,
+        asked=event.get("asked", False),
+        cut=event.get("cut", False),
     )
 
 
@@ -393,4 +440,6 @@ def _step(event: Mapping[str, Any]) -> Step:
         ways=_parts(event.get("ways")),
         present=_sketches(event.get("present")),
         parts=_parts(event.get("parts")),
+        used=_sketches(event.get("used")),
+        clips=tuple(event.get("clips", ())),
     )

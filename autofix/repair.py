@@ -79,8 +79,11 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     first = attempt.by_source(analysis) if analysis.changes else None
     if first is not None and first.certificate is not None and first.certificate.proved:
         return first if is_lean(first.certificate) else attempt.leaner(first)
-    if first is not None and first.certificate is not None and first.certificate.verdict is not Verdict.FAILED:
-        return first
+    if first is not None and first.certificate is not None:
+        if first.certificate.cannot_get_further:
+            return in_part(first)
+        if first.certificate.verdict is not Verdict.FAILED:
+            return first
     return attempt.by_run(analysis, first)
 
 
@@ -143,6 +146,8 @@ class _Attempt:
             )
             first = first or (analysis, certificate)
             stands = Repair(self.project, analysis, certificate, tuple(refused))
+            if certificate.cannot_get_further:
+                return best or stands
             if certificate.verdict is Verdict.NOT_PROVED or (certificate.proved and is_lean(certificate)):
                 return best or stands
             if certificate.proved:
@@ -186,9 +191,14 @@ class _Attempt:
             runs,
         )
         found = search.find(evidence)
+        done = search.further or (search.perhaps if failed is None else None)
+        if found is None and done is not None:
+            return in_part(Repair(self.project, done.analysis(program), done.certificate, evidence=evidence))
         if found is not None:
             refused = (*(failed.refused if failed else ()), *search.refused)
             return Repair(self.project, found.analysis(program), found.certificate, refused, evidence=evidence)
+        if failed is not None and failed.certificate is not None and failed.certificate.remains:
+            return in_part(replace(failed, evidence=evidence))
         if failed is not None:
             return replace(failed, refused=(*failed.refused, *search.refused), evidence=evidence)
         if self.before.failure is None:
@@ -226,6 +236,15 @@ class _Attempt:
                 continue
             companions[file.name] = (place, file)
         self.project = replace(self.project, companions=companions)
+
+
+def in_part(repaired: Repair) -> Repair:
+    """A repair of the first mistake, with a word on the second, of which no repair is known."""
+    assert repaired.certificate is not None
+    fixed = [f"line {one.cause.line}" for one in repaired.analysis.findings if one.fixed]
+    mistakes = f"The mistake in {fixed[0]} is" if len(fixed) == 1 else f"The mistakes in {', '.join(fixed)} are"
+    note = f"{mistakes} repaired: the script gets past the failure.  What remains: {repaired.certificate.remains}"
+    return replace(repaired, refused=(), note=note)
 
 
 def better(one: Repair | None, other: Repair) -> Repair:

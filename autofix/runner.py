@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import secrets
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +14,7 @@ from typing import Any
 
 from autofix.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.layout import import_roots
-from autofix.record import RunRecord, not_started, parse
+from autofix.record import RunRecord, not_started, parse, unsealed
 from autofix.scratch import Scratch, scratch_copy
 
 
@@ -116,6 +118,10 @@ class Bounds:
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
     throughout: bool = False
     """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
+    frozen: bool = False
+    """Whether every parameter update is left out.  See ``child/frozen.py``."""
+    same_calls: bool = False
+    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
 
 
 def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
@@ -123,9 +129,12 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
     if script.text is None and not script.path.is_file():
         return not_started(f"there is no file {script.path}")
     with scratch_copy(script.folder, script.texts, script.start) as scratch:
+        seal = secrets.token_hex(16)
+        scratch.record.touch(0o600)
         job = {
             **program(script, scratch),
             "record": str(scratch.record),
+            "seal": seal,
             "seed": limits.seed,
             "more_steps": limits.steps if bounds.more_steps is None else bounds.more_steps,
             "failed_steps": bounds.failed_steps,
@@ -134,6 +143,8 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "reference": bounds.reference,
             "apart": bounds.apart,
             "throughout": bounds.throughout,
+            "frozen": bounds.frozen,
+            "same_calls": bounds.same_calls,
             "streams": limits.streams,
             "trace": bounds.trace,
             "between": bounds.between,
@@ -144,13 +155,16 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "network": limits.network,
             "memory": limits.memory or default_memory(),
         }
+        shown = job if script.way is Way.COMMAND else {**job, "seal": ""}
+        scratch.job.write_text(json.dumps(shown), encoding="utf-8")
         surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
         surroundings = for_descendants(surroundings, scratch.job)
         what = Launch(
             limits.python, job, scratch.start, scratch.top, surroundings, limits.timeout, options=script.options
         )
-        ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
-        return _read(scratch.record, ending, limits)
+        with scratch.record.open("rb") as events:  # the child takes its name away
+            ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
+            return _read(events.read(), seal, ending, limits)
 
 
 def program(script: Script, scratch: Scratch) -> dict[str, Any]:
@@ -190,14 +204,13 @@ def moved(surroundings: dict[str, str], root: Path, copy: Path) -> dict[str, str
     return {**surroundings, "PYTHONPATH": os.pathsep.join(places)}
 
 
-def _read(record: Path, ending: Ending, limits: Limits) -> RunRecord:
+def _read(events: bytes, seal: str, ending: Ending, limits: Limits) -> RunRecord:
     """The record of a run that has ended."""
     if ending.refused:
         return not_started(ending.refused)
-    try:
-        lines = record.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
+    lines = unsealed(events, seal)
+    if lines is None:
+        return not_started("the script has written to the record of its run, which then shows nothing")
     if not lines and not ending.timed_out:
         return not_started(ending.output.strip() or f"{limits.python} ended with code {ending.code}")
     return parse(lines, output=ending.output, seconds=ending.seconds, timed_out=ending.timed_out)

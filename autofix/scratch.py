@@ -60,8 +60,8 @@ class Scratch:
 
     @property
     def job(self) -> Path:
-        """What the run is asked to do."""
-        return self.top / "job.json"
+        """What the run is asked to do, for the processes that the script starts."""
+        return self.top / "descendants.json"
 
     @property
     def record(self) -> Path:

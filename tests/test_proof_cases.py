@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from autofix.prove import Limits, Original, Script, prove
-from tests import folk_cases, proof_cases, store_cases
+from tests import folk_cases, objective_cases, proof_cases, store_cases
 from tests.proof_cases import Case, Patch
 
-CASES = (*proof_cases.CASES, *folk_cases.CASES, *store_cases.CASES)
+CASES = (*proof_cases.CASES, *folk_cases.CASES, *store_cases.CASES, *objective_cases.CASES)
 LIMITS = Limits(timeout=60)
 PATH = Path(__file__).parent / "no_such_folder" / "train.py"
 

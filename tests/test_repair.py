@@ -301,3 +301,33 @@ def test_detach_is_better_than_random_numbers_drawn_anew(tmp_path: Path) -> None
     outcome = repair(Script(script), LIMITS)
     assert_proved(outcome)
     assert "logp.detach()" in outcome.analysis.patched
+
+
+TWO_MISTAKES = """\
+average = torch.zeros(1)
+for batch in batches:
+    out = head(net(batch))
+    average = 0.9 * average + 0.1 * out.mean(0)
+    loss = out.pow(2).mean() + average.pow(2).mean()
+"""
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_second_mistake_that_is_known_is_repaired_as_well(tmp_path: Path, static: bool) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(START + TWO_MISTAKES + STEP + "print(head(net(batches[0])).numpy().shape)\n", encoding="utf-8")
+    found = repair(Script(path), LIMITS, static=static)
+    assert found.certificate is not None
+    assert found.certificate.proved, found
+    assert ".detach().numpy()" in found.analysis.repaired.files[0].text
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_second_mistake_that_is_unknown_is_told(tmp_path: Path, static: bool) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(START + TWO_MISTAKES + STEP + "print(torch.zeros(3) + torch.zeros(4))\n", encoding="utf-8")
+    found = repair(Script(path), LIMITS, static=static)
+    assert found.certificate is not None
+    assert not found.certificate.proved
+    assert found.analysis.changes
+    assert "is repaired: the script gets past the failure.  What remains: line 16" in found.note

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from .imports import redirect
-from .job import Job, read_job
+from .job import Job, read_job, written
 
 LAUNCHERS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun")
 LAUNCHING_MODULES = ("torch.distributed.", "accelerate.commands", "deepspeed.launcher", "multiprocessing.")
@@ -26,14 +26,15 @@ def enter(path: str) -> None:
             job = read_job(file.read())
     except (OSError, ValueError):
         return
-    found = program() if job.way == "command" else None
+    found = program() if job.way == "command" and job.seal else None
     if found is None or not is_first(job):
         redirect(job)
         return
+    write(path, replace(job, seal=""))  # nobody after this process is to write the record
     from .start import run
 
     way, target, args = found
-    run(replace(job, way=way, target=target, args=tuple(args), sandbox=False))
+    run(replace(job, way=way, target=target, args=tuple(args)))
 
 
 def program() -> tuple[str, str, list[str]] | None:
@@ -63,11 +64,20 @@ def is_first(job: Job) -> bool:
     return True
 
 
-def start_command(words: Sequence[str]) -> None:
-    """Become the program *words*; returns only where it cannot be started."""
+def write(path: str, job: Job) -> None:
+    """Put another job in the place of the one at *path*, as a whole."""
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(written(job))
+    os.replace(f"{path}.new", path)
+
+
+def start_command(job: Job) -> NoReturn:
+    """Become the program of *job*, whose descendants will find the job by their environment."""
+    write(os.environ["AUTOFIX_JOB"], job)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execvp(words[0], list(words))
+        os.execvp(job.target, [job.target, *job.args])
     except OSError as error:
-        sys.stderr.write(f"{words[0]}: {error.strerror}\n")
+        sys.stderr.write(f"{job.target}: {error.strerror}\n")
+    os._exit(1)

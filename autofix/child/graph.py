@@ -162,6 +162,11 @@ def roots_of(tensors: Any) -> list[Any]:
     return []
 
 
+def in_transform() -> bool:
+    """Whether a transform of ``torch.func`` is running: the tensors that it handles stand for others."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 @dataclass(frozen=True)
 class Moment:
     """When and where a pass runs: after how many optimizer steps, and at which line of the user's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -27,6 +27,8 @@ class Job:
     """The folders of the copy in which the project's modules lie, as if it were installed."""
     changed: tuple[str, ...] = ()
     """The sources that differ from the original's, relative to the root."""
+    seal: str = ""
+    """The key of the record's tags, see ``events.py``; empty for a record without."""
     args: tuple[str, ...] = ()
     seed: int = 0
     parent: int = 0
@@ -45,6 +47,10 @@ class Job:
     """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
     throughout: bool = False
     """Whether gradients are recorded to the end of the run."""
+    frozen: bool = False
+    """Whether every parameter update is left out.  See ``frozen.py``."""
+    same_calls: bool = False
+    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
     streams: bool = False
     """Whether every network draws random numbers of its own.  See ``streams.py``."""
     trace: bool = False
@@ -60,8 +66,15 @@ class Job:
     """Folders that the run may change, the scratch directory among them."""
     network: bool = False
     """Whether the run may use the network."""
+    open_ends: tuple[str, ...] = ()
+    """What the sandbox could not close off, where it was closed for a launcher before."""
     memory: int = 0
     """The most bytes of data for one process; 0 for no limit."""
+
+
+def written(job: Job) -> str:
+    """The text from which :func:`read_job` makes *job* again."""
+    return json.dumps(asdict(job))
 
 
 def read_job(text: str) -> Job:
@@ -70,7 +83,7 @@ def read_job(text: str) -> Job:
     known = {field.name for field in fields(Job)}
     if unknown := set(values) - known:
         raise ValueError(f"unknown keys in the job: {sorted(unknown)}")
-    for name in ("args", "writable", "import_roots", "changed"):
+    for name in ("args", "writable", "import_roots", "changed", "open_ends"):
         values[name] = tuple(values.get(name, ()))
     values["follow"] = tuple(tuple(value) for value in values.get("follow", ()))
     return Job(**values)

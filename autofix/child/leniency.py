@@ -49,9 +49,15 @@ def be_lenient() -> None:
         return self if isinstance(key, int) and key == 0 and self.dim() == 0 else index(self, key)
 
     torch.Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]
-    variable = torch.autograd.Variable
+    torch.autograd.Variable = old_variable_of(torch.autograd.Variable)  # type: ignore[misc]
 
-    def old_variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-        return data.detach() if volatile else variable(data, requires_grad)
 
-    torch.autograd.Variable = old_variable  # type: ignore[assignment, misc]
+def old_variable_of(variable: Any) -> Any:
+    """``Variable`` as it was before PyTorch 0.4; a type still, of which every tensor is an instance."""
+
+    class OldVariable(variable):  # type: ignore[misc]
+        def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+            return data.detach() if volatile else variable(data, requires_grad)
+
+    OldVariable.__name__ = OldVariable.__qualname__ = "Variable"
+    return OldVariable

@@ -9,7 +9,7 @@ import sys
 import types
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -115,6 +115,10 @@ class Parameters:
             norm=norm(tensor.detach()),
         )
         return tracked
+
+    def of_modules(self, places: Iterable[int]) -> set[int]:
+        """Those of the tensors with these ids that a module holds, as far as names are known."""
+        return {place for place in places if place in self._names}
 
     def _unique(self, name: str) -> str:
         """*name*, numbered if another tensor has it already: two networks may be of one type and have no variable."""

@@ -29,6 +29,7 @@ from torch.optim.optimizer import (
 
 from . import device
 from .events import Events
+from .frozen import CUT, Frozen, SameCalls, leave_out, stand_in
 from .graph import (
     FIRST,
     PLACE,
@@ -39,6 +40,7 @@ from .graph import (
     Walk,
     count_past,
     first_walked,
+    in_transform,
     is_low_precision,
     mark,
     places_in,
@@ -128,6 +130,16 @@ class Probe:
         self._left = Left()
         self._calls = 0
         """Calls of modules since the last optimizer step."""
+        self._frozen = Frozen(self._parameters) if job.frozen else None
+        self._cut = False
+        """Whether the pass that runs has found no graph, and was left out."""
+        self._modules: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        """Those that were called under autograd, until the next pass."""
+        self._called: set[int] = set()
+        self._used: dict[int, list[float]] = {}
+        """The gradients of which a step is about to be made."""
+        self._clips: list[float] = []
+        """The norms to which gradients were clipped since the last step."""
 
     def install(self) -> None:
         """Prepare the run, and hook the passes and the optimizers."""
@@ -137,6 +149,12 @@ class Probe:
         self._watch_optimizers()
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
+        self._watch_clipping()
+        register_module_forward_pre_hook(self._note_call)
+        if self._frozen is not None:
+            self._frozen.__enter__()  # type: ignore[no-untyped-call]
+        if self._job.same_calls:
+            SameCalls(self._job.seed).install()
         if self._reference is not None:
             self._reference.install()
         if self._job.streams:
@@ -150,6 +168,26 @@ class Probe:
         self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
         leave(self._events, outcome)
 
+    def _note_call(self, module: torch.nn.Module, _: Any) -> None:
+        if module not in self._modules and torch.is_grad_enabled():
+            self._modules.add(module)
+
+    def _tell_called(self, members: list[Tracked]) -> None:
+        """Which parameters take part: a module that is never called need not train."""
+        if self._passes - (self._job.failed_passes or 0) in (0, 1):
+            self._called.clear()  # what comes to them past the failure is told again
+        unknown = {id(tensor): one.index for one in members if (tensor := one.tensor) is not None}
+        unknown = {place: index for place, index in unknown.items() if index not in self._called}
+        if not unknown:
+            return
+        come_to = {id(p) for module in self._modules for p in module.parameters(recurse=False)}
+        named = self._parameters.of_modules(unknown)
+        found = [index for place, index in unknown.items() if place in come_to or place not in named]
+        self._modules.clear()
+        if found:
+            self._called.update(found)
+            self._events.write("called", number=self._passes, parameters=found)
+
     def _before_call(self, *_: Any) -> None:
         """Count live graphs, ever more seldom between two steps: what is held there grows with the calls."""
         self._calls += 1
@@ -162,7 +200,8 @@ class Probe:
     def _watch_pass(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
         @functools.wraps(original)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "depth", 0):  # checkpointing runs passes within a pass
+            # Checkpointing runs passes within a pass, and transforms of torch.func within themselves.
+            if getattr(self._inside, "depth", 0) or in_transform():
                 return original(*args, **kwargs)
             tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
             at = 2 if kind == "backward" else 3  # grad() takes its inputs second
@@ -173,8 +212,13 @@ class Probe:
             file, line = self._quietly(user_place)(self._job.root) or ("", None)
             moment = Moment(self._steps, file, line)
             state = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps) or {}
-            by_hand = kind == "grad" and not self._made
-            leaves = self._quietly(self._leaves_asked)(args, kwargs) if by_hand else None
+            leaves = self._quietly(self._leaves_asked)(args, kwargs) if kind == "grad" else None
+            if leaves is not None and self._made:
+                known = [self._parameters.find(leaf) for leaf in leaves]
+                state["asked"] = any(one is not None and one.in_optimizer for one in known)
+                leaves = None  # how they are updated, the steps show
+            elif leaves is not None:
+                state["asked"] = True
             given: dict[int, torch.Tensor] = {}
             failure: BaseException | None = None
             self._inside.depth = 1
@@ -208,7 +252,8 @@ class Probe:
     ) -> Any:
         assert self._reference is not None
         bound = self._reference.keeping(kind, args, kwargs)
-        if kind == "backward" or leaves is not None:
+        measured = self._frozen is None or self._within_comparison()
+        if measured and (kind == "backward" or leaves is not None):
             site = user_chain(self._job.root)
             before = self._quietly(self._reference.before_pass)
             without = before(self._passes, Asked.by(bound, leaves), walked, moment, site, not self._made)
@@ -216,7 +261,13 @@ class Probe:
                 self._events.write("without", **without)
         if kind == "backward" and self._quietly(self._reference.is_repetition)(bound, walked, moment):
             return None
-        return original(*bound.args, **bound.kwargs)
+        try:
+            return original(*bound.args, **bound.kwargs)
+        except RuntimeError as error:
+            if self._frozen is None or CUT not in str(error):
+                raise
+            self._cut = True
+            return stand_in(bound, list(self._optimizers))
 
     def _leaves_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor] | None:
         """Whose gradients ``torch.autograd.grad`` is asked for, if parameters may be updated by them by hand."""
@@ -233,6 +284,7 @@ class Probe:
         self._passes += 1
         self._left.before_pass(reached)
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
+        self._tell_called(members)
         roots = roots_of(tensors)
         over = first_walked(walked.nodes)
         places = places_in(roots)
@@ -278,6 +330,9 @@ class Probe:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
         reached = set(state.get("reached", ()))
+        if self._cut:
+            self._cut, state["cut"] = False, True
+            reached = {tracked.index for tracked in self._parameters if tracked.in_optimizer}
         gradients = {
             tracked.index: norm(tensor.grad)
             for tracked in self._parameters
@@ -289,6 +344,8 @@ class Probe:
             self._after_pass_within(self._stepping[-1], state["number"])
         sketches = self._sketches([tracked.index for tracked in self._parameters if tracked.index in reached], given)
         self._left.after_pass(sketches if sent else {})
+        if self._frozen is not None:
+            self._frozen.hold()
         live = self._meter.measure() if not self._made else None
         self._events.write(
             "pass",
@@ -330,11 +387,7 @@ class Probe:
         """Sketches of the gradients as they are, or were *given*, while they are compared; where it differs, of their
         sound part, of their part without the past, and of the ways into both.
         """
-        start = self._job.compare_from
-        done = self._steps if self._made else self._passes
-        # The step before the first that is compared shows what a patch did to the last pass that succeeded.
-        end = math.inf if self._job.throughout else (start or 0) + COMPARED * max(1, self._made)
-        if start is None or not start - 1 <= done <= end:
+        if not self._within_comparison():
             return {}
         found: dict[str, dict[int, Any]] = {kind: {} for kind in ("sketches", "sound", "ways", "present", "parts")}
         for tracked in self._parameters:
@@ -352,6 +405,14 @@ class Probe:
                         found[ways][tracked.index] = [sketch(way) for way in part.ways]
         return found
 
+    def _within_comparison(self) -> bool:
+        """Whether the gradients of this step (of this pass, without an optimizer) are compared with the reference."""
+        start = self._job.compare_from
+        done = self._steps if self._made else self._passes
+        # The step before the first that is compared shows what a patch did to the last pass that succeeded.
+        end = math.inf if self._job.throughout else (start or 0) + COMPARED * max(1, self._made)
+        return start is not None and start - 1 <= done <= end
+
     def _track(self, leaf: torch.Tensor) -> Any:
         return self._parameters.find(leaf) or self._parameters.add_leaf(leaf)
 
@@ -362,10 +423,44 @@ class Probe:
 
         @functools.wraps(original)
         def watched(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+            self._watch_steps_of(type(optimizer))
             original(optimizer, *args, **kwargs)
             self._quietly(self._register)(optimizer)
 
         Optimizer.__init__ = watched  # type: ignore[method-assign, assignment]
+
+    def _watch_steps_of(self, kind: type[Optimizer]) -> None:
+        """See each step behind all hooks of an optimizer, which may change the gradients, and leave it out if asked."""
+        step = kind.step
+        if hasattr(step, "hooked"):
+            return
+
+        @functools.wraps(step)
+        def watched(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+            if self._events.ours:
+                self._quietly(self._note_used)(optimizer)
+                if self._frozen is not None:
+                    return leave_out(step, args, kwargs)
+            return step(optimizer, *args, **kwargs)
+
+        kind.step = watched  # type: ignore[method-assign, assignment]
+
+    def _note_used(self, optimizer: Optimizer) -> None:
+        if self._within_comparison():
+            members = self._members(optimizer)
+            self._used = {i: sketch(tensor.grad) for i, tensor in members if tensor.grad is not None}
+
+    def _watch_clipping(self) -> None:
+        """See to which norms gradients are clipped: a patch that cuts some of them short is clipped otherwise."""
+        clip = torch.nn.utils.clip_grad_norm_
+
+        @functools.wraps(clip)
+        def watched(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+            self._clips.append(float(max_norm))
+            return clip(parameters, max_norm, *args, **kwargs)
+
+        torch.nn.utils.clip_grad_norm_ = watched
+        torch.nn.utils.clip_grad.clip_grad_norm_ = watched
 
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
@@ -421,13 +516,21 @@ class Probe:
             moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
             state=state,
             live=vars(self._meter.measure()),
+            used=self._otherwise(sketches),
+            clips=self._clips,
             **sketches,
         )
+        self._used, self._clips = {}, []
         self._left.forget(values)
         if self._reference is not None:
             self._reference.after_step([tensor for _, tensor in members])
         if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):
             self.finish("stopped", None)
+
+    def _otherwise(self, told: dict[str, Any]) -> dict[int, list[float]]:
+        """Of what a step was made of, the gradients that are not as the passes left them."""
+        left = {} if "closure" in told else told.get("sketches", {})
+        return {i: values for i, values in self._used.items() if i in left and values != left[i]}
 
     # -- bounds and safety
 

@@ -19,9 +19,10 @@ the ways.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,7 +134,9 @@ class Reference:
 
     def install(self) -> None:
         """Clone what nodes save from now on, and forgive what a kept graph does not help against."""
-        saved_tensors_hooks(Saved, self._unpack).__enter__()
+        hooks = saved_tensors_hooks(Saved, self._unpack)
+        hooks.__enter__()
+        leave_out_in_transforms(hooks)
         be_lenient()
         if self._apart:
             torch.nn.modules.module.register_module_forward_pre_hook(_leave_input)
@@ -280,6 +283,34 @@ class Reference:
                 handle.remove()
         pairs = zip(leaves, gradients, strict=True)
         return {leaf: torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in pairs}
+
+
+def leave_out_in_transforms(hooks: saved_tensors_hooks) -> None:
+    """Take *hooks* away where a transform of ``torch.func`` refuses them.  Its graphs are gone when it ends."""
+    torch.autograd.graph.disable_saved_tensors_hooks = without_hooks(
+        hooks, torch.autograd.graph.disable_saved_tensors_hooks
+    )
+
+
+def without_hooks(hooks: saved_tensors_hooks, manager: Callable[..., Any]) -> Callable[..., Any]:
+    """The context *manager* that forbids hooks, without *hooks* inside the outermost one."""
+    depth = 0
+
+    @contextlib.contextmanager
+    def entered(*args: Any, **kwargs: Any) -> Iterator[None]:
+        nonlocal depth
+        if not depth:
+            hooks.__exit__()
+        depth += 1
+        try:
+            with manager(*args, **kwargs):
+                yield
+        finally:
+            depth -= 1
+            if not depth:
+                hooks.__enter__()
+
+    return entered
 
 
 def entries_of(walked: Walk, nodes: set[Any]) -> list[Edge]:

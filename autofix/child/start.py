@@ -8,6 +8,7 @@ import importlib
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import NoReturn
 
 from .job import Job, read_job
@@ -23,8 +24,18 @@ def main(arguments: list[str]) -> NoReturn:
         serve(int(arguments[1]))
     with open(arguments[0], encoding="utf-8") as file:
         job = read_job(file.read())
+    os.unlink(arguments[0])  # it holds the key of the record
     end_with(job.parent)
     run(job)
+
+
+def closed_off(job: Job) -> list[str]:
+    """Close the sandbox, if the job asks for one, and say what could not be closed."""
+    if not job.sandbox:
+        return list(job.open_ends)
+    from .sandbox import close
+
+    return close(job.writable, network=job.network, memory=job.memory)
 
 
 def end_with(parent: int) -> None:
@@ -41,17 +52,12 @@ def run(job: Job) -> NoReturn:
     from .events import Events
     from .stage import perform
 
-    events = Events(job.record)
-    if job.sandbox:
-        from .sandbox import close
-
-        open_ends = close(job.writable, network=job.network, memory=job.memory)
-        events.write("sandbox", open=open_ends, network=job.network)
     if job.way == "command":
         from .descend import start_command
 
-        start_command([job.target, *job.args])
-        os._exit(1)
+        start_command(replace(job, sandbox=False, open_ends=tuple(closed_off(job))))
+    events = Events(job.record, job.seal)
+    events.write("sandbox", open=closed_off(job), network=job.network)
     try:
         # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
         importlib.import_module("torch._dynamo")

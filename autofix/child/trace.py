@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from .events import Events
 from .explain import Explainer
 from .follow import Followed, Follower
-from .graph import roots_of
+from .graph import in_transform, roots_of
 from .job import Job
 from .modules import InplaceModules
 from .notes import MADE, Call, Change, Cut, Tape, mark, node_of
@@ -221,7 +221,7 @@ class Witness(TorchFunctionMode):
     def _watch_pass(self, original: Callable[..., Any], retain_at: int) -> Callable[..., Any]:
         @functools.wraps(original)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "depth", 0):
+            if getattr(self._inside, "depth", 0) or in_transform():
                 return original(*args, **kwargs)
             tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
             retain = args[retain_at] if len(args) > retain_at else kwargs.get("retain_graph")

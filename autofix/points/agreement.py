@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,7 +68,8 @@ def without_what_failed(
         return same
     detail = f"backward pass {last.number} has the same loss and another gradient, without what failed; {part.detail}"
     shown = same_gradients(reference, after, meant, last.step)
-    return replace(same, verdict=Verdict.PASSED if shown else Verdict.NOT_PROVED, detail=detail)
+    figures = {**same.figures, "cancelled_pass": last.number}
+    return replace(same, verdict=Verdict.PASSED if shown else Verdict.NOT_PROVED, detail=detail, figures=figures)
 
 
 def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:
@@ -145,8 +146,8 @@ def in_another_order(before: RunRecord, after: RunRecord, same: Point, gradients
     failure = before.failure
     if same.verdict is not Verdict.FAILED or gradients.verdict is not Verdict.PASSED or failure is None:
         return same
-    wanted = [p for p in before.passes[: failure.passes] if p.error is None and p.kind == "backward"]
-    seen = iter([p for p in after.passes if p.error is None and p.kind == "backward"])
+    wanted = [p for p in before.passes[: failure.passes] if p.error is None and p.trains]
+    seen = iter([p for p in after.passes if p.error is None and p.trains])
     if not wanted or not all(any(same_losses(one, other) for other in seen) for one in wanted):
         return same
     indices = matching(before, after)
@@ -196,9 +197,22 @@ def cancelled(before: RunRecord, after: RunRecord, steps: int) -> bool:
 
 
 def compare_until(before: RunRecord, after: RunRecord, passes: int, steps: int) -> Point:
-    """Compare the two runs over the first *passes* and *steps* of the original."""
-    wanted = [p for p in before.passes[:passes] if p.error is None and p.kind == "backward"]
-    seen = [p for p in after.passes if p.error is None and p.kind == "backward"]
+    """Compare the two runs over the first *passes* and *steps* of the original.
+
+    A patch may ask ``torch.autograd.grad`` for the gradients that ``backward`` accumulates, or the other way round.
+    """
+    by_backward = _compare_until(before, after, passes, steps, lambda p: p.kind == "backward")
+    if by_backward.verdict is Verdict.PASSED or not any(p.asked for p in (*before.passes, *after.passes)):
+        return by_backward
+    by_either = _compare_until(before, after, passes, steps, lambda p: p.trains)
+    return by_either if by_either.verdict is Verdict.PASSED else by_backward
+
+
+def _compare_until(
+    before: RunRecord, after: RunRecord, passes: int, steps: int, counts: Callable[[Pass], bool]
+) -> Point:
+    wanted = [p for p in before.passes[:passes] if p.error is None and counts(p)]
+    seen = [p for p in after.passes if p.error is None and counts(p)]
     figures: dict[str, Any] = {"steps": steps, "passes": len(wanted)}
     completed = [p for p in wanted if p.step < steps]
     how = ""

@@ -14,6 +14,8 @@ class Verdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     NOT_PROVED = "not proved"
+    NOT_APPLICABLE = "does not apply"
+    """There is nothing in the script that the point is about: what trains nothing need not train."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,27 @@ NAMES = {
 
 def point(number: int, verdict: Verdict, detail: str, **figures: Any) -> Point:
     return Point(number, NAMES[number], verdict, detail, figures)
+
+
+def trains_nothing_by_design(*runs: RunRecord) -> bool:
+    """Whether a script is none that trains: no run of it makes an optimizer, or changes a leaf between two passes.
+
+    A loop may be one that updates its weights by hand, which the runs need not show; so none may run a pass again.
+    """
+    return not any(run.optimizers or _moves(run) or _loops(run) for run in runs)
+
+
+def _moves(run: RunRecord) -> bool:
+    states: dict[int, set[str]] = {}
+    for one in run.passes:
+        for index, bits in one.state.items():
+            states.setdefault(index, set()).add(bits)
+    return any(len(bits) > 1 for bits in states.values())
+
+
+def _loops(run: RunRecord) -> bool:
+    places = [(one.file, one.line) for one in run.passes]
+    return len(set(places)) < len(places)
 
 
 def unproved(reason: str) -> tuple[Point, ...]:

@@ -40,6 +40,36 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
     return point(1, Verdict.PASSED, f"{where}{short(str(error))}", **figures)
 
 
+TAPE = (
+    "backward through the graph a second time",
+    "modified by an inplace operation",
+    "does not require grad and does not have a grad_fn",
+    "leaf Variable that requires grad",
+    "is a view and is being modified inplace",
+    "grad can be implicitly created only for scalar outputs",
+    "on Tensor that requires grad",
+    "Only Tensors created explicitly by the user",
+    "Cowardly refusing to serialize non-leaf tensor",
+    "don't support automatic differentiation",
+    "invalid index of a 0-dim tensor",
+    "Legacy autograd function",
+)
+"""Pieces of the messages by which autograd's mistakes show."""
+
+
+def what_remains(before: RunRecord, after: RunRecord) -> str:
+    """The error, none of autograd's, to which a patched script comes past the original's failure; else empty."""
+    first, second = before.failure, after.failure
+    if first is None or second is None or any(piece in second.error.message for piece in TAPE):
+        return ""
+    if (second.steps, second.passes) <= (first.steps, first.passes) and first.in_pass:
+        return ""
+    if not first.in_pass and (second.error.type, second.error.line) == (first.error.type, first.error.line):
+        return ""
+    where = f"line {second.error.line}: " if second.error.line else ""
+    return f"{where}{short(str(second.error))}"
+
+
 def clean_after(before: RunRecord, after: RunRecord) -> Point:
     """The patched script raises nothing, not even what it catches itself; its losses are finite; it gets further."""
     failure = before.failure

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autofix.points.base import Point, Verdict, count, point
+from autofix.points.base import Point, Verdict, count, point, trains_nothing_by_design
 from autofix.record import Outcome, RunRecord, Step
 
 LEAST = 4
@@ -23,6 +23,8 @@ def memory_flat(before: RunRecord, after: RunRecord) -> Point:
     """
     failure = before.failure
     assert failure is not None
+    if after.outcome is Outcome.FINISHED and trains_nothing_by_design(before, after):
+        return point(6, Verdict.NOT_APPLICABLE, "nothing is done again and again: no optimizer, no loop")
     if not after.passes:
         return point(6, Verdict.NOT_PROVED, "the patched script ran no backward pass")
     later = [s for s in after.updates if s.number > failure.steps]

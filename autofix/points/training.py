@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autofix.points.agreement import ROUNDING, close
-from autofix.points.base import Point, Verdict, count, listed, matching, point
-from autofix.record import Failure, RunRecord, Step
+from autofix.points.base import Point, Verdict, count, listed, matching, point, trains_nothing_by_design
+from autofix.record import Failure, Outcome, RunRecord, Step
 
 ENOUGH, COMPARABLE = 6, 4
 """Steps from which on a parameter that rests in the second half of them has stopped training: by what the patched run
@@ -30,19 +30,32 @@ RESTS = "gets no gradient after step"
 
 
 def still_trains(
-    before: RunRecord, after: RunRecord, reference: RunRecord, further: Callable[[], RunRecord] | None = None
+    before: RunRecord,
+    after: RunRecord,
+    reference: RunRecord,
+    further: Callable[[], RunRecord] | None = None,
+    frozen: Callable[[], RunRecord] | None = None,
 ) -> Point:
     """Every parameter that trains in the original or in the reference still gets gradients and moves.
 
-    *further* makes a reference run that is as long as the patched one.
+    *further* makes a reference run that is as long as the patched one, and *frozen* one that goes past a pass without
+    a graph: its parameters stay as they are.
     """
     failure = before.failure
     assert failure is not None
+    if (
+        after.outcome is Outcome.FINISHED
+        and trains_nothing_by_design(before, after, reference)
+        and (after.passes or says_the_same(reference, after))
+    ):
+        return point(4, Verdict.NOT_APPLICABLE, "the script trains nothing: no optimizer, no loop")
     if not after.passes:
         return point(4, Verdict.NOT_PROVED, "the patched script ran no backward pass")
-    trained = trained_before(before, failure, reference)
+    on = reference if frozen is None or any(p.error is None for p in reference.passes[failure.passes :]) else frozen()
+    done = over(before, failure, on)
+    trained = trained_before(before, failure, reference) - done
     if not trained:
-        return begins_to_train(after)
+        return begins_to_train(after, failure)
     indices, there = matching(before, after), matching(before, reference)
     places = passes_at(reference, after, failure) / passes_at(after, reference, failure)
     by_hand, still = moved_for_passes(before), moved_for_passes(after)
@@ -73,7 +86,7 @@ def still_trains(
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
     # What cancelled out to nothing in the original had a gradient all the same.
     given = {i for step in before.updates[: failure.steps] for i in step.gradients}
-    for index in sorted(given - trained):
+    for index in sorted(given - trained - done):
         if index in indices and not any(indices[index] in s.gradients for s in after.updates):
             problems.setdefault("gets no gradient any more", []).append(before.parameters[index].name)
     if not any(step.gradients for step in reference.updates[failure.steps :]):
@@ -86,25 +99,65 @@ def still_trains(
     if problems:
         detail = "; ".join(f"{listed(names)}: {problem}" for problem, names in problems.items())
         return point(4, Verdict.FAILED, detail, **figures)
+    if any(p.cut for p in on.passes) and (names := left_alone(after, failure)):
+        detail = f"whether they are to train, the original does not show: {listed(names)}"
+        return point(4, Verdict.NOT_PROVED, detail, **figures)
+    if names := [name for number in idle_optimizers(after) for name in members_of(after, number)]:
+        detail = f"an optimizer makes steps, and none of its parameters gets a gradient: {listed(names)}"
+        return point(4, Verdict.NOT_PROVED, detail, **figures)
     return point(4, Verdict.PASSED, f"{count(len(trained), 'parameter')}: gradients and movement as before", **figures)
 
 
-def begins_to_train(after: RunRecord) -> Point:
-    """The same for an original that trained nothing, because its loss had no graph: the patched script must train."""
+def says_the_same(reference: RunRecord, after: RunRecord) -> bool:
+    """Whether the patched script, of which no pass shows what it computes, prints what the reference prints."""
+    return reference.outcome is Outcome.FINISHED and reference.output.split() == after.output.split() != []
+
+
+def idle_optimizers(after: RunRecord) -> list[int]:
+    """The optimizers that make steps without a gradient, although forward passes come to what they hold."""
+    given = {i for step in after.updates for i, norm in step.gradients.items() if norm}
+    active = {after.parameters[i].optimizer for i in given}
+    taking_part = {after.parameters[i].optimizer for i in after.called(0) - last_frozen(after)}
+    return sorted({step.optimizer for step in after.updates} & {n for n in taking_part if n is not None} - active)
+
+
+def members_of(record: RunRecord, optimizer: int) -> list[str]:
+    return [one.name for one in record.parameters.values() if one.optimizer == optimizer]
+
+
+def begins_to_train(after: RunRecord, failure: Failure | None = None) -> Point:
+    """The same for an original that trained nothing, because its loss had no graph: the patched script must train.
+
+    It may have trained others before the *failure*.
+    """
+    updates = after.updates[failure.steps if failure is not None else 0 :]
     members = {i: p for i, p in after.parameters.items() if p.optimizer is not None}
     if not members:
         return _begins_by_hand(after)
-    moving = {i for step in after.updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
+    moving = {i for step in updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
     still = [p.name for i, p in members.items() if i not in moving]
     figures = {"trained": len(moving), "stopped": sorted(still)}
-    if not moving and all(i in step.gradients for step in after.updates for i in step.moved) and after.updates:
+    if not moving and all(i in step.gradients for step in updates for i in step.moved) and updates:
         # Whether these are the gradients that are meant, nobody can see: any others would vanish as well.
         return point(4, Verdict.NOT_PROVED, "every gradient is zero in these steps: they train nothing", **figures)
     if not moving:
         return point(4, Verdict.FAILED, "no parameter of any optimizer gets a gradient", **figures)
     rest = f", not {listed(still)}" if still else ""
     detail = f"the original trained nothing; now {count(len(moving), 'parameter')} of {len(members)} train{rest}"
-    return point(4, Verdict.PASSED, detail, **figures)
+    verdict = Verdict.NOT_PROVED if left_alone(after, failure) else Verdict.PASSED
+    return point(4, verdict, detail, **figures)
+
+
+def left_alone(after: RunRecord, failure: Failure | None) -> list[str]:
+    """The parameters that forward passes come to past the failure and to which no pass gives a gradient."""
+    steps, passes = (failure.steps, failure.passes) if failure is not None else (0, 0)
+    given = {i for step in after.updates[steps:] for i in step.gradients}
+    stepped = {step.optimizer for step in after.updates[steps:]}
+    return [
+        after.parameters[i].name
+        for i in sorted(after.called(passes) - given - last_frozen(after))
+        if after.parameters[i].optimizer in stepped
+    ]
 
 
 def _begins_by_hand(after: RunRecord) -> Point:
@@ -156,6 +209,30 @@ def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) ->
         given = {i for one in passes for i, norm in one.gradients.items() if norm}
         by_hand |= {there[i] for i in given if i in there and moved_by_hand(reference, i)}
     return members | by_hand or at_steps | after_passes
+
+
+def over(before: RunRecord, failure: Failure, reference: RunRecord) -> set[int]:
+    """What the original trained in an earlier phase alone: pretraining, or a backbone that is frozen from an epoch on.
+
+    That is what the *reference* does not come to any more, although it goes to its end or makes at least twice as many
+    steps as there ever were from one gradient to the next before the failure.
+    """
+    there = matching(before, reference)
+    passes = [p for p in reference.passes[failure.passes :] if p.error is None]
+    if not passes:
+        return set()
+    later = len(reference.updates[failure.steps :])
+    reached = frozenset[int]().union(*(p.reached for p in passes))
+    if any(p.cut for p in passes):  # what they were to reach, nobody knows
+        reached |= reference.called(failure.passes) - passes[0].frozen
+    found = set()
+    for index, one in before.parameters.items():
+        given = [s.number for s in before.updates[: failure.steps] if s.gradients.get(index)]
+        gap = max((b - a for a, b in itertools.pairwise([0, *given])), default=0)
+        enough = reference.outcome is Outcome.FINISHED or later >= 2 * gap
+        if one.optimizer is not None and given and there.get(index) not in reached and enough:
+            found.add(index)
+    return found
 
 
 def moved_by_hand(record: RunRecord, index: int) -> bool:
@@ -228,7 +305,7 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
         if any(before.parameters[i].key == after.parameters[mine.index].key for i in frozen):
             return ""  # the script itself had frozen it by then
     steps_before = len(theirs)
-    passes_later = len(after.passes) - failure.passes
+    passes_later = sum(p.trains for p in after.passes[failure.passes :])
     if theirs and not later and rests:
         return ""
     if theirs and not later and failure.passes - theirs[-1].passes > SELDOM * max(1.0, passes_between(theirs)):

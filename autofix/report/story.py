@@ -34,7 +34,7 @@ TAB = 4
 DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 WORDS = {"walked": "freed via", "retained": "graph kept", "constructed": "built by", "call": "called"}
 """Roles whose name alone says too little."""
-VERDICTS = {"passed": "green", "failed": "bold red", "not proved": "yellow"}
+VERDICTS = {"passed": "green", "failed": "bold red", "not proved": "yellow", "does not apply": "dim"}
 
 
 def tell(view: View, *, everything: bool = False) -> Iterator[Line]:
@@ -232,9 +232,13 @@ def closing(certificate: Certificate | None) -> Line:
     if certificate is None:
         return ("Not proved: nothing was executed.",)
     if certificate.proved:
-        open_points = [str(point.number) for point in certificate.points if str(point.verdict) != "passed"]
+        by_verdict: dict[str, list[str]] = {}
+        for point in certificate.points:
+            by_verdict.setdefault(str(point.verdict), []).append(str(point.number))
+        open_points, outside = by_verdict.get("not proved", []), by_verdict.get("does not apply", [])
         rest = f"; {numbered(open_points)} could not be shown" if open_points else ""
-        return (("Proved", "bold green"), f": the patched script trains{rest}.")
+        rest += f"; {numbered(outside)} {'do' if len(outside) > 1 else 'does'} not apply" if outside else ""
+        return (("Proved", "bold green"), f": the patched script {'runs' if '4' in outside else 'trains'}{rest}.")
     first = certificate.points[0]
     if str(first.verdict) != "passed":  # then there is nothing to compare with, and the other points say no more
         hint = "  --python PATH takes another interpreter." if str(certificate.before.outcome) == "not started" else ""

@@ -112,6 +112,10 @@ class Search:
     runs: int = 60
     """Runs of candidates."""
     refused: dict[str, None] = field(default_factory=dict)
+    further: Found | None = None
+    """The first program that gets past the failure, and comes to an error that is none of autograd's."""
+    perhaps: Found | None = None
+    """The same, where nobody knows whether another program would avoid that error."""
     _runs: int = 0
     _tried: set[Program] = field(default_factory=set)
     _until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
@@ -146,7 +150,7 @@ class Search:
         steps: list[Step] = []
         lines = LineMap(self.program, program)
         for told, fact, kind, candidate in self._candidates(program, evidence):
-            if self._runs >= self.runs or time.monotonic() > self._until:
+            if self.further is not None or self._runs >= self.runs or time.monotonic() > self._until:
                 break
             self._runs += 1
             added = frozenset(line for _, part in without_insertions(program, candidate.program) for line in part)
@@ -157,6 +161,8 @@ class Search:
                     return found
                 continue
             after = self._watch(candidate.program)
+            if after.outcome is Outcome.RAISED and not after.told and self._gets_further(candidate.program, so_far):
+                return None
             if after.outcome is Outcome.RAISED or any(one.kind != "graph held" for one in after.told):
                 gets_on = self._gets_on(told, known, after.told, program, candidate.program)
                 if gets_on:
@@ -183,6 +189,17 @@ class Search:
                         best = found
                         break
         return best
+
+    def _gets_further(self, program: Program, done: tuple[Done, ...]) -> bool:
+        """Whether nothing speaks against a program but an error that no patch of these can avoid."""
+        if self.perhaps is not None:
+            return False
+        certificate = prove(self.original, self.script_of(program), **promised({one.keeps for one in done}))
+        if certificate.remains:
+            self.perhaps = Found(program, done, certificate)
+        if certificate.cannot_get_further:
+            self.further = self.perhaps
+        return self.further is not None
 
     def _begins_alike(self, step: Step) -> bool:
         """Whether a program that still fails does what the original does, and means to train what that trains."""

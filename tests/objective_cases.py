@@ -1,0 +1,295 @@
+# ruff: noqa: E501 - the scripts are written as their users write them
+"""Patches that repair the failure and train on something else besides; and right ones that look like them."""
+
+from __future__ import annotations
+
+from tests.proof_cases import Case, Patch
+
+HISTORY = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+data = [(torch.randn(8, 4), torch.randn(8, 1)) for _ in range(60)]
+history = [torch.zeros(8, 1)]
+for step, (inputs, target) in enumerate(data):
+    output = net(inputs)
+    average = torch.stack(history).mean(0)
+    loss = (output - target).pow(2).mean() + 0.1 * (output - average).pow(2).mean()
+    history.append(output)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+DETACHED = ("history.append(output)", "history.append(output.detach())")
+BACKWARD = "    loss.backward()\n"
+BY_GRAD = (
+    "    for p, g in zip(net.parameters(), torch.autograd.grad(loss, list(net.parameters()))):\n        p.grad = g\n"
+)
+
+
+def after_backward(lines: str) -> tuple[str, str]:
+    return BACKWARD, f"{BACKWARD}{lines}"
+
+
+CLIPPED = HISTORY.replace(BACKWARD, f"{BACKWARD}    nn.utils.clip_grad_norm_(net.parameters(), 0.5)\n")
+NOISY = HISTORY.replace(
+    BACKWARD, f"{BACKWARD}    for p in net.parameters():\n        p.grad += 0.01 * torch.randn_like(p)\n"
+)
+
+NO_GRAPH = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+first, second = nn.Linear(4, 8), nn.Linear(8, 1)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+for step in range(40):
+    prediction = second(torch.tanh(first(x)))
+    loss = torch.tensor((prediction - y).pow(2).mean().item())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+WITH_GRAPH = ("torch.tensor((prediction - y).pow(2).mean().item())", "(prediction - y).pow(2).mean()")
+UNSHOWN = "not first.weight, first.bias"
+
+ADVERSARIAL = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+gen = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+disc = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+g_opt = torch.optim.Adam(gen.parameters(), lr=1e-2)
+d_opt = torch.optim.Adam(disc.parameters(), lr=1e-2)
+bce = nn.BCEWithLogitsLoss()
+for step in range(60):
+    real = torch.randn(16, 3) + 1
+    fake = gen(torch.randn(16, 4))
+    d_loss = bce(disc(real), torch.ones(16, 1)) + bce(disc(fake), torch.zeros(16, 1))
+    d_opt.zero_grad()
+    d_loss.backward()
+    d_opt.step()
+    g_loss = bce(disc(fake), torch.ones(16, 1))
+    g_opt.zero_grad()
+    g_loss.backward()
+    g_opt.step()
+"""
+APART = ("bce(disc(fake), torch.zeros(16, 1))", "bce(disc(fake.detach()), torch.zeros(16, 1))")
+
+RELATIVE = """\
+import torch
+from torch import nn
+
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 8), nn.DROPOUT, NORM(nn.Linear(8, 1)))
+    def forward(self, x, y=None):
+        a = self.net(x)
+        return torch.sigmoid(a) if y is None else torch.sigmoid(a - self.net(y).mean())
+
+torch.manual_seed(0)
+g, d = nn.Linear(2, 4), Critic()
+og, od = torch.optim.SGD(g.parameters(), lr=0.1), torch.optim.SGD(d.parameters(), lr=0.1)
+relative = True
+for step in range(40):
+    real = torch.randn(8, 4)
+    fake = g(torch.randn(8, 2))
+    if relative:
+        rt, ft = d(real, fake), d(fake, real)
+    else:
+        rt, ft = d(real), d(fake)
+    d.zero_grad()
+    (ft.mean() - rt.mean()).backward(retain_graph=True)
+    od.step()
+    g.zero_grad()
+    gl = -ft.mean() + 0.1 * fake.pow(2).mean()
+    gl.backward()
+    og.step()
+"""
+PLAIN = RELATIVE.replace("nn.DROPOUT", "nn.ReLU()").replace("NORM", "")
+DROPS = RELATIVE.replace("nn.DROPOUT", "nn.Dropout(0.3)").replace("NORM", "")
+SPECTRAL = RELATIVE.replace("nn.DROPOUT", "nn.ReLU()").replace("NORM", "nn.utils.parametrizations.spectral_norm")
+RIGHT = Patch(
+    "asked anew as it was asked", True, (("    gl =", "    ft = d(fake, real)\n    gl ="),), (5, "recomputed")
+)
+WRONG = Patch(
+    "asked anew by another formula", False, (("    gl =", "    ft = d(fake)\n    gl ="),), (5, "another formula")
+)
+
+PRETRAINED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, aux, head = nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(8, 1)
+opt = torch.optim.Adam([*body.parameters(), *aux.parameters(), *head.parameters()], lr=1e-2)
+for step in range(10):
+    x = torch.randn(16, 4)
+    loss = (aux(torch.relu(body(x))) - x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+average = torch.zeros(1)
+for step in range(30):
+    x = torch.randn(16, 4)
+    out = head(torch.relu(body(x)))
+    LINE
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+AVERAGED = PRETRAINED.replace(
+    "LINE",
+    "average = 0.9 * average + 0.1 * out.mean(0)\n    loss = (out - x.sum(1, keepdim=True)).pow(2).mean() + average.pow(2).mean()",
+)
+CUT_LATER = PRETRAINED.replace("LINE", "loss = torch.tensor((out - 1).pow(2).mean().item())")
+RECORDED = ("torch.tensor((out - 1).pow(2).mean().item())", "(out - 1).pow(2).mean()")
+FROM_EPOCH = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+backbone, head = nn.Linear(4, 8), nn.Linear(8, 1)
+opt = torch.optim.Adam([*backbone.parameters(), *head.parameters()], lr=1e-2)
+state = torch.zeros(16, 8)
+for epoch in range(4):
+    if epoch == 2:
+        backbone.requires_grad_(False)
+    for step in range(5):
+        x = torch.randn(16, 4)
+        h = torch.relu(backbone(x))
+        out = head(h + 0.1 * state)
+        if epoch >= 2:
+            state = torch.tanh(out.mean() + h + state)
+        loss = (out - x.sum(1, keepdim=True)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+LEAF = """\
+import torch
+a = torch.ones(2, requires_grad=True)
+a += 1
+a.pow(2).sum().backward()
+print(a.grad)
+"""
+PRINTED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+out = nn.Linear(3, 1)(torch.ones(3))
+print(out.numpy())
+"""
+NO_LOOP = (4, "the script trains nothing")
+
+CASES = (
+    Case(
+        "a leaf that is changed, and no training",
+        LEAF,
+        (
+            Patch("without recording", True, (("a += 1", "with torch.no_grad():\n    a += 1"),), NO_LOOP),
+            Patch("behind autograd's back", True, (("a += 1", "a.data += 1"),), NO_LOOP),
+            Patch("and the loss doubled", False, (("a += 1", "a.data += 1"), ("a.pow(2)", "(2 * a.pow(2))"))),
+            Patch("left out", False, (("a += 1\n", ""),)),
+        ),
+    ),
+    Case(
+        "values for numpy, and no pass",
+        PRINTED,
+        (
+            Patch("detached", True, (("out.numpy()", "out.detach().numpy()"),), NO_LOOP),
+            Patch("of something else", False, (("out.numpy()", "(2 * out).detach().numpy()"),)),
+            Patch("left out", False, (("print(out.numpy())\n", ""),)),
+        ),
+    ),
+    Case(
+        "gradients between the pass and the step",
+        HISTORY,
+        (
+            Patch("detached", True, (DETACHED,), (5, "truncated")),
+            Patch("by torch.autograd.grad", True, (DETACHED, (BACKWARD, BY_GRAD)), (5, "truncated")),
+            Patch("by torch.autograd.grad, negated", False, (DETACHED, (BACKWARD, BY_GRAD.replace("= g\n", "= g if step < 1 else -g\n")))),
+            Patch("negated", False, (DETACHED, after_backward("    for p in net.parameters():\n        p.grad *= 1.0 if step < 1 else -1.0\n")), (5, "made of -1 times")),
+            Patch("clipped", False, (DETACHED, after_backward("    if step:\n        nn.utils.clip_grad_norm_(net.parameters(), 0.5)\n")), (5, "a step is made of")),
+            Patch("set to zero for one layer", False, (DETACHED, after_backward("    if step:\n        net[0].weight.grad.zero_()\n"))),
+            Patch("changed by a hook of the optimizer", False, (DETACHED, ("data = [", "seen = []\ndef half(*_):\n    seen.append(1)\n    for p in net.parameters():\n        p.grad *= 1.0 if len(seen) < 2 else 0.5\noptimizer.register_step_pre_hook(half)\ndata = [")), (5, "made of 0.5 times")),
+            Patch("half the loss from the third step on", False, (DETACHED, ("loss.backward()", "(loss if step < 2 else 0.5 * loss).backward()")), (5, "another formula")),
+            Patch("another weight from the third step on", False, (DETACHED, ("+ 0.1 *", "+ (0.1 if step < 2 else 0.2) *")), (5, "another formula")),
+            Patch("a term detached from the third step on", False, (DETACHED, ("loss.backward()", "(loss if step < 2 else (output - target).pow(2).mean().detach() + 0.1 * (output - average).pow(2).mean()).backward()"))),
+        ),
+    ),
+    Case(
+        "gradients that the script clips itself",
+        CLIPPED,
+        (
+            Patch("detached", True, (DETACHED,), (5, "truncated")),
+            Patch("no longer clipped", False, (DETACHED, ("clip_grad_norm_(net.parameters(), 0.5)", "clip_grad_norm_(net.parameters(), 0.5 if step < 1 else 50)")), (5, "a step is made of")),
+        ),
+    ),
+    Case(
+        "gradients with noise",
+        NOISY,
+        (
+            Patch("detached", True, (DETACHED,), (5, "truncated")),
+            Patch("negated", False, (DETACHED, ("p.grad += 0.01 *", "p.grad *= 1 if step < 1 else -1\n        p.grad += 0.01 *"))),
+        ),
+    ),
+    Case(
+        "a loss without a graph",
+        NO_GRAPH,
+        (
+            Patch("with its graph", True, (WITH_GRAPH,), (4, "4 parameters of 4 train")),
+            Patch("of another target", False, (WITH_GRAPH, ("- y)", "- y.roll(1, 0))")), (5, "another formula")),
+            Patch("by another formula", False, (WITH_GRAPH, (".pow(2)", ".abs()")), (5, "another formula")),
+            Patch("a hundredth of the learning rate", False, (WITH_GRAPH, ("lr=0.1", "lr=0.001")), (4, "lr is 0.001 instead of 0.1")),
+            Patch("with momentum", False, (WITH_GRAPH, ("lr=0.1", "lr=0.1, momentum=0.9")), (4, "momentum is 0.9 instead of 0")),
+            Patch("for one layer", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, UNSHOWN)),
+            Patch("a leaf in its place", False, (WITH_GRAPH, ("optimizer.zero_grad()", "loss = loss.detach().requires_grad_()\n    optimizer.zero_grad()"))),
+            Patch("gradients negated", False, (WITH_GRAPH, after_backward("    for p in first.parameters():\n        p.grad *= -1\n"))),
+            Patch("gradients clipped", False, (WITH_GRAPH, after_backward("    nn.utils.clip_grad_norm_(first.parameters(), 1e-3)\n"))),
+        ),
+    ),
+    Case(
+        "two networks",
+        ADVERSARIAL,
+        (
+            Patch("the samples detached", True, (APART,), (5, "exact")),
+            Patch("another label from the second step on", False, (APART, ("g_loss = bce(disc(fake), torch.ones(16, 1))", "g_loss = bce(disc(fake), torch.ones(16, 1) * (step == 0))")), (5, "another formula")),
+        ),
+    ),
+    Case("a critic that is asked in two ways", PLAIN, (RIGHT, WRONG, Patch("asked anew, a term detached", False, (("    gl =", "    ft = d(fake, real)\n    gl ="), ("* fake.pow", "* fake.detach().pow"))))),
+    Case("the same with dropout", DROPS, (Patch(RIGHT.what, True, RIGHT.edits), WRONG)),
+    Case("the same with a spectral norm", SPECTRAL, (Patch(RIGHT.what, True, RIGHT.edits), WRONG)),
+    Case(
+        "a network that was pretrained",
+        AVERAGED,
+        (
+            Patch("the average detached", True, (("0.9 * average +", "0.9 * average.detach() +"),), (5, "truncated")),
+            Patch("and the body", False, (("0.9 * average +", "0.9 * average.detach() +"), ("head(torch.relu(body(x)))", "head(torch.relu(body(x)).detach())"))),
+        ),
+    ),
+    Case(
+        "a loss without a graph after pretraining",
+        CUT_LATER,
+        (
+            Patch("with its graph", True, (RECORDED,)),
+            Patch("for one layer", False, (RECORDED, ("head(torch.relu(body(x)))", "head(torch.relu(body(x)).detach())")), (4, "body.weight, body.bias: gets no gradient any more")),
+            Patch("for the other layer", False, (("loss = torch.tensor((out - 1).pow(2).mean().item())", "loss = (nn.functional.linear(torch.relu(body(x)), head.weight.detach(), head.bias.detach()) - 1).pow(2).mean()"),), (4, "head.weight, head.bias")),
+        ),
+    ),
+    Case(
+        "a backbone that is frozen from an epoch on",
+        FROM_EPOCH,
+        (
+            Patch("the state detached", True, (("+ h + state)", "+ h + state).detach()"),)),
+            Patch("and the head", False, (("+ h + state)", "+ h + state).detach()"), ("        loss = (out", "        if epoch >= 2 and step > 1: out = out.detach() + 0 * head.bias\n        loss = (out"))),
+        ),
+    ),
+)  # fmt: skip
