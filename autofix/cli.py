@@ -130,6 +130,14 @@ def limits(command: Command) -> Command:
             metavar="SECONDS",
             help="Stop each run after so long.",
         ),
+        click.option(
+            "--budget",
+            type=click.FloatRange(min=0, min_open=True),
+            default=600.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="End all runs after so long, and give the best answer so far.",
+        ),
         click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers in both runs."),
         click.option(

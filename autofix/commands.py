@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,15 +18,18 @@ from autofix.check import Problem, Result
 from autofix.engine import Finding
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes, in_order
-from autofix.report import lines, machine
+from autofix.progress import SILENT
+from autofix.report import lines, live, machine
 from autofix.report.terminal import Printer, wants_colour
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from autofix.invocation import Invocation
+    from autofix.progress import Watcher
     from autofix.prove import Certificate, Limits, Script
     from autofix.repair import Repair
+    from autofix.report.story import Line
     from autofix.report.view import View
 
 # check ---------------------------------------------------------------------------------------------------------------
@@ -128,6 +132,7 @@ class Bounds(TypedDict):
     cwd: Path | None
     steps: int
     timeout: float
+    budget: float
     python: str | None
     seed: int
     device: str | None
@@ -155,12 +160,31 @@ def run(
     if html is not None:
         pages.require(html)
     started = invoked(words, bounds)
-    original, within = started.script, limits(bounds, started.python)
+    original = started.script
+    shown: list[object] = []
+
+    def found(early: Repair, by_run: bool) -> None:
+        """Tell the cause before any patch is tried."""
+        if quiet or as_json or diff:
+            return
+        if not by_run:
+            for finding in early.analysis.findings:
+                tell(f"{lines.location(finding.cause)}: {finding.code} {finding.message} (read, not run yet)")
+            return
+        story_lines = story_of(early, original, verbose=verbose)
+        if story_lines and not shown:
+            shown.extend(story_lines)
+            printer = Printer(sys.stdout)
+            for line in story_lines:
+                printer.line(*line)
+            sys.stdout.flush()
+
+    watcher = live.Report(found, live=wants_colour(sys.stderr), echo=verbose)
+    within = limits(bounds, started.python, watcher)
     if not quiet:
         warn_of_misplaced("run", original)
     try:
-        with busy(f"running {original.path} as it is and as it is patched"):
-            outcome = repair(original, within, static=static)
+        outcome = repair(original, within, static=static)
     except (files.FileError, engine.SourceError) as error:
         tell(str(Problem.of(error)))
         return Exit.LEFT
@@ -178,7 +202,7 @@ def run(
     elif diff:
         print_proved_patch(report, outcome)
     else:
-        print_repair(Printer(sys.stdout), told, quiet=quiet, verbose=verbose)
+        print_repair(Printer(sys.stdout), told, quiet=quiet, verbose=verbose, shown=shown)
         if report.written:
             print(f"Wrote {', '.join(report.written)}.")
         elif proved and not fix and not quiet:
@@ -205,11 +229,19 @@ def print_proved_patch(report: Outcomes, outcome: Repair) -> None:
     sys.stdout.buffer.write(report.patch())
 
 
-def print_repair(printer: Printer, told: View, *, quiet: bool, verbose: bool) -> None:
-    """Print cause, patch and proof."""
+def story_of(early: Repair, script: Script, *, verbose: bool) -> list[Line]:
+    """The story of what is known before a patch is tried, as lines."""
+    from autofix import pages
     from autofix.report import story
 
-    if not quiet:
+    return list(story.tell(pages.view_of_repair(early, "", script), everything=verbose))
+
+
+def print_repair(printer: Printer, told: View, *, quiet: bool, verbose: bool, shown: Sequence[object] = ()) -> None:
+    """Print cause, patch and proof; the cause only where it is not what was *shown* before."""
+    from autofix.report import story
+
+    if not quiet and list(story.tell(replace(told, patch=""), everything=verbose)) != shown:
         for line in story.tell(told, everything=verbose):
             printer.line(*line)
     if told.patch:
@@ -350,13 +382,15 @@ def warn_of_misplaced(command: str, script: Script) -> None:
         )
 
 
-def limits(bounds: Bounds, python: str) -> Limits:
+def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limits:
     from autofix.prove import Limits
 
     return Limits(
         python=python,
         steps=bounds["steps"],
         timeout=bounds["timeout"],
+        deadline=time.monotonic() + bounds["budget"],
+        watcher=watcher or SILENT,
         seed=bounds["seed"],
         device=bounds["device"] or "",
         network=bounds["allow_network"],

@@ -38,11 +38,14 @@ class Output:
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)
     lost: int = 0
+    echo: bool = False
 
     def drain(self, descriptor: int) -> None:
         """Read until the stream ends, and close it."""
         with open(descriptor, "rb", buffering=0) as stream:
             while chunk := stream.read(65536):
+                if self.echo:
+                    os.write(2, chunk)
                 room = HEAD - len(self.head)
                 self.head += chunk[:room]
                 self.tail += chunk[room:] if room > 0 else chunk
@@ -69,6 +72,8 @@ class Launch:
     timeout: float
     options: tuple[str, ...] = ()
     """Options of the interpreter."""
+    echo: bool = False
+    """Whether the output goes to standard error as it comes, too."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def launch_fresh(what: Launch) -> Ending:
     mark = new_mark()
     began = time.monotonic()
     reading, writing = os.pipe()
-    output, reader = collect(reading)
+    output, reader = collect(reading, echo=what.echo)
     try:
         process = subprocess.Popen(
             [what.python, *what.options, str(CHILD), str(job_file)],
@@ -157,9 +162,9 @@ def tasks() -> int:
         return 0
 
 
-def collect(descriptor: int) -> tuple[Output, threading.Thread]:
+def collect(descriptor: int, *, echo: bool) -> tuple[Output, threading.Thread]:
     """Gather what comes from *descriptor* in a thread."""
-    output = Output()
+    output = Output(echo=echo)
     reader = threading.Thread(target=output.drain, args=(descriptor,), daemon=True)
     reader.start()
     return output, reader
@@ -220,7 +225,7 @@ class WarmServer:
         }
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
-        output, reader = collect(reading)
+        output, reader = collect(reading, echo=what.echo)
         try:
             with ours:
                 with theirs:

@@ -115,11 +115,13 @@ class Original:
 
     script: Script
     limits: Limits
+    healthy: float | None = None
+    """The seconds after which a script that has made its steps without a failure is stopped; None for never."""
 
     @cached_property
     def before(self) -> RunRecord:
         """The script as it is."""
-        return run(self.script, self.limits)
+        return run(self.script, self.limits, Bounds(healthy=self.healthy))
 
     @cached_property
     def reference(self) -> RunRecord | None:

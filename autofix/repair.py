@@ -13,6 +13,7 @@ from autofix.evidence import LOOKED_AT, Evidence, witness
 from autofix.layout import Layout, import_roots
 from autofix.merit import is_lean, merit
 from autofix.obstacles import obstacle, usage
+from autofix.points.base import count
 from autofix.points.held import held
 from autofix.project import Project, gather
 from autofix.prove import (
@@ -28,12 +29,14 @@ from autofix.prove import (
     prove,
 )
 from autofix.record import Failure
-from autofix.runner import warm_up
+from autofix.runner import OVER, warm_up
 from codemods.program import Program
 from codemods.proof import Keeps, passes_by_the_way
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
+HEALTHY = 30.0
+"""Seconds that a script is watched at least which is not expected to fail."""
 RUNS, FEW = 60, 12
 """Candidates that are executed where nothing else stands the proof, and where there might be something better."""
 
@@ -64,18 +67,22 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     """
     source = files.read(script.path)
     warm_up(limits)
-    original = Original(script, limits)
     engine.check_syntax(source.text, source.name)
     project = project_of(script, source, limits)
     nothing = Program.of(source.text, source.name, project.others, project.roots)
     analysis = Analysis(nothing, nothing, ())
     if static:
         analysis = engine.analyse(source.text, source.name, others=project.others, roots=project.roots)
-    attempt = _Attempt(project, original)
-    if attempt.before.failure is None and attempt.before.outcome is Outcome.FINISHED:
+    if analysis.findings:
+        limits.watcher.found(Repair(project, analysis), by_run=False)
+    expected = any(finding.fact.raised for finding in analysis.findings)
+    attempt = _Attempt(project, Original(script, limits, None if expected else HEALTHY))
+    if attempt.before.failure is None and attempt.before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
         return attempt.of_silent(analysis)
     if (reason := obstacle(attempt.before)) and not analysis.changes:
         return attempt.stopped_by(reason, analysis)
+    if analysis.changes and attempt.before.failure is not None:
+        limits.watcher.found(Repair(project, analysis, fails=True), by_run=True)
     first = attempt.by_source(analysis) if analysis.changes else None
     if first is not None and first.certificate is not None and first.certificate.proved:
         return first if is_lean(first.certificate) else attempt.leaner(first)
@@ -154,6 +161,8 @@ class _Attempt:
                 best = better(best, stands)
             else:
                 refused.append(_reason(analysis, certificate))
+            if self.original.limits.left <= 0:
+                break
             rejected |= set(analysis.steps)
             source = analysis.program.files[0]
             analysis = engine.analyse(
@@ -180,6 +189,10 @@ class _Attempt:
             return failed or self._sound(analysis)
         evidence = witness(self.script, self.original.limits, LOOKED_AT if holds else None)
         self._bring(evidence)
+        if evidence and failed is None:
+            self.original.limits.watcher.found(
+                Repair(self.project, analysis, fails=True, evidence=evidence), by_run=True
+            )
         program = Program.of(analysis.source, analysis.path, self.project.others, self.project.roots)
         from autofix.witnessed.search import Search  # LibCST takes long to import: only where there is a need
 
@@ -204,13 +217,20 @@ class _Attempt:
         if self.before.failure is None:
             return replace(self._sound(analysis), evidence=evidence)
         note = _told(self.before.failure, evidence)
+        if self.original.limits.left <= 0:
+            note += f"\nThe search has ended: {OVER}."
         return Repair(self.project, analysis, refused=tuple(search.refused), note=note, fails=True, evidence=evidence)
 
     def _sound(self, analysis: Analysis) -> Repair:
         """What there is to say of a script that raises nothing."""
         if self.before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
-            return Repair(self.project, analysis, note="The script runs; nothing was changed.")
-        note = f"The script did not run to a result: {self.before.outcome.value}."
+            return Repair(self.project, analysis, note=healthy(self.before))
+        did = f"{count(self.before.steps, 'optimizer step')} in {self.before.seconds:.0f} s"
+        if self.before.outcome is Outcome.TIMED_OUT:
+            more = OVER if self.original.limits.left <= 0 else "--timeout SECONDS waits longer"
+            note = f"The script was stopped: it made {did} without an error. {more[:1].upper()}{more[1:]}."
+            return Repair(self.project, analysis, note=note, fails=self.before.steps < self.original.limits.steps)
+        note = f"The script did not run to a result: {self.before.outcome.value}, after {did}."
         return Repair(self.project, analysis, note=note, fails=True)
 
     def _paths(self) -> dict[str, str]:
@@ -245,6 +265,14 @@ def in_part(repaired: Repair) -> Repair:
     mistakes = f"The mistake in {fixed[0]} is" if len(fixed) == 1 else f"The mistakes in {', '.join(fixed)} are"
     note = f"{mistakes} repaired: the script gets past the failure.  What remains: {repaired.certificate.remains}"
     return replace(repaired, refused=(), note=note)
+
+
+def healthy(before: RunRecord) -> str:
+    """What there is to say of a script that has not failed."""
+    if before.outcome is not Outcome.STOPPED:
+        return "The script runs; nothing was changed."
+    did = f"{count(before.steps, 'optimizer step')} in {before.seconds:.0f} s"
+    return f"The script is healthy: it made {did} without an error, and was stopped. --steps N watches longer."
 
 
 def better(one: Repair | None, other: Repair) -> Repair:

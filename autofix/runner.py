@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import secrets
 import sys
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from autofix.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.layout import import_roots
+from autofix.progress import SILENT, Watcher
 from autofix.record import RunRecord, not_started, parse, unsealed
 from autofix.scratch import Scratch, scratch_copy
 
@@ -69,6 +72,10 @@ class Script:
         return {**own, **dict(self.others)}
 
 
+OVER = "the budget is spent; --budget SECONDS gives more"
+"""Why no run is made any more."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How a run is bounded."""
@@ -94,6 +101,15 @@ class Limits:
     """Whether every network draws random numbers of its own."""
     warm: bool = True
     """Whether runs are forked from one process that has imported torch, where the system can."""
+    deadline: float = field(default=math.inf, compare=False)
+    """When all runs must have ended, by the monotonic clock."""
+    watcher: Watcher = field(default=SILENT, compare=False, repr=False)
+    """Who is told of the runs."""
+
+    @property
+    def left(self) -> float:
+        """The seconds until the deadline."""
+        return self.deadline - time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -116,6 +132,8 @@ class Bounds:
     """Values that the witness follows from call to call.  See ``child/follow.py``."""
     apart: bool = False
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
+    healthy: float | None = None
+    """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
     throughout: bool = False
     """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
     frozen: bool = False
@@ -128,6 +146,8 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
     """Run *script* once.  Never raises for what the script does; the record says how it ended."""
     if script.text is None and not script.path.is_file():
         return not_started(f"there is no file {script.path}")
+    if limits.left <= 0:
+        return not_started(OVER)
     with scratch_copy(script.folder, script.texts, script.start) as scratch:
         seal = secrets.token_hex(16)
         scratch.record.touch(0o600)
@@ -143,6 +163,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             "reference": bounds.reference,
             "apart": bounds.apart,
             "throughout": bounds.throughout,
+            "healthy": bounds.healthy,
             "frozen": bounds.frozen,
             "same_calls": bounds.same_calls,
             "streams": limits.streams,
@@ -160,11 +181,28 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
         surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
         surroundings = for_descendants(surroundings, scratch.job)
         what = Launch(
-            limits.python, job, scratch.start, scratch.top, surroundings, limits.timeout, options=script.options
+            limits.python,
+            job,
+            scratch.start,
+            scratch.top,
+            surroundings,
+            min(limits.timeout, limits.left),
+            options=script.options,
+            echo=limits.watcher.echo and bounds == Bounds(healthy=bounds.healthy) and not script.texts,
         )
-        with scratch.record.open("rb") as events:  # the child takes its name away
+        with scratch.record.open("rb") as events, limits.watcher.run(label(script, bounds), events):
+            # The child takes the name of the record away.
             ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
             return _read(events.read(), seal, ending, limits)
+
+
+def label(script: Script, bounds: Bounds) -> str:
+    """What a run is for, in a few words."""
+    if bounds.trace:
+        return "watching where graphs are made and freed"
+    if bounds.reference:
+        return "computing the gradients that are meant"
+    return "the patched script" if script.texts else "the script as it is"
 
 
 def program(script: Script, scratch: Scratch) -> dict[str, Any]:

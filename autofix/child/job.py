@@ -45,6 +45,8 @@ class Job:
     """Whether the broken script is to run on with the gradients that its formulas mean."""
     apart: bool = False
     """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
+    healthy: float | None = None
+    """The seconds after which a run without a failure that has made ``more_steps`` steps is stopped."""
     throughout: bool = False
     """Whether gradients are recorded to the end of the run."""
     frozen: bool = False

@@ -13,6 +13,7 @@ import os
 import random
 import sys
 import threading
+import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -117,6 +118,7 @@ class Probe:
         self._steps = 0
         self._passes = 0
         self._stop_at: int | None = None
+        self._began = time.monotonic()
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
         self._reference = Reference(self._parameters, apart=job.apart) if job.reference else None
@@ -524,6 +526,8 @@ class Probe:
         self._left.forget(values)
         if self._reference is not None:
             self._reference.after_step([tensor for _, tensor in members])
+        if self._stop_at is None and self._is_healthy():
+            self.finish("stopped", None)
         if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):
             self.finish("stopped", None)
 
@@ -533,6 +537,12 @@ class Probe:
         return {i: values for i, values in self._used.items() if i in left and values != left[i]}
 
     # -- bounds and safety
+
+    def _is_healthy(self) -> bool:
+        """Whether enough has been seen of a script that has not failed."""
+        patience = self._job.healthy
+        enough = self._steps >= self._job.more_steps * max(1, self._made)
+        return patience is not None and enough and time.monotonic() - self._began > patience
 
     def _allow_more(self, steps: int, passes: int) -> None:
         self._stop_at = steps

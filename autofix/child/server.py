@@ -25,6 +25,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -119,6 +120,8 @@ class Server:
             forget_folder(job["folder"])
             end_with(parent)
             run(read_job(json.dumps(job["job"])))
+        except BaseException:  # a fault of ours, which nobody would hear of
+            traceback.print_exc()
         finally:
             os._exit(1)
 

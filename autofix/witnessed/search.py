@@ -150,7 +150,8 @@ class Search:
         steps: list[Step] = []
         lines = LineMap(self.program, program)
         for told, fact, kind, candidate in self._candidates(program, evidence):
-            if self.further is not None or self._runs >= self.runs or time.monotonic() > self._until:
+            over = time.monotonic() > self._until or self.limits.left <= 0
+            if self.further is not None or self._runs >= self.runs or over:
                 break
             self._runs += 1
             added = frozenset(line for _, part in without_insertions(program, candidate.program) for line in part)
