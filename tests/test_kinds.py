@@ -981,7 +981,135 @@ SHAPES = {
         """,
         ['loss = nn.MSELoss(reduction="none")(net(data[now]), data[now]).mean()'],
     ),
+    "a loss for each example that is assigned beside a number": (
+        """
+        each, total = nn.CrossEntropyLoss(reduction="none"), 0.0
+        for _ in range(5):
+            loss, count = (each(net(x), y.argmax(1)), 1)
+            opt.zero_grad(); loss.backward(); opt.step()
+            total += loss.item() * count
+        """,
+        ["loss, count = (each(net(x), y.argmax(1)).mean(), 1)"],
+    ),
+    "a loss for each example, in an item that is logged": (
+        """
+        each, log, total = nn.CrossEntropyLoss(reduction="none"), {}, 0.0
+        for _ in range(5):
+            log["loss"] = each(net(x), y.argmax(1))
+            opt.zero_grad(); log["loss"].backward(); opt.step()
+            total += float(log["loss"])
+        """,
+        ['log["loss"] = each(net(x), y.argmax(1)).mean()'],
+    ),
+    "a loss for each example by one of two branches, which is logged as a number": (
+        """
+        each, total = nn.CrossEntropyLoss(reduction="none"), 0.0
+        for step in range(5):
+            if step % 2:
+                loss = each(net(x), y.argmax(1))
+            else:
+                loss = 2 * each(net(x), y.argmax(1))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += loss.item()
+        """,
+        ["loss = loss.mean()"],
+    ),
+    "two pieces that a constructor takes of one tensor and several methods read": (
+        """
+        class Mixture(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Linear(3, 6)
+                self.x0 = torch.ones(1, 3)
+                self.scale, self.shift = self.raw(self.x0).chunk(2, -1)
+            def forward(self, x):
+                return x * self.scale + self.shift
+            def prior(self):
+                return (self.scale * self.shift).sum()
+        model = Mixture()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(model(x), y) + 0.1 * model.prior()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        [
+            "",
+            "@property",
+            "def scale(self):",
+            "return self.raw(self.x0).chunk(2, -1)[0]",
+            "",
+            "@property",
+            "def shift(self):",
+            "return self.raw(self.x0).chunk(2, -1)[1]",
+        ],
+    ),
+    "a scale that a constructor computes beside a number and several methods read": (
+        """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(3))
+                self.scale, self.size = self.raw.exp(), 3
+            def forward(self, x):
+                return x * self.scale / self.size
+            def prior(self):
+                return self.scale.sum()
+        model = Scaled()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(model(x), y) + 0.1 * model.prior()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["self.size = 3", "", "@property", "def scale(self):", "return self.raw.exp()"],
+    ),
 }
+
+REPORTED = {
+    "what a constructor unpacks by a star is no property": """
+        class Mixture(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(3))
+                self.weights, *_ = self.both()
+            def forward(self, x):
+                return x * self.weights
+            def prior(self):
+                return self.weights.sum()
+            def both(self):
+                return torch.log_softmax(self.raw, 0), torch.ones(3)
+        model = Mixture()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(model(x), y) + 0.1 * model.prior()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "one of two rows that a constructor unpacks is no property": """
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Linear(3, 3)
+                self.scale, self.unused = self.raw(torch.tensor([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]))
+            def forward(self, x):
+                return x * self.scale
+            def prior(self):
+                return self.scale.pow(2).sum()
+        model = Head()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(model(x), y) + 0.1 * model.prior()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an unreduced loss of two names is not reduced under one of them": """
+        each, total = nn.CrossEntropyLoss(reduction="none"), 0.0
+        for _ in range(5):
+            loss = logged = each(net(x), y.argmax(1))
+            opt.zero_grad(); loss.backward(); opt.step()
+            total += logged.item()
+        """,
+}
+"""Mistakes that are told of, and left: no patch of theirs is known to be right."""
 
 
 def program(text: str) -> str:
@@ -996,6 +1124,14 @@ def test_shape(text: str, expected: list[str]) -> None:
     assert mended.left == (), mended.refused
     compared = difflib.ndiff(before.splitlines(), mended.patched.files[0].text.splitlines())
     assert [line[2:].strip() for line in compared if line.startswith("+ ")] == expected
+
+
+@pytest.mark.parametrize("text", REPORTED.values(), ids=REPORTED.keys())
+def test_it_is_reported_and_left(text: str) -> None:
+    before = program(text)
+    mended = mend(Program.of(before, "program.py"), all_codemods())
+    assert mended.left
+    assert mended.patched.files[0].text == before
 
 
 def test_a_buffer_with_another_name_is_given_the_result_by_both() -> None:
