@@ -240,7 +240,7 @@ class GuardFeatures(Codemod):
         if tree.function_of(loop) is not tree.function_of(run[0]):
             loop = _loop_behind(run[-1], tree) or loop  # a generator hands the value out again and again
         body = tree.body_of(loop)
-        if not body or tree.function_of(loop) is not tree.function_of(run[0]):
+        if not body or tree.function_of(loop) is not tree.function_of(run[0]) or _defines(run):
             return
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
@@ -298,6 +298,11 @@ class GuardFeatures(Codemod):
             edit.remove(kept)
         remedy = f"compute `{name}` anew where it is used"
         yield Candidate(edit.program(), remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
+
+
+def _defines(run: list[Statement]) -> bool:
+    """Whether one of the statements is a function's: what its decorator keeps is a matter of the decorator."""
+    return any(isinstance(one, cst.FunctionDef) for one in run)
 
 
 def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:

@@ -405,8 +405,14 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
     given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless}
     if search.certain:
         given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
+    refused: set[Hashable] = set()
+    """What no candidate repaired so far; tried again once others are repaired, as a second run of the tool would."""
+    since = 0
     for _ in range(_ROUNDS):
-        open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
+        known = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
+        if since < len(repairs) and all(key_of(fact) in refused for fact in known):
+            refused, since = set(), len(repairs)
+        open_facts = [fact for fact in known if key_of(fact) not in refused]
         if not open_facts:
             break
         first = [fact for fact in open_facts if _is_shared(fact)] if search.within_first else []
@@ -414,7 +420,7 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         search.most = min(search.limit, search.steps + int(search.limit * _OF_ONE))
         outcome = search.repair(fact, current, seen, current, seen, 0)
         if outcome is None:
-            given_up |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
+            refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
         before, came = current, LineMap(program, current)
         current, seen, done = outcome
@@ -423,5 +429,7 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         repairs.extend(replace(repair, fact=told) if repair.fact is fact else repair for repair in done)
         steps.append(current)
         lines = LineMap(before, current)
-        given_up = {key_of(one) for one in seen.facts if key_of(one, lines) in given_up}
+        given_up, refused = (
+            {key_of(one) for one in seen.facts if key_of(one, lines) in some} for some in (given_up, refused)
+        )
     return Mended(start, current, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps))

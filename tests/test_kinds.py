@@ -1066,6 +1066,25 @@ SHAPES = {
     ),
 }
 
+GONE = {
+    "three passes over one loss, one of them in a helper": (
+        """
+        def update(x, y):
+            opt.zero_grad()
+            loss = crit(net(x), y)
+            loss.backward()
+            return loss
+        for _ in range(5):
+            loss = update(x, y)
+            loss.backward()
+            loss.backward()
+            opt.step()
+        """,
+        ["loss.backward()", "loss.backward()"],
+    ),
+}
+"""What a patch takes away."""
+
 REPORTED = {
     "what a constructor unpacks by a star is no property": """
         class Mixture(nn.Module):
@@ -1124,6 +1143,16 @@ def test_shape(text: str, expected: list[str]) -> None:
     assert mended.left == (), mended.refused
     compared = difflib.ndiff(before.splitlines(), mended.patched.files[0].text.splitlines())
     assert [line[2:].strip() for line in compared if line.startswith("+ ")] == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), GONE.values(), ids=GONE.keys())
+def test_what_goes_goes_at_once(text: str, expected: list[str]) -> None:
+    before = program(text)
+    mended = mend(Program.of(before, "program.py"), all_codemods())
+    assert mended.left == (), mended.refused
+    compared = list(difflib.ndiff(before.splitlines(), mended.patched.files[0].text.splitlines()))
+    assert [line[2:].strip() for line in compared if line.startswith("- ")] == expected
+    assert not any(line.startswith("+ ") for line in compared)
 
 
 @pytest.mark.parametrize("text", REPORTED.values(), ids=REPORTED.keys())

@@ -408,6 +408,12 @@ def _filter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     return Sequence("list", kept)
 
 
+def imported(machine: Machine, name: str) -> Value:
+    """What a call imports by *name*: ``importlib.import_module("functools")``."""
+    source = machine.sources.module(name, 0, machine.source)
+    return machine.module(source) if source is not None else Name(name)
+
+
 def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of one of Python's built-in functions."""
     if name not in ("isinstance", "type", "id", "getattr", "hasattr", "setattr", "super", "vars"):
@@ -445,6 +451,8 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
         setter = args[1] if len(args) > 1 else keywords.get("fset")
         made.setter = setter if isinstance(setter, Function) else None
         return made
+    if name == "__import__" and args and isinstance(args[0], str):
+        return imported(machine, args[0].partition(".")[0])
     if name == "id" and args:
         return machine.identity(args[0].cell.itself if isinstance(args[0], Tensor) else args[0])
     if name == "globals":

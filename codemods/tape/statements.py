@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from codemods.tape.values import (
     GradMode,
     Instance,
     Mapping,
+    Method,
     Module,
     Name,
     Partial,
@@ -418,7 +420,11 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
 def _caches(machine: Machine, function: Function, decorator: ast.expr) -> bool:
     """Whether a decorator keeps what the function returns; then the function knows it: ``@cached_property``."""
     name = machine.eval(decorator.func) if isinstance(decorator, ast.Call) else machine.eval(decorator)
-    last = name.path.rpartition(".")[2] if isinstance(name, Name) else ""
+    return isinstance(name, Name) and _keeps(machine, function, name, decorator)
+
+
+def _keeps(machine: Machine, function: Function, name: Name, decorator: ast.expr) -> bool:
+    last = name.path.rpartition(".")[2]
     if last not in CACHES:
         return False
     if last == "cached_property":
@@ -429,7 +435,14 @@ def _caches(machine: Machine, function: Function, decorator: ast.expr) -> bool:
     return True
 
 
+_CACHING = re.compile(r"(?i)cache|memo|once")
+
+
 def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr) -> Value:
+    if isinstance(decorator, Name) and isinstance(value, Function) and _keeps(machine, value, decorator, node):
+        return value
+    if isinstance(decorator, (Unknown, Method, Name)) and _CACHING.search(last_name(getattr(node, "func", node))):
+        return machine.fresh("decorated")  # something not read may keep what the function returned first
     if isinstance(value, Function):
         if isinstance(decorator, GradMode):
             value.grad_mode = decorator.enabled

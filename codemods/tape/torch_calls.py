@@ -74,6 +74,10 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         errors.may_happen(machine, "FileNotFoundError", node)
     if head == "builtins":
         return python_calls.call_builtin(machine, rest, args, keywords, node)
+    if path == "importlib.import_module" and len(args) == 1 and isinstance(args[0], str):
+        return python_calls.imported(machine, args[0])
+    if path in ("functools.cache", "functools.lru_cache"):
+        return _cached(machine, path, args, node)
     if path == "weakref.proxy" and args:
         return args[0]
     if path == "weakref.ref" and args:
@@ -176,6 +180,15 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _cached(machine: Machine, path: str, args: list[Value], node: ast.expr) -> Value:
+    """``lru_cache(function)``: the function, which keeps what it returns; ``lru_cache(8)`` is what makes it so."""
+    if not args or args[0] is None or isinstance(args[0], int):
+        return Name("functools.cache")
+    if isinstance(args[0], Function):
+        return replace(args[0], cache={}, cached_by=machine.site(node))
+    return machine.fresh("cached")
 
 
 def _as_container(value: Value, name: str) -> Value:
