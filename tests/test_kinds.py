@@ -1064,6 +1064,39 @@ SHAPES = {
         """,
         ["self.size = 3", "", "@property", "def scale(self):", "return self.raw.exp()"],
     ),
+    "a loss that is made a Variable beside a number": (
+        """
+        from torch.autograd import Variable
+        def step(x):
+            return Variable(crit(net(x), y), requires_grad=True), 1
+        for _ in range(3):
+            loss, n = step(x)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["return crit(net(x), y), 1"],
+    ),
+    "losses in a dictionary that are Variables": (
+        """
+        losses = {}
+        for _ in range(3):
+            losses["a"] = torch.autograd.Variable(crit(net(x), y), True)
+            losses["b"] = torch.autograd.Variable(net(x).abs().mean(), True)
+            opt.zero_grad(); sum(losses.values()).backward(); opt.step()
+        """,
+        ['losses["a"] = crit(net(x), y)', 'losses["b"] = net(x).abs().mean()'],
+    ),
+    "an attribute that is a Variable of a loss and does not require grad": (
+        """
+        class Step:
+            def run(self):
+                self.loss = torch.autograd.Variable(crit(net(x), y))
+                opt.zero_grad(); self.loss.backward(); opt.step()
+        step = Step()
+        for _ in range(3):
+            step.run()
+        """,
+        ["self.loss = crit(net(x), y)"],
+    ),
 }
 
 GONE = {
@@ -1081,6 +1114,16 @@ GONE = {
             opt.step()
         """,
         ["loss.backward()", "loss.backward()"],
+    ),
+    "a loss that becomes a Variable of itself": (
+        """
+        from torch.autograd import Variable
+        for _ in range(3):
+            loss = crit(net(x), y)
+            loss = Variable(loss, requires_grad=True)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["loss = Variable(loss, requires_grad=True)"],
     ),
 }
 """What a patch takes away."""

@@ -1432,6 +1432,44 @@ RIGHT = {
             loss = step(**loader.batch())
             opt.zero_grad(); loss.backward(); opt.step()
         """,
+    "a Variable of a tensor has no graph": """
+        from torch.autograd import Variable
+        for _ in range(3):
+            a, b = torch.tanh(net(x)), torch.tanh(other(x))
+            loss = crit(a, Variable(b))
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = crit(b, Variable(a))
+            other.zero_grad(); loss.backward()
+        """,
+    "a state that is carried on as a Variable has no graph": """
+        from torch.autograd import Variable
+        state = {"h": torch.zeros(4, 3), "c": [torch.zeros(4, 3)]}
+        total = 0
+        for _ in range(3):
+            h = net(x) + state["h"]
+            state["h"], state["c"][0] = (Variable(part) for part in (h, h.tanh()))
+            loss = crit(h, y) + state["c"][0].mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            total += torch.autograd.Variable(loss)
+        """,
+    "what is sent back in two parts takes the gradient of a Variable": """
+        from torch.autograd import Variable
+        for _ in range(3):
+            h = net(x)
+            cut = Variable(h, requires_grad=True)
+            crit(other(cut), y).backward()
+            h.backward(cut.grad)
+            opt.step(); opt.zero_grad()
+        """,
+    "an image that is a Variable is changed by its gradient": """
+        from torch.autograd import Variable
+        image = x
+        for p in net.parameters(): p.requires_grad = False
+        for _ in range(3):
+            image = Variable(image, requires_grad=True)
+            net(image).sum().backward()
+            image = image + 0.1 * image.grad.sign()
+        """,
 }
 
 

@@ -27,6 +27,7 @@ INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool mult
 
 _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
+_DETACHES = ("detach", "data", "variable")
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
 _PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
 # Methods that have no tensors but their own among what they are called with.
@@ -273,12 +274,12 @@ def missing(args: Iterable[Value]) -> tuple[tuple[Lost, ...], tuple[Cut, ...]]:
     """
     found = [lost for part in _parts(args) if (lost := lost_by(part)) is not None]
     graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one))
-    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in ("detach", "data"))
+    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in _DETACHES)
     return graphs, tuple(detached)
 
 
 def _is_copied(lost: Lost) -> bool:
-    return all(cut.how in _COPIES or cut.how in ("detach", "data") for cut in lost.cuts) and any(
+    return all(cut.how in _COPIES or cut.how in _DETACHES for cut in lost.cuts) and any(
         cut.how in _COPIES for cut in lost.cuts
     )
 

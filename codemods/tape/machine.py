@@ -504,12 +504,12 @@ class Machine:
             return made
         return self.fresh("call", label)
 
-    def detached(self, tensor: Tensor, node: ast.expr, *, own_version: bool = False) -> Tensor:
+    def detached(self, tensor: Tensor, node: ast.expr, *, own_version: bool = False, how: str = "detach") -> Tensor:
         """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
         cell = Cell(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
-        cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else "detach")
+        cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:
             cell.vague = True  # an object of its own, maybe: what it calls its data has a graph

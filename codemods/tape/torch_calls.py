@@ -354,13 +354,7 @@ def _call_torch(
         )
         return machine.call(args[0], [machine.read(slot, given) for slot in given.items], {}, node)
     if last == "Variable":
-        if keywords.get("volatile") is True:
-            machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
-        value = args[0] if args else keywords.get("data", machine.fresh("Variable"))
-        if keywords.get("requires_grad") is True and isinstance(value, Tensor) and value.cell.node is None:
-            leaf = machine.parameter("tensor", node, cell=Cell(storage=value.cell.storage, scalar=value.cell.scalar))
-            return _copy(machine, leaf, [value], node)
-        return value if isinstance(value, Tensor) else machine.data()
+        return _variable(machine, args, keywords, node)
     if last in ("Parameter", "UninitializedParameter"):
         source = args[0] if args else keywords.get("data")
         scalar = source.cell.scalar if isinstance(source, Tensor) else None
@@ -428,6 +422,26 @@ def _call_torch(
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)
     return machine.opaque(path, [*args, *keywords.values()], node, differentiable=True)
+
+
+def _variable(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """``Variable(x)``: the data of *x* without its graph; a new leaf where it is told to require grad.
+
+    Source: ``torch.autograd.Variable`` in PyTorch 2.13, which shares storage and version with *x*.
+    """
+    if keywords.get("volatile") is True:
+        machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
+    value = args[0] if args else keywords.get("data", machine.fresh("Variable"))
+    wanted = keywords.get("requires_grad", args[1] if len(args) > 1 else False)
+    if wanted is True:
+        cell = Cell(storage=value.cell.storage, scalar=value.cell.scalar) if isinstance(value, Tensor) else Cell()
+        leaf = machine.parameter("tensor", node, cell=cell)
+        if leaf.cell.leaf is not None:
+            leaf.cell.leaf.copied = cuts.dropped(machine, [value], node, "variable")
+        return leaf
+    made = machine.detached(value, node, how="variable") if isinstance(value, Tensor) else machine.data()
+    made.cell.vague = made.cell.vague or wanted is not False
+    return made
 
 
 def _are_its_own(machine: Machine, module: Value, parameters: Value) -> bool:
