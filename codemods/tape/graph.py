@@ -131,6 +131,10 @@ class Leaf:
     """Whether the program asks for its gradient."""
     given: bool = False
     """Whether the program sets its gradient by hand."""
+    parts: dict[str, bool] = field(default_factory=dict)
+    """Of a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
+    within: tuple[Leaf, str] | None = None
+    """Of a parameter that was put in the place of a module's: the module's leaf and the name."""
 
 
 class Group(NamedTuple):

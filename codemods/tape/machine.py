@@ -26,6 +26,7 @@ from codemods.tape.datasets import Served
 from codemods.tape.forms import form_of, whole_of
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
+from codemods.tape.loops import LazyStream
 from codemods.tape.oracle import Oracle, is_short, varies
 from codemods.tape.saves import gives_places, saves_of, variant
 from codemods.tape.source import Site, Source, Sources
@@ -137,6 +138,8 @@ class Machine:
         self.old_functions: dict[Site, Site] = {}
         """Calls of objects of autograd's ``Function``, and the ``forward`` that is a method there."""
         self.generators: list[Generator] = []
+        self.streams: list[LazyStream] = []
+        """Those of which ``next`` took an item, as often as it did."""
         self.hooks: list[Hook] = []
         """In the order in which they were registered."""
         self.backward_hooks: list[Hook] = []
@@ -613,12 +616,24 @@ class Machine:
                 counters.note(self, value.key, answer)
                 return answer
             case Tensor():
-                return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)
+                return self.oracle.decide(self.truth_key(value), likely, optional=optional)
             case Sequence() | Mapping():
                 return bool(value.items) or (value.more and self.oracle.decide(("any", self.identity(value)), likely))
             case None | bool() | int() | float() | str() | bytes() | range():
                 return bool(value)
         return True
+
+    def truth_key(self, tensor: Tensor) -> Hashable:
+        """The key of a tensor's one element as a condition: another one once the tensor was changed."""
+        return ("~", "truth", self.identity(tensor.cell), tensor.cell.storage.version)
+
+    def consequence(self, condition: Unknown | Tensor) -> bool | None:
+        """Whether a condition holds for which a pass was run, or not run, on this path; None for any other."""
+        key, wanted = self.truth_key(condition) if isinstance(condition, Tensor) else condition.key, True
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            key, wanted = key[1], not wanted
+        answer = self.oracle.consequence(key)
+        return None if answer is None else answer is wanted
 
     def note_length(self, key: Hashable, answer: bool) -> None:
         """A container whose items are not all known was asked for its length: note how many it holds at least."""

@@ -300,7 +300,10 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         isinstance(value, LazyStream) and (value.stream.count is not None or not value.stream.lazy)
     ):
         try:
-            return machine.read(value.resume()) if isinstance(value, Generator) else value.following()
+            if isinstance(value, Generator):
+                return machine.read(value.resume())
+            machine.streams.append(value)
+            return value.following()
         except Exhausted:
             if len(args) > 1:
                 return args[1]
@@ -319,8 +322,9 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _iter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     """What goes over a container once; of anything else, itself."""
     value = args[0]
-    listed = isinstance(value, Sequence) and value.kind in ("list", "tuple") and not value.more and not value.fields
-    if listed or isinstance(value, range):
+    listed = isinstance(value, Sequence) and not value.more and not value.fields
+    listed = listed or (isinstance(value, Mapping) and not value.more)
+    if listed or isinstance(value, range) or (isinstance(value, TorchModule) and value.kind in attributes.CONTAINERS):
         return LazyStream(loops.stream(machine, value, node))
     return value
 
