@@ -1097,6 +1097,49 @@ SHAPES = {
         """,
         ["self.loss = crit(net(x), y)"],
     ),
+    "a window that is not emptied, in an episode that ends with a pass": (
+        """
+        import gym
+        env = gym.make("CartPole-v1")
+        for episode in range(10):
+            done, logs, t = False, [], 0
+            while not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = env.step(1)[2]
+                if t % 5 == 0 or done:
+                    loss = torch.cat(logs).sum()
+                    opt.zero_grad(); loss.backward(); opt.step()
+        """,
+        ["logs.clear()"],
+    ),
+    "a state that an episode carries on, and whose end is only told": (
+        """
+        import gym
+        env = gym.make("CartPole-v1")
+        for episode in range(10):
+            done, h, log = False, torch.zeros(4, 3), []
+            while not done:
+                h = torch.tanh(net(x) + h)
+                opt.zero_grad(); h.mean().backward(); opt.step()
+                done = env.step(1)[2]
+                if done:
+                    log.append(h.mean().item())
+        """,
+        ["h = h.detach()"],
+    ),
+    "a loop that counts up frees the graph at first": (
+        """
+        import sys
+        count = int(sys.argv[1])
+        for _ in range(3):
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in range(count):
+                losses[i].backward(retain_graph=i > 0)
+        """,
+        ["losses[i].backward(retain_graph=True)"],
+    ),
 }
 
 GONE = {

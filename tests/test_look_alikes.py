@@ -1470,6 +1470,185 @@ RIGHT = {
             net(image).sum().backward()
             image = image + 0.1 * image.grad.sign()
         """,
+    "an episode ends with the pass of its last step": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                obs, reward, done, info = env.step(1)
+                if done:
+                    learn(logs)
+        """,
+    "an episode ends by one of two flags, and its pass comes with either": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not (done or flags["done"]):
+                logs.append(net(x).mean(1))
+                t += 1
+                _, _, done, flags["done"], _ = env.step(1)
+                if done or flags["done"]:
+                    learn(logs)
+        """,
+    "an episode ends by its last step or by their number": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while t < 100 and not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = env.step(1)[2]
+                if done:
+                    learn(logs)
+        """,
+    "an episode ends by an item of a dictionary": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not flags["done"]:
+                logs.append(net(x).mean(1))
+                t += 1
+                flags["done"] = env.step(1)[2]
+                if flags["done"]:
+                    learn(logs)
+        """,
+    "an episode ends by a tensor of one element": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = torch.rand(1) > 0.9
+                if done:
+                    learn(logs)
+        """,
+    "an episode ends by a flag that is compared with True": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while done == False:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = env.step(1)[2]
+                if done is True:
+                    learn(logs)
+        """,
+    "an object's own flag ends its episode, and a method asks for it": """
+        class Agent:
+            def reset(self):
+                self.done, self.logs = False, []
+            def run(self):
+                while not self.done:
+                    self.logs.append(net(x).mean(1))
+                    self.done = torch.rand(1).item() > 0.9
+                    if self.is_over():
+                        self.learn()
+            def is_over(self):
+                return self.done
+            def learn(self):
+                loss = torch.cat(self.logs).sum()
+                opt.zero_grad(); loss.backward(); opt.step()
+        agent = Agent()
+        for episode in range(10):
+            agent.reset()
+            agent.run()
+        """,
+    "every parameter of a layer is replaced by one that is frozen": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+                self.layer.weight = nn.Parameter(torch.randn(3, 3), requires_grad=False)
+                self.layer.bias = nn.Parameter(torch.zeros(3), requires_grad=False)
+                self.parts = nn.ModuleDict({"head": nn.Linear(3, 3, False)})
+                self.parts["head"].weight = nn.Parameter(torch.randn(3, 3))
+                self.parts["head"].weight.requires_grad = False
+            def forward(self, x):
+                return self.parts["head"](torch.tanh(self.layer(x)))
+        fixed = Net(); target = fixed(y)
+        x.requires_grad_()
+        for _ in range(5):
+            loss = crit(fixed(x), target)
+            loss.backward()
+        """,
+    "every parameter of a layer is frozen by itself": """
+        net.weight.requires_grad = False
+        net.bias.requires_grad_(False)
+        target = torch.tanh(net(y))
+        for _ in range(5):
+            crit(torch.tanh(other(x)), target).backward()
+        """,
+    "all parts are reset, one after the other": """
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.terms = nn.Linear(3, 3), []
+            def forward(self, x):
+                x = self.layer(x)
+                self.terms.append(x.pow(2).mean())
+                return x
+        parts = nn.ModuleList([Part(), Part(), Part()])
+        table = {"a": parts[0], "b": parts[1], "c": parts[2]}
+        for step in range(10):
+            it = iter(parts)
+            while True:
+                try:
+                    part = next(it)
+                except StopIteration:
+                    break
+                part.terms = []
+            names = iter(table)
+            while (name := next(names, None)) is not None:
+                table[name].terms.clear()
+            h = x
+            for part in parts:
+                h = part(h)
+            (h.mean() + sum(t for part in parts for t in part.terms)).backward()
+        """,
+    "a loop that counts down keeps the graph for all passes but the last": """
+        import sys
+        count = int(sys.argv[1])
+        for _ in range(3):
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in range(count - 1, -1, -1):
+                losses[i].backward(retain_graph=i > 0)
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in reversed(range(count)):
+                losses[i].backward(retain_graph=i != 0)
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in range(1, count + 1):
+                losses[i - 1].backward(retain_graph=i < count)
+        """,
 }
 
 

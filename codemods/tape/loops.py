@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from collections.abc import Generator as Generated
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -174,9 +174,13 @@ def first_of(items: Stream, count: int) -> list[Value]:
 def _unknown(machine: Machine, value: Value) -> Stream:
     serial = machine.new_instance()
     if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
+        start, stop, step = _written_in(value.key)
+        if step is not None and step < 0 and stop is not None:  # the last number is known, and not the first
+            return Stream(None, lambda at, exact: Unknown(("index", serial, -at), low=stop + 1))
+        first = 0 if start is None or step != 1 else start
         return Stream(
             None,
-            lambda at, exact: at if exact else Unknown(("index", serial, at), low=at),
+            lambda at, exact: at + first if exact else Unknown(("index", serial, at), low=at + first),
             limit=_items_counted(value),
             counts=True,
         )
@@ -188,6 +192,17 @@ def _unknown(machine: Machine, value: Value) -> Stream:
     if loader is not None:
         return Stream(None, lambda at, exact: datasets.batch(machine, loader, item(at)))
     return Stream(None, lambda at, exact: item(at))
+
+
+def _written_in(key: tuple[Hashable, ...]) -> tuple[int | None, int | None, int | None]:
+    """The start, the stop and the step of a ``range``, by its key; None for those that are not known."""
+    numbers = [part[1] if isinstance(part, tuple) and part[:1] == ("int",) else None for part in key[1:-1]]
+    start, stop, step = [0, *numbers, 1] if len(numbers) == 1 else [*numbers, 1][:3]
+    return (
+        start if type(start) is int else None,
+        stop if type(stop) is int else None,
+        step if type(step) is int else None,
+    )
 
 
 def _items_counted(numbers: Unknown) -> int | None:

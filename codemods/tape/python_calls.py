@@ -88,6 +88,11 @@ def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _reversed(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if isinstance(args[0], range):
         return args[0][::-1]
+    if isinstance(args[0], Unknown) and isinstance(args[0].key, tuple) and args[0].key[:1] == ("range",):
+        numbers = args[0].key[1:-1]
+        if len(numbers) == 1:  # `reversed(range(count))` is `range(count - 1, -1, -1)`
+            ends = (numbers[0], *map(machine.key, (-1, -1)))
+            return machine.unknown(("range", *ends, machine.new_instance()))
     if isinstance(args[0], Mapping):
         return _reversed(machine, [copy_of(machine, args[0], "list", node)], node)
     if isinstance(args[0], Sequence):
