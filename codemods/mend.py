@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from libcst.codemod import CodemodContext
 
 from codemods.base import Candidate, Codemod
+from codemods.branches import computes_one_of_several
 from codemods.facts import (
     Certainty,
     ComputedParameter,
@@ -141,6 +142,10 @@ class _Search:
                     glimpse = self.observe(candidate.program, path)
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
+                    continue
+                name = "" if kind.unguards else computes_one_of_several(program, candidate.program)
+                if name:
+                    self._refuse(kind, candidate, f"`{name}` was computed in one of several branches")
                     continue
                 verdict = judge(program, shown, candidate.program, glimpse, fact, candidate.keeps)
                 if not verdict.stands and not verdict.revealed and fact in shown.facts:

@@ -144,6 +144,14 @@ class Group(NamedTuple):
     leaves: frozenset[Leaf]
 
 
+class Computed(NamedTuple):
+    """What an optimizer is given and is no leaf: where it is computed, its name, whether that is so on a GPU only."""
+
+    made: Site
+    name: str
+    on_gpu: bool = False
+
+
 class Saved(NamedTuple):
     storage: Storage
     version: int
@@ -367,7 +375,7 @@ class Tape:
     gradient of data is asked for."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and what switched it on."""
-    computed: dict[Site, tuple[Site, str]] = field(default_factory=dict)
+    computed: dict[Site, Computed] = field(default_factory=dict)
     """Optimizers that are given what is no leaf: where that was made, and its name."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""

@@ -377,6 +377,11 @@ class Machine:
                 found.append(Operand(node, tensor.via))
         return found
 
+    def on_cpu(self, *values: Value) -> bool:
+        """Whether there are tensors in *values*, and all of them certainly are on the CPU."""
+        found = [tensor.cell.on_cpu for tensor in self.tensors(*values)]
+        return bool(found) and all(found)
+
     def data(self, *, scalar: bool | None = None) -> Tensor:
         """A tensor without a graph."""
         return Tensor(Cell(scalar=scalar))
@@ -419,6 +424,7 @@ class Machine:
         if view is not None:
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
+        cell.on_cpu = not (leaves or opaque) and self.on_cpu(*args)
         operands = self.operands(*args)
         self._note_waiting(args, leaves, node)
         if self.grad:
@@ -512,6 +518,7 @@ class Machine:
         cell = Cell(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
+        cell.on_cpu = tensor.cell.on_cpu
         cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:

@@ -358,7 +358,7 @@ def _call_torch(
     if last in ("Parameter", "UninitializedParameter"):
         source = args[0] if args else keywords.get("data")
         scalar = source.cell.scalar if isinstance(source, Tensor) else None
-        tensor = machine.parameter("Parameter", node, cell=Cell(scalar=scalar))
+        tensor = machine.parameter("Parameter", node, cell=Cell(scalar=scalar, on_cpu=machine.on_cpu(source)))
         if keywords.get("requires_grad", args[1] if len(args) > 1 else True) is False and tensor.cell.leaf is not None:
             tensor.cell.leaf.frozen = True
         return tensor
@@ -383,6 +383,8 @@ def _call_torch(
         return args[0]
     if path.startswith("torch.utils.data"):
         return datasets.make(machine, last, args, keywords, node)
+    if path == "torch.device" and args and isinstance(args[0], str):
+        return machine.fresh(path, args[0])
     if path.startswith(
         (
             "torch.multiprocessing",
@@ -491,12 +493,15 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
     if last == "as_tensor" and args and isinstance(args[0], Tensor):
         return args[0]
     extent = extents.of_created(last, args, keywords)
+    like = last.endswith("_like")
+    on_cpu = machine.on_cpu(args[0]) if like and args else last != "load" and not machine.sources.sets_device
+    on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
     if keywords.get("requires_grad") is True:
-        leaf = machine.parameter("tensor", node, cell=Cell(scalar=scalar, extent=extent))
+        leaf = machine.parameter("tensor", node, cell=Cell(scalar=scalar, extent=extent, on_cpu=on_cpu))
         return _copy(machine, leaf, args, node)
     made = machine.data(scalar=scalar)
     made.cell.lost = cuts.dropped(machine, args, node, _how_copied(args)) if last in _COPIES else None
-    made.cell.extent = extent
+    made.cell.extent, made.cell.on_cpu = extent, on_cpu
     return made
 
 
