@@ -579,7 +579,7 @@ def _import_from(machine: Machine, node: ast.ImportFrom) -> str:
             if module is None:
                 machine.star_imports = True
             else:
-                machine.scope.names.update(module.scope.names)
+                machine.scope.names.update(_public(module.scope.names))
             continue
         known = module.scope.names.get(alias.name) if module is not None else None
         if known is not None:
@@ -589,6 +589,14 @@ def _import_from(machine: Machine, node: ast.ImportFrom) -> str:
             slot = Slot(inner or Name(f"{'.' * node.level}{name}.{alias.name}"))
         machine.scope.names[alias.asname or alias.name] = slot
     return ""
+
+
+def _public(names: dict[str, Slot]) -> dict[str, Slot]:
+    """What ``from module import *`` takes: the names in ``__all__``, or those without an underscore before them."""
+    listed = names["__all__"].value if "__all__" in names else None
+    if isinstance(listed, Sequence) and not listed.more and all(isinstance(one.value, str) for one in listed.items):
+        return {one.value: names[one.value] for one in listed.items if one.value in names}
+    return {name: slot for name, slot in names.items() if not name.startswith("_")}
 
 
 def _declare(machine: Machine, node: ast.Global | ast.Nonlocal) -> str:
