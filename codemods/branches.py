@@ -136,7 +136,7 @@ def _of_target(
     if isinstance(target, (ast.Tuple, ast.List)):
         for at, part in enumerate(target.elts):
             yield from _of_target(part, f"{value}[{at}]", function, branches, loops)
-    else:
+    elif ast.unparse(target) != value:  # `h = h.detach()` computes nothing
         yield _Definition(function, ast.unparse(target), value, branches, loops, target.lineno)
 
 

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from autofix.engine import analyse
 from codemods.mend import mend
 from codemods.program import Program
 from codemods.registry import all_codemods
@@ -1135,10 +1136,97 @@ SHAPES = {
         for _ in range(3):
             h = net(x).tanh()
             losses = [(h * i).sum() for i in range(count)]
+            opt.zero_grad()
             for i in range(count):
                 losses[i].backward(retain_graph=i > 0)
+            opt.step()
         """,
         ["losses[i].backward(retain_graph=True)"],
+    ),
+    "a parameter that is moved to the GPU of a device": (
+        """
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        class Model:
+            def __init__(self):
+                start = torch.randn(3, 3) * 0.01
+                self.weight = nn.Parameter(start).to(device)
+        model = Model()
+        opt = torch.optim.SGD([model.weight], lr=0.1)
+        for _ in range(5):
+            opt.zero_grad(); (x.to(device) @ model.weight).sum().backward(); opt.step()
+        """,
+        ["self.weight = nn.Parameter(start.to(device))"],
+    ),
+    "a leaf that is moved to the GPU, in a function that makes several": (
+        """
+        def make(*shape):
+            return torch.zeros(*shape, requires_grad=True).cuda()
+        groups = {"w": make(3, 3), "b": make(3)}
+        opt = torch.optim.Adam([{"params": [groups["w"]]}, {"params": [groups["b"]], "lr": 1}])
+        for _ in range(5):
+            opt.zero_grad(); (groups["w"] + groups["b"]).pow(2).sum().backward(); opt.step()
+        """,
+        ["return torch.zeros(*shape).cuda().requires_grad_()"],
+    ),
+    "a parameter that is changed in a script without a pass": (
+        """
+        net.weight[:, 0] -= 1.0
+        print(net.weight)
+        """,
+        ["with torch.no_grad():", "net.weight[:, 0] -= 1.0"],
+    ),
+    "a leaf that a helper fills in a script without a pass": (
+        """
+        def start(layer):
+            layer.bias.fill_(0.1)
+        start(other)
+        """,
+        ["with torch.no_grad():", "layer.bias.fill_(0.1)"],
+    ),
+    "outputs of steps, each with an empty dictionary": (
+        """
+        def step(x):
+            return {"loss": crit(net(x), y), "metrics": {}, "tags": ["a"]}
+        outputs = []
+        for _ in range(100):
+            opt.zero_grad()
+            output = step(x)
+            output["loss"].backward()
+            opt.step()
+            outputs.append(output)
+        print(sum(one["loss"].item() for one in outputs))
+        """,
+        [
+            "outputs.append({key: value.detach() if isinstance(value, torch.Tensor) else value "
+            "for key, value in output.items()})"
+        ],
+    ),
+    "totals by the keys of a dictionary of losses": (
+        """
+        from collections import defaultdict
+        total = defaultdict(lambda: torch.tensor(0.0))
+        for _ in range(100):
+            losses = {"a": crit(net(x), y), "b": net(x).abs().mean()}
+            opt.zero_grad(); sum(list(losses.values())).backward(); opt.step()
+            for key, value in losses.items():
+                total[key] += value * 8
+        print(total)
+        """,
+        ["total[key] += (value * 8).detach()"],
+    ),
+    "three sums beside each other": (
+        """
+        first = second = both = 0
+        for _ in range(100):
+            a, b = crit(net(x), y), net(x).abs().mean()
+            loss = a + b
+            opt.zero_grad(); loss.backward(); opt.step()
+            both += loss
+            first += a
+            second += b
+        print(first.item(), second.item(), both.item())
+        """,
+        ["both += loss.detach()", "first += a.detach()", "second += b.detach()"],
     ),
 }
 
@@ -1170,6 +1258,84 @@ GONE = {
     ),
 }
 """What a patch takes away."""
+
+BRANCHED = {
+    "features of two branches": """
+        if args.wide:
+            feats = net(x) * 2
+        else:
+            feats = net(x)
+        for _ in range(5):
+            loss = crit(other(feats), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "features, and others for a flag": """
+        feats = net(x)
+        if args.wide:
+            feats = net(x) * 2
+        for _ in range(5):
+            loss = crit(other(feats), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an item of a dictionary": """
+        state = {}
+        if args.wide:
+            state["f"] = net(x) * 2
+        else:
+            state["f"] = net(x)
+        for _ in range(5):
+            loss = crit(other(state["f"]), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an attribute that a constructor computes": """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(3))
+                if args.wide:
+                    self.scale = self.raw.exp() * 2
+                else:
+                    self.scale = self.raw.exp()
+            def forward(self, x):
+                return x * self.scale
+        model = Scaled()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = crit(model(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a score, in a method": """
+        critics = torch.optim.SGD(other.parameters(), lr=0.1)
+        class Game:
+            def play(self, z):
+                self.fake = net(z)
+                if args.wide:
+                    self.score = other(self.fake) - other(y).mean()
+                else:
+                    self.score = other(self.fake)
+                loss = self.score.mean() - other(y).mean()
+                critics.zero_grad(); loss.backward(); critics.step()
+                loss = -self.score.mean()
+                opt.zero_grad(); loss.backward(); opt.step()
+        game = Game()
+        for _ in range(5):
+            game.play(torch.randn(4, 3))
+        """,
+    "a score by a way that may fail": """
+        critics = torch.optim.SGD(other.parameters(), lr=0.1)
+        for _ in range(5):
+            fake = net(torch.randn(4, 3))
+            try:
+                score = other(fake - y) / len(args.wide)
+            except TypeError:
+                score = other(fake)
+            loss = score.mean() - other(y).mean()
+            critics.zero_grad(); loss.backward(); critics.step()
+            loss = -score.mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+}
+"""Values that one of two branches gives, where a script is started without arguments."""
 
 REPORTED = {
     "what a constructor unpacks by a star is no property": """
@@ -1239,6 +1405,17 @@ def test_what_goes_goes_at_once(text: str, expected: list[str]) -> None:
     compared = list(difflib.ndiff(before.splitlines(), mended.patched.files[0].text.splitlines()))
     assert [line[2:].strip() for line in compared if line.startswith("- ")] == expected
     assert not any(line.startswith("+ ") for line in compared)
+
+
+@pytest.mark.parametrize("text", BRANCHED.values(), ids=BRANCHED.keys())
+def test_what_another_branch_computes_is_not_computed_anew(text: str) -> None:
+    parser = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--wide', action='store_true')\n"
+    before = parser + "args = parser.parse_args()\n" + program(text)
+    found = analyse(before, "program.py")
+    assert found.findings
+    assert found.patched == before
+    told = [(finding.cause.line, finding.code) for finding in found.findings]
+    assert len(told) == len({line for line, _ in told}), told
 
 
 @pytest.mark.parametrize("text", REPORTED.values(), ids=REPORTED.keys())

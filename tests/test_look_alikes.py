@@ -1649,6 +1649,33 @@ RIGHT = {
             for i in range(1, count + 1):
                 losses[i - 1].backward(retain_graph=i < count)
         """,
+    "leaves that are on the GPU before they require grad, or are there already": """
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        a = torch.randn(2, 5).to(device).requires_grad_()
+        b = nn.Parameter(torch.randn(2, 5, device=device)).to(device)
+        c = nn.Parameter(torch.randn(2, 5).cuda()).cuda()
+        d = nn.Parameter(torch.load("d.pt")).cuda()
+        e = nn.Parameter(torch.randn(2, 5)).to("cpu").to(torch.float32)
+        f = torch.randn(2, 5, requires_grad=True).cuda().detach().requires_grad_()
+        optimizer = torch.optim.SGD([a, b, c, d, e, f], lr=0.1)
+        for _ in range(5):
+            (a + b + c + d + e + f).sum().backward()
+            optimizer.step()
+        """,
+    "parameters are changed without a pass and nothing records it": """
+        with torch.no_grad():
+            net.weight[:, 0] -= 1
+            net.bias.fill_(0)
+        other.weight.data[:, 0] -= 1
+        nn.init.zeros_(other.bias)
+        other.weight.requires_grad_(False)
+        other.weight[0] = 1
+        weight = torch.ones(3)
+        weight[0] = 2
+        weight /= 2
+        scale = torch.ones(3, requires_grad=True) + 1
+        scale += 1
+        """,
 }
 
 
