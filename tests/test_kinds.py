@@ -1228,6 +1228,22 @@ SHAPES = {
         """,
         ["both += loss.detach()", "first += a.detach()", "second += b.detach()"],
     ),
+    "an output is changed that a loader's targets are compared with, and prelu saves it": (
+        """
+        from torch.utils.data import DataLoader, TensorDataset
+        slope = nn.Parameter(torch.ones(1))
+        opt = torch.optim.SGD([*net.parameters(), slope], lr=0.1)
+        for a, b in DataLoader(TensorDataset(x, y), 2):
+            pred = net(a)
+            loss = ((pred.detach() - b.cos()) ** 2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            h = net(a) + 1
+            out = F.prelu(h, slope)
+            h *= 2
+            opt.zero_grad(); out.mean().backward(); opt.step()
+        """,
+        ["loss = ((pred - b.cos()) ** 2).mean()", "h = h * 2"],
+    ),
 }
 
 GONE = {

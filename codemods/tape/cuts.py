@@ -34,7 +34,8 @@ _PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute 
 _OF_DATA = _PARTS | frozenset(
     """sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
     double long int bool exp log log1p sqrt square neg sign round floor ceil sigmoid tanh relu softmax log_softmax
-    cumsum cumprod prod std var norm any all flip roll narrow median""".split()
+    cumsum cumprod prod std var norm any all flip roll narrow median cos sin tan acos asin atan cosh sinh acosh asinh
+    atanh erf expm1 log2 log10 rsqrt reciprocal logit softplus nan_to_num""".split()
 )
 _NUMBERS = frozenset(
     """number item tolist size dim numel stride len nelement ndimension round index count get_device
