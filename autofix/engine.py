@@ -256,7 +256,23 @@ def _findings(
         main = cause_of(repair.fact, program, touched, keeps, blames) if fixed and repair is not None else cause
         start = replace(main, end_line=main.line, end_column=main.column)
         found.setdefault((code, start), told)
-    yield from sorted(found.values(), key=lambda finding: (finding.cause, finding.code))
+    yield from _told_once(sorted(found.values(), key=lambda finding: (finding.cause, finding.code)))
+
+
+def _told_once(findings: list[Finding]) -> Iterator[Finding]:
+    """*findings* less those of a value that is told of on the same line already, where none of them is repaired.
+
+    A pass over a freed graph and one over changed parameters are one mistake, seen by one iteration or by the next.
+    """
+    told: set[tuple[str, int, str]] = set()
+    for finding in findings:
+        fact = finding.fact
+        if not finding.fixed and isinstance(fact, (StaleGraph, Overwritten)):
+            place = (finding.cause.path, finding.cause.line, fact.name)
+            if place in told and isinstance(fact, Overwritten):
+                continue
+            told.add(place)
+        yield finding
 
 
 def _left(program: Program, mended: Mended) -> set[Hashable]:

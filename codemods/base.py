@@ -45,6 +45,8 @@ class Codemod(CodemodCommand, ABC):
     recomputes: ClassVar[bool] = False
     """Whether it computes values anew.  What it did not reach is computed anew as well then, and never detached: the
     new value would be one of old parameters."""
+    unguards: ClassVar[bool] = False
+    """Whether it takes away the condition of what it computes anew."""
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)

@@ -128,7 +128,7 @@ def chain(
         }
         members |= more
         grown = bool(more)
-    if not members <= computing:
+    if not members or not members <= computing:
         return [], False
     alone = not any(paths[statement] & bound for statement in before if statement not in members)
     return [statement for statement in before if statement in members], alone

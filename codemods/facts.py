@@ -487,6 +487,8 @@ class ComputedParameter(Fact):
 
     made: Span
     owner: Span
+    on_gpu: bool = False
+    """Whether the operation is a move to a GPU, which returns the leaf itself where there is none."""
     name: str = ""
 
     @property
@@ -496,6 +498,8 @@ class ComputedParameter(Fact):
     @property
     def message(self) -> str:
         what = f"`{self.name}`" if self.name else "what the optimizer is given"
+        if self.on_gpu:
+            return f"{what} is no leaf on a GPU: it is a copy there of the tensor that requires grad"
         return f"{what} is computed from the tensor that requires grad, and is no leaf that an optimizer could change"
 
 

@@ -240,7 +240,7 @@ class GuardFeatures(Codemod):
         if tree.function_of(loop) is not tree.function_of(run[0]):
             loop = _loop_behind(run[-1], tree) or loop  # a generator hands the value out again and again
         body = tree.body_of(loop)
-        if not body or tree.function_of(loop) is not tree.function_of(run[0]):
+        if not body or tree.function_of(loop) is not tree.function_of(run[0]) or _defines(run):
             return
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
@@ -298,6 +298,11 @@ class GuardFeatures(Codemod):
             edit.remove(kept)
         remedy = f"compute `{name}` anew where it is used"
         yield Candidate(edit.program(), remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
+
+
+def _defines(run: list[Statement]) -> bool:
+    """Whether one of the statements is a function's: what its decorator keeps is a matter of the decorator."""
+    return any(isinstance(one, cst.FunctionDef) for one in run)
 
 
 def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
@@ -388,7 +393,7 @@ def _of_attributes(code: str, kept: Statement, tree: Tree) -> str:
 
 
 def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
-    """What the constructor computes for several methods becomes a property."""
+    """What the constructor computes for several methods becomes a property, or each part of it a property."""
     constructor, home = tree.function_of(kept), tree.class_of(kept)
     part = only_part(kept)
     if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
@@ -397,16 +402,54 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     own = {one.value for one in tree.names_in(constructor.params)} | set().union(
         *(targets_of(one, tree) for one in body)
     )
-    computed = _of_attributes(tree.code(part.value), kept, tree)
-    needed = {one.value for one in tree.names_in(cst.parse_expression(computed))} - {"self"}
-    again = [one for one in tree.statements_in(home) if one is not kept and name in targets_of(one, tree)]
-    if kept not in body or len(body) < 2 or len(part.targets) != 1 or needed & own or again:
+    read, rest = _attributes_given(part, name, tree)
+    computed = {path: _of_attributes(code, kept, tree) for path, code in read.items()}
+    needed = {one.value for code in computed.values() for one in tree.names_in(cst.parse_expression(code))} - {"self"}
+    again = [one for one in tree.statements_in(home) if one is not kept and computed.keys() & targets_of(one, tree)]
+    if kept not in body or len(body) < 2 or not computed or needed & own or again:
         return
     indent = tree.module_of(kept).default_indent
-    attribute = name.removeprefix("self.")
-    code = f"\n@property\ndef {attribute}(self):\n{indent}return {computed}"
-    program = Edit(tree).remove(kept).insert_after(constructor, code).program()
-    yield Candidate(program, f"`{name}` is a property, computed anew wherever it is read", Keeps.PARAMETERS)
+    edit = Edit(tree)
+    edit.change(kept, lambda node: _spelled(node, rest)) if rest else edit.remove(kept)
+    for path, code in computed.items():
+        attribute = path.removeprefix("self.")
+        edit.insert_after(constructor, f"\n@property\ndef {attribute}(self):\n{indent}return {code}")
+    remedy = f"`{name}` is a property, computed anew wherever it is read"
+    if len(computed) > 1:
+        remedy = f"`{', '.join(computed)}` are properties, computed anew wherever they are read"
+    yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+_PIECES = frozenset("chunk split tensor_split unbind".split())
+"""Operations of tensors that return a tuple of pieces."""
+
+
+def _attributes_given(part: cst.Assign, name: str, tree: Tree) -> tuple[dict[str, str], str]:
+    """The attributes that have to become properties with *name*, the code of each, and what is left to assign.
+
+    None where no expression is known for each of them: a star, a call that may return an iterator.
+    """
+    target = part.targets[0].target if len(part.targets) == 1 else None
+    if isinstance(target, cst.Attribute):
+        return ({name: tree.code(part.value)} if tree.code(target) == name else {}), ""
+    if not isinstance(target, (cst.Tuple, cst.List)) or any(
+        isinstance(one, cst.StarredElement) for one in target.elements
+    ):
+        return {}, ""
+    paths = [tree.code(one.value) for one in target.elements]
+    if isinstance(part.value, (cst.Tuple, cst.List)):
+        values = [tree.code(one.value) for one in part.value.elements if isinstance(one, cst.Element)]
+        if len(values) != len(part.value.elements) or len(values) != len(paths) or paths.count(name) != 1:
+            return {}, ""
+        others = [pair for pair in zip(paths, values, strict=True) if pair[0] != name]
+        rest = " = ".join(", ".join(side) for side in zip(*others, strict=True))
+        return {name: values[paths.index(name)]}, rest
+    call = part.value
+    pieces = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in _PIECES
+    own = all(re.fullmatch(r"self\.\w+", path) for path in paths) and len(set(paths)) == len(paths)
+    if not pieces or not own or name not in paths:
+        return {}, ""
+    return {path: f"{tree.code(call)}[{at}]" for at, path in enumerate(paths)}, ""
 
 
 def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:

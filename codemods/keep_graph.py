@@ -101,7 +101,7 @@ def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
     if node is None or change is None:
         return False
     statement = tree.statement_of(node)
-    if statement is not None and _is_its_own_number(statement, node, tree) and len(tree.block_of(statement)) > 1:
+    if statement is not None and _is_its_own_copy(statement, node, drop, tree) and len(tree.block_of(statement)) > 1:
         edit.remove(statement)
     else:
         edit.change(node, change)
@@ -132,9 +132,11 @@ def _clamp(call: cst.CSTNode, at: int, keyword: str, bound: str) -> cst.CSTNode:
     return with_keyword(cst.Call(cst.Attribute(value, cst.Name("clamp"))), keyword, bound)
 
 
-def _is_its_own_number(statement: Statement, node: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether a statement does nothing else: ``loss = loss.item()``."""
+def _is_its_own_copy(statement: Statement, node: cst.BaseExpression, drop: Drop, tree: Tree) -> bool:
+    """Whether a statement does nothing else: ``loss = loss.item()``, ``loss = Variable(loss, requires_grad=True)``."""
     part, tensor = only_part(statement), _tensor_of(node)
+    if drop.how in ("tensor", "variable") and isinstance(node, cst.Call) and node.args:
+        tensor = node.args[0].value
     if not isinstance(part, cst.Assign) or part.value is not node or tensor is None or len(part.targets) != 1:
         return False
     return tree.code(part.targets[0].target) == tree.code(tensor)
@@ -215,7 +217,7 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
             return _argument_of(node, tree)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == name and not node.args:
             return _receiver
-        case cst.Call() if drop.how == "tensor" and node.args:
+        case cst.Call() if drop.how in ("tensor", "variable") and node.args and node.args[0].keyword is None:
             return _argument_of(node, tree)
         case cst.Call() if drop.how == "tensors" and node.args and _is_list(node.args[0].value):
             return _of_list(tree, node)

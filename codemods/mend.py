@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from libcst.codemod import CodemodContext
 
 from codemods.base import Candidate, Codemod
+from codemods.branches import computes_one_of_several
 from codemods.facts import (
     Certainty,
     ComputedParameter,
@@ -141,6 +142,10 @@ class _Search:
                     glimpse = self.observe(candidate.program, path)
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
+                    continue
+                name = "" if kind.unguards else computes_one_of_several(program, candidate.program)
+                if name:
+                    self._refuse(kind, candidate, f"`{name}` was computed in one of several branches")
                     continue
                 verdict = judge(program, shown, candidate.program, glimpse, fact, candidate.keeps)
                 if not verdict.stands and not verdict.revealed and fact in shown.facts:
@@ -405,8 +410,14 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
     given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless}
     if search.certain:
         given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
+    refused: set[Hashable] = set()
+    """What no candidate repaired so far; tried again once others are repaired, as a second run of the tool would."""
+    since = 0
     for _ in range(_ROUNDS):
-        open_facts = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
+        known = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
+        if since < len(repairs) and all(key_of(fact) in refused for fact in known):
+            refused, since = set(), len(repairs)
+        open_facts = [fact for fact in known if key_of(fact) not in refused]
         if not open_facts:
             break
         first = [fact for fact in open_facts if _is_shared(fact)] if search.within_first else []
@@ -414,7 +425,7 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         search.most = min(search.limit, search.steps + int(search.limit * _OF_ONE))
         outcome = search.repair(fact, current, seen, current, seen, 0)
         if outcome is None:
-            given_up |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
+            refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
         before, came = current, LineMap(program, current)
         current, seen, done = outcome
@@ -423,5 +434,7 @@ def _mend(search: _Search, program: Program, start: Observation, hopeless: froze
         repairs.extend(replace(repair, fact=told) if repair.fact is fact else repair for repair in done)
         steps.append(current)
         lines = LineMap(before, current)
-        given_up = {key_of(one) for one in seen.facts if key_of(one, lines) in given_up}
+        given_up, refused = (
+            {key_of(one) for one in seen.facts if key_of(one, lines) in some} for some in (given_up, refused)
+        )
     return Mended(start, current, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps))

@@ -44,6 +44,7 @@ class RecomputeCached(Codemod):
     name = "cached-graph"
     answers = (StaleGraph, Overwritten)
     rank = 11
+    unguards = True
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))

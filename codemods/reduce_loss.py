@@ -9,7 +9,7 @@ import libcst as cst
 
 from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, NotScalar
-from codemods.rewrite import Edit, Statement, Tree, method_call, only_part, pairs_of
+from codemods.rewrite import Edit, Statement, Tree, is_item, method_call, only_part, pairs_of
 
 _NUMBERS = frozenset(("item", "detach", "tolist", "data"))
 _ROOTS = frozenset(("outputs", "tensors"))
@@ -52,7 +52,9 @@ class ReduceLoss(Codemod):
             program = Edit(tree).change(root, lambda node: method_call(node, "sum")).program()
             yield Candidate(program, f"the gradient of `{tree.code(root)}` is that of each of its elements")
             return
-        assigned = _assigned(root, failed, tree)
+        readers = list(_readers([*tree.statements_in(_home(root, tree))], root, tree))
+        needed = any(_needs_number(one, tree) for one in readers)
+        assigned = _assigned(root, failed, tree) if needed or isinstance(root, cst.Name) else None
         made = tree.expression(fact.made)
         returned = only_part(tree.statement_of(made)) if assigned is not None else None
         if (
@@ -71,8 +73,55 @@ class ReduceLoss(Codemod):
         if assigned is not None:
             program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
             yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+        if needed:
+            yield from _reduced_before(root, failed, tree)
+            return  # reduced for the pass alone, the loss would fail where it is made a number
+        if any(
+            _needs_number(one, tree)
+            for name in _other_names(root, tree)
+            for one in _readers([*tree.statements_in(_home(name, tree))], name, tree)
+        ):
+            return
         program = Edit(tree).change(root, lambda node: method_call(node, "mean")).program()
         yield Candidate(program, f"the mean of `{tree.code(root)}` is sent backward")
+
+
+def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> Iterator[Candidate]:
+    """``loss = loss.mean()``, before the pass and all that reads the loss as one number."""
+    statement = tree.statement_of(failed)
+    block = tree.block_of(statement) if statement is not None else []
+    name = tree.code(root)
+    if statement is None or statement not in block or not (isinstance(root, cst.Name) or "." in name or is_item(root)):
+        return
+    home = set(_readers([*tree.statements_in(_home(root, tree))], root, tree))
+    if any(_needs_number(one, tree) for one in home - set(_readers(block, root, tree))):
+        return
+    readers = [list(_readers([part], root, tree)) for part in block]
+    needing = [at for at, some in enumerate(readers) if any(_needs_number(one, tree) for one in some)]
+    first = min([*needing, block.index(statement)])
+    later = [one for one in _readers(block[first:], root, tree) if one is not root]
+    if any(isinstance(part, cst.For | cst.While) for part in tree.enclosing(block[first])) and not any(
+        tree.given(one, name) is not None or name in tree.paths_in(one) for one in block[:first]
+    ):
+        return  # in the next iteration it would be reduced again
+    if all(_wants_number(one, tree) for one in later):
+        program = Edit(tree).insert_before(block[first], f"{name} = {name}.mean()").program()
+        yield Candidate(program, f"`{name}` is the mean over its elements")
+
+
+def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
+    """What else names the loss: ``mine`` of ``mine = loss`` and of ``loss = mine = criterion(out, y)``."""
+    for statement in tree.statements_in(_home(root, tree)):
+        part = only_part(statement)
+        if isinstance(part, cst.Assign):
+            targets: list[cst.BaseExpression] = [one.target for one in part.targets]
+            same = [one for one in (*targets, part.value) if tree.code(one) == tree.code(root)]
+            yield from (one for one in targets if same and one not in same)
+
+
+def _home(node: cst.BaseExpression, tree: Tree) -> cst.CSTNode:
+    """Where a name means one thing: its function; the class for an attribute of its object."""
+    return (isinstance(node, cst.Attribute) and tree.class_of(node)) or tree.function_of(node)
 
 
 def _returned_with_others(
@@ -125,7 +174,7 @@ def _computed_as(value: cst.BaseExpression, function: cst.FunctionDef, tree: Tre
     given = [
         (one, made)
         for one in tree.statements_in(function)
-        if not isinstance(one, cst.BaseCompoundStatement) and (made := _value_given(one, value.value)) is not None
+        if not isinstance(one, cst.BaseCompoundStatement) and (made := _value_given(one, value.value, tree)) is not None
     ]
     if len(given) != 1:
         return None
@@ -162,27 +211,24 @@ def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | N
 def _assigned(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
     """The expression that the root's name was given last, where all else that reads the name wants one number."""
     statement = tree.statement_of(failed)
-    if not isinstance(root, cst.Name) or statement is None:
+    if statement is None or not (isinstance(root, (cst.Name, cst.Attribute)) or is_item(root)):
         return None
     block = tree.block_of(statement)
     for earlier in reversed(block[: block.index(statement)] if statement in block else []):
-        value = _value_given(earlier, root.value)
+        value = _value_given(earlier, tree.code(root), tree)
         if value is not None:
-            rest = [part for part in block if part is not earlier]
-            return value if all(_wants_number(name, tree) for name in _readers(rest, root, tree)) else None
-        if any(name.value == root.value for name in tree.names_in(earlier)):
+            rest = block if isinstance(root, cst.Name) else list(tree.statements_in(_home(root, tree)))
+            readers = _readers([part for part in rest if part is not earlier], root, tree)
+            return value if all(_wants_number(name, tree) for name in readers) else None
+        if tree.code(root) in tree.paths_in(earlier):
             return None
     return None
 
 
-def _value_given(statement: Statement, name: str) -> cst.BaseExpression | None:
-    part = only_part(statement)
-    if isinstance(part, cst.Assign) and len(part.targets) == 1:
-        target = part.targets[0].target
-        mentions = isinstance(part.value, cst.Name) and part.value.value == name
-        if isinstance(target, cst.Name) and target.value == name and not mentions:
-            return part.value
-    return None
+def _value_given(statement: Statement, name: str, tree: Tree) -> cst.BaseExpression | None:
+    """What a statement gives *name*, also beside others: ``loss, count = criterion(out, y), 1``."""
+    value = tree.given(statement, name)
+    return None if isinstance(value, cst.Name) and value.value == name else value
 
 
 def _readers(statements: list[Statement], root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
@@ -202,3 +248,12 @@ def _wants_number(name: cst.BaseExpression, tree: Tree) -> bool:
         return True
     call = tree.parent_of(around) if isinstance(around, cst.Arg) else None
     return isinstance(call, cst.Call) and tree.code(call.func) in ("float", "print", "round")
+
+
+def _needs_number(name: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a mention of the loss fails where it has several elements: ``loss.item()``, ``float(loss)``."""
+    around = tree.parent_of(name)
+    if isinstance(around, cst.Attribute):
+        return around.attr.value == "item"
+    call = tree.parent_of(around) if isinstance(around, cst.Arg) else None
+    return isinstance(call, cst.Call) and tree.code(call.func) in ("float", "round")

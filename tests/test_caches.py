@@ -229,3 +229,64 @@ for step in range(8):
 def test_a_cache_by_size_is_found_each_time_that_it_is_read() -> None:
     found = [[finding.code for finding in analyse(BY_LENGTH, "x.py").findings] for _ in range(4)]
     assert found == [["AF109"]] * 4
+
+
+READ_BEFORE_THE_LOOP = """\
+import functools
+import importlib
+import torch
+from torch import nn
+import tools
+keep = functools.lru_cache
+net = nn.Linear(3, 1)
+
+
+{decorator}
+def features(scale):
+    return torch.tanh(net.weight * scale)
+
+
+gram = features(2.0)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(8, 3), torch.randn(8, 1)
+for step in range(5):
+    loss = (x @ gram.t() - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        "@functools.cache",
+        "@functools.lru_cache(None)",
+        "@__import__('functools').cache",
+        "@importlib.import_module('functools').lru_cache(maxsize=None)",
+    ],
+)
+def test_a_cached_value_that_is_computed_before_the_loop_is_not_cached_and_computed_in_it(decorator: str) -> None:
+    text = READ_BEFORE_THE_LOOP.format(decorator=decorator)
+    better = text.replace(f"\n\n{decorator}\n", "\n\n").replace("gram = features(2.0)\n", "", 1)
+    better = better.replace("    loss =", "    gram = features(2.0)\n    loss =").replace(
+        "\n\n\noptimizer", "\noptimizer"
+    )
+    assert analyse(text, "x.py").patched == better
+
+
+@pytest.mark.parametrize(
+    "decorator", ["@keep(None)", "@getattr(functools, 'cache')", "@(lambda f: functools.cache(f))", "@tools.memoize"]
+)
+def test_a_value_is_not_computed_in_the_loop_by_what_keeps_it(decorator: str) -> None:
+    text = READ_BEFORE_THE_LOOP.format(decorator=decorator)
+    assert analyse(text, "x.py").patched == text
+
+
+def test_a_function_that_is_handed_to_a_cache_is_cached() -> None:
+    text = READ_BEFORE_THE_LOOP.format(decorator="@tools.timed").replace("gram.t()", "again(2.0).t()")
+    text = text.replace("gram = features(2.0)", "again = functools.lru_cache(8)(features)").replace(
+        "@tools.timed\n", ""
+    )
+    (finding,) = analyse(text, "x.py").findings
+    assert (finding.code, finding.fixed) == ("AF100", False)

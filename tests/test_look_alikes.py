@@ -1432,6 +1432,250 @@ RIGHT = {
             loss = step(**loader.batch())
             opt.zero_grad(); loss.backward(); opt.step()
         """,
+    "a Variable of a tensor has no graph": """
+        from torch.autograd import Variable
+        for _ in range(3):
+            a, b = torch.tanh(net(x)), torch.tanh(other(x))
+            loss = crit(a, Variable(b))
+            opt.zero_grad(); loss.backward(); opt.step()
+            loss = crit(b, Variable(a))
+            other.zero_grad(); loss.backward()
+        """,
+    "a state that is carried on as a Variable has no graph": """
+        from torch.autograd import Variable
+        state = {"h": torch.zeros(4, 3), "c": [torch.zeros(4, 3)]}
+        total = 0
+        for _ in range(3):
+            h = net(x) + state["h"]
+            state["h"], state["c"][0] = (Variable(part) for part in (h, h.tanh()))
+            loss = crit(h, y) + state["c"][0].mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            total += torch.autograd.Variable(loss)
+        """,
+    "what is sent back in two parts takes the gradient of a Variable": """
+        from torch.autograd import Variable
+        for _ in range(3):
+            h = net(x)
+            cut = Variable(h, requires_grad=True)
+            crit(other(cut), y).backward()
+            h.backward(cut.grad)
+            opt.step(); opt.zero_grad()
+        """,
+    "an image that is a Variable is changed by its gradient": """
+        from torch.autograd import Variable
+        image = x
+        for p in net.parameters(): p.requires_grad = False
+        for _ in range(3):
+            image = Variable(image, requires_grad=True)
+            net(image).sum().backward()
+            image = image + 0.1 * image.grad.sign()
+        """,
+    "an episode ends with the pass of its last step": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                obs, reward, done, info = env.step(1)
+                if done:
+                    learn(logs)
+        """,
+    "an episode ends by one of two flags, and its pass comes with either": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not (done or flags["done"]):
+                logs.append(net(x).mean(1))
+                t += 1
+                _, _, done, flags["done"], _ = env.step(1)
+                if done or flags["done"]:
+                    learn(logs)
+        """,
+    "an episode ends by its last step or by their number": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while t < 100 and not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = env.step(1)[2]
+                if done:
+                    learn(logs)
+        """,
+    "an episode ends by an item of a dictionary": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not flags["done"]:
+                logs.append(net(x).mean(1))
+                t += 1
+                flags["done"] = env.step(1)[2]
+                if flags["done"]:
+                    learn(logs)
+        """,
+    "an episode ends by a tensor of one element": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while not done:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = torch.rand(1) > 0.9
+                if done:
+                    learn(logs)
+        """,
+    "an episode ends by a flag that is compared with True": """
+        import gym
+        env = gym.make("CartPole-v1")
+        def learn(logs):
+            loss = torch.cat(logs).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        for episode in range(10):
+            done, logs, t, flags = False, [], 0, {"done": False}
+            while done == False:
+                logs.append(net(x).mean(1))
+                t += 1
+                done = env.step(1)[2]
+                if done is True:
+                    learn(logs)
+        """,
+    "an object's own flag ends its episode, and a method asks for it": """
+        class Agent:
+            def reset(self):
+                self.done, self.logs = False, []
+            def run(self):
+                while not self.done:
+                    self.logs.append(net(x).mean(1))
+                    self.done = torch.rand(1).item() > 0.9
+                    if self.is_over():
+                        self.learn()
+            def is_over(self):
+                return self.done
+            def learn(self):
+                loss = torch.cat(self.logs).sum()
+                opt.zero_grad(); loss.backward(); opt.step()
+        agent = Agent()
+        for episode in range(10):
+            agent.reset()
+            agent.run()
+        """,
+    "every parameter of a layer is replaced by one that is frozen": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+                self.layer.weight = nn.Parameter(torch.randn(3, 3), requires_grad=False)
+                self.layer.bias = nn.Parameter(torch.zeros(3), requires_grad=False)
+                self.parts = nn.ModuleDict({"head": nn.Linear(3, 3, False)})
+                self.parts["head"].weight = nn.Parameter(torch.randn(3, 3))
+                self.parts["head"].weight.requires_grad = False
+            def forward(self, x):
+                return self.parts["head"](torch.tanh(self.layer(x)))
+        fixed = Net(); target = fixed(y)
+        x.requires_grad_()
+        for _ in range(5):
+            loss = crit(fixed(x), target)
+            loss.backward()
+        """,
+    "every parameter of a layer is frozen by itself": """
+        net.weight.requires_grad = False
+        net.bias.requires_grad_(False)
+        target = torch.tanh(net(y))
+        for _ in range(5):
+            crit(torch.tanh(other(x)), target).backward()
+        """,
+    "all parts are reset, one after the other": """
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.terms = nn.Linear(3, 3), []
+            def forward(self, x):
+                x = self.layer(x)
+                self.terms.append(x.pow(2).mean())
+                return x
+        parts = nn.ModuleList([Part(), Part(), Part()])
+        table = {"a": parts[0], "b": parts[1], "c": parts[2]}
+        for step in range(10):
+            it = iter(parts)
+            while True:
+                try:
+                    part = next(it)
+                except StopIteration:
+                    break
+                part.terms = []
+            names = iter(table)
+            while (name := next(names, None)) is not None:
+                table[name].terms.clear()
+            h = x
+            for part in parts:
+                h = part(h)
+            (h.mean() + sum(t for part in parts for t in part.terms)).backward()
+        """,
+    "a loop that counts down keeps the graph for all passes but the last": """
+        import sys
+        count = int(sys.argv[1])
+        for _ in range(3):
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in range(count - 1, -1, -1):
+                losses[i].backward(retain_graph=i > 0)
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in reversed(range(count)):
+                losses[i].backward(retain_graph=i != 0)
+            h = net(x).tanh()
+            losses = [(h * i).sum() for i in range(count)]
+            for i in range(1, count + 1):
+                losses[i - 1].backward(retain_graph=i < count)
+        """,
+    "leaves that are on the GPU before they require grad, or are there already": """
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        a = torch.randn(2, 5).to(device).requires_grad_()
+        b = nn.Parameter(torch.randn(2, 5, device=device)).to(device)
+        c = nn.Parameter(torch.randn(2, 5).cuda()).cuda()
+        d = nn.Parameter(torch.load("d.pt")).cuda()
+        e = nn.Parameter(torch.randn(2, 5)).to("cpu").to(torch.float32)
+        f = torch.randn(2, 5, requires_grad=True).cuda().detach().requires_grad_()
+        optimizer = torch.optim.SGD([a, b, c, d, e, f], lr=0.1)
+        for _ in range(5):
+            (a + b + c + d + e + f).sum().backward()
+            optimizer.step()
+        """,
+    "parameters are changed without a pass and nothing records it": """
+        with torch.no_grad():
+            net.weight[:, 0] -= 1
+            net.bias.fill_(0)
+        other.weight.data[:, 0] -= 1
+        nn.init.zeros_(other.bias)
+        other.weight.requires_grad_(False)
+        other.weight[0] = 1
+        weight = torch.ones(3)
+        weight[0] = 2
+        weight /= 2
+        scale = torch.ones(3, requires_grad=True) + 1
+        scale += 1
+        """,
 }
 
 

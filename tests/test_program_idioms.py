@@ -798,3 +798,34 @@ class Balance:
         main,
         balance.replace("append(losses)", "append(losses.detach())"),
     ]
+
+
+def test_a_star_takes_what_has_no_underscore() -> None:
+    """The script's own ``__name__`` is not that of the module whose names it takes."""
+    main = """\
+from lib import *
+def main():
+    net = Net()
+    train(net, torch.optim.SGD(net.parameters(), lr=0.1))
+if __name__ == "__main__":
+    main()
+"""
+    lib = """\
+import torch
+from torch import nn
+class Net(nn.Linear):
+    def __init__(self):
+        super().__init__(4, 1)
+def train(model, opt):
+    total = 0
+    for _ in range(100):
+        loss = model(torch.randn(8, 4)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss
+    print(total)
+"""
+    found = mended(main, lib=lib)
+    assert found.left == ()
+    assert [file.text for file in found.patched.files] == [main, lib.replace("+= loss", "+= loss.detach()")]

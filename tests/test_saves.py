@@ -44,6 +44,7 @@ LAYERS = (
     "Identity() Flatten() RMSNorm(4)"
 ).split()
 OTHERS = (
+    "F.prelu(x,torch.full((1,),0.2))",
     "F.softmin(x,dim=-1)",
     *(f"F.pad(x,(1,1),mode='{mode}')" for mode in ("constant", "replicate", "reflect", "circular")),
     "F.pad(x,(1,1))",

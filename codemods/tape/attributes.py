@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.tape import cuts, elements, escapes, holding, optimizers
 from codemods.tape.generators import Generator
-from codemods.tape.graph import Storage
+from codemods.tape.graph import Leaf, Storage
 from codemods.tape.saves import is_operation
 from codemods.tape.values import (
     NOTHING,
@@ -514,7 +514,7 @@ vdim weight weight_hh weight_ih xpu zero_grad zero_infinity
 """Attributes, methods and options of the classes in torch.nn, as PyTorch 2.13 has them."""
 
 
-_CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
+CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
 
 
 def lacks(machine: Machine, module: TorchModule, name: str) -> bool:
@@ -530,7 +530,7 @@ def _of_module(machine: Machine, value: TorchModule, name: str, node: ast.expr) 
     if value.leaf is not None and _is_parameter(name):
         # A bias is added: only a norm saves it.
         storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage
-        cell = Cell(node=value.leaf.node, storage=storage, leaf=value.leaf, part=True)
+        cell = Cell(node=value.leaf.node, storage=storage, leaf=value.leaf, part=True, place=(name,))
         tensor = Tensor(cell)
         value.children[name] = Slot(tensor)
         return tensor
@@ -585,16 +585,18 @@ def set_plainly(
                 holding.given_up(machine, former.value)
             receiver.names[name] = slot
             receiver.whole, receiver.kept = False, ()
+            _put_in_place(machine, base_module(receiver), name, value, target)
         case TorchModule():
             if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
                 machine.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
             if name == "inplace":
                 receiver.options[name] = value
                 receiver.site = machine.site(target)
-            elif receiver.kind in _CONTAINERS and not isinstance(value, (Instance, TorchModule)):
+            elif receiver.kind in CONTAINERS and not isinstance(value, (Instance, TorchModule)):
                 machine.loose[_owner(machine, receiver), name] = slot  # no part of what it is made of
             else:
                 receiver.children[name] = slot
+                _put_in_place(machine, receiver, name, value, target)
         case Class():
             receiver.names[name] = slot
         case Module():
@@ -635,5 +637,28 @@ def require_grad(machine: Machine, tensor: Tensor, wanted: Value, node: ast.expr
                 made.cell.leaf.copied = cuts.dropped(machine, [Tensor(Cell(lost=cell.lost))], node, "flag")
     elif cell.part:
         cell.frozen = wanted is False
+        if cell.leaf is not None:
+            for name in cell.place:
+                _freeze_part(machine, cell.leaf, str(name), cell.frozen, node)
     elif cell.node.leaf is not None:
         cuts.freeze(machine, cell.node.leaf, wanted, node)
+        if cell.node.leaf.within is not None:
+            _freeze_part(machine, *cell.node.leaf.within, cell.node.leaf.frozen, node)
+
+
+def _put_in_place(machine: Machine, module: TorchModule | None, name: str, value: Value, node: ast.expr) -> None:
+    """A parameter of torch's own module is replaced by another, which may be frozen."""
+    own = module.leaf if module is not None else None
+    leaf = value.cell.leaf if isinstance(value, Tensor) else None
+    if own is not None and leaf is not None and leaf is not own:
+        leaf.within = own, name
+        _freeze_part(machine, own, name, leaf.frozen or value.cell.frozen, node)
+
+
+def _freeze_part(machine: Machine, leaf: Leaf, name: str, frozen: bool, node: ast.expr) -> None:
+    """One parameter of a module is frozen, or not; the module is where all of them are."""
+    if name not in leaf.parts:
+        return
+    leaf.parts[name] = frozen
+    if all(leaf.parts.values()) if frozen else leaf.frozen:
+        cuts.freeze(machine, leaf, not frozen, node)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codemods.tape import attributes, constants, counters, cuts, elements
 from codemods.tape.counters import COMPARE
+from codemods.tape.oracle import varies
 from codemods.tape.values import (
     Instance,
     Mapping,
@@ -28,6 +29,7 @@ _CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "boo
 
 
 _ORDERS = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
+_EQUALS = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 NOWHERE = ast.Name("", ast.Load())
 
 
@@ -65,6 +67,8 @@ def _compare_two(machine: Machine, op: ast.cmpop, left: Value, right: Value, nod
         alike = _same_class(machine, left, right, node)
         if alike is not None:
             return alike == isinstance(op, (ast.Is, ast.Eq))
+    if isinstance(left, Unknown) and isinstance(right, bool) and varies(left.key) and isinstance(op, _EQUALS):
+        return left if right == isinstance(op, (ast.Is, ast.Eq)) else negated(machine, left)  # `done == True` is `done`
     if isinstance(op, (ast.Is, ast.IsNot)):
         same = _identity(left, right)
         if same is not None:

@@ -27,13 +27,15 @@ INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool mult
 
 _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
+_DETACHES = ("detach", "data", "variable")
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
 _PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
 # Methods that have no tensors but their own among what they are called with.
 _OF_DATA = _PARTS | frozenset(
     """sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
     double long int bool exp log log1p sqrt square neg sign round floor ceil sigmoid tanh relu softmax log_softmax
-    cumsum cumprod prod std var norm any all flip roll narrow median""".split()
+    cumsum cumprod prod std var norm any all flip roll narrow median cos sin tan acos asin atan cosh sinh acosh asinh
+    atanh erf expm1 log2 log10 rsqrt reciprocal logit softplus nan_to_num""".split()
 )
 _NUMBERS = frozenset(
     """number item tolist size dim numel stride len nelement ndimension round index count get_device
@@ -273,12 +275,12 @@ def missing(args: Iterable[Value]) -> tuple[tuple[Lost, ...], tuple[Cut, ...]]:
     """
     found = [lost for part in _parts(args) if (lost := lost_by(part)) is not None]
     graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one))
-    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in ("detach", "data"))
+    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in _DETACHES)
     return graphs, tuple(detached)
 
 
 def _is_copied(lost: Lost) -> bool:
-    return all(cut.how in _COPIES or cut.how in ("detach", "data") for cut in lost.cuts) and any(
+    return all(cut.how in _COPIES or cut.how in _DETACHES for cut in lost.cuts) and any(
         cut.how in _COPIES for cut in lost.cuts
     )
 

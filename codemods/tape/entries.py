@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from codemods.tape.frameworks import CALLED, STARTS
-from codemods.tape.source import Sources, parse
+from codemods.tape.source import Sources, last_name, parse
 
 MODULE = ""
 """The entry that is the module's own code."""
@@ -22,14 +23,29 @@ _LIKE_TORCH = ("paddle", "jittor", "mindspore", "oneflow")
 
 
 def may_go_wrong(texts: Iterable[str]) -> bool:
-    """Whether a program's texts have what every fact needs: torch, and a pass that can fail or a call that is gone."""
+    """Whether a program's texts have what every fact needs: torch, and a pass, a leaf or a call that may fail."""
     torch = words = False
     for at, text in enumerate(texts):
         if at == 0 and "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH):
             return False
         torch = torch or "torch" in text
-        words = words or any(word in text for word in _WORDS)
+        words = words or any(word in text for word in _WORDS) or _changes_a_leaf(text)
     return torch and words
+
+
+_PARAMETER = re.compile(r"(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
+_CHANGED = (
+    r"(?:\[[^\]\n]*\]\s*=(?!=)"  # an item is set
+    r"|(?:\[[^\]\n]*\])?\s*(?:[-+*/]|\*\*|//)="
+    r"|\.(?!requires_grad_|detach_|share_memory_)\w+[^\W_]_\()"
+)
+_LAYERS = ("weight", "bias")
+
+
+def _changes_a_leaf(text: str) -> bool:
+    """Whether a text may change a parameter in place, which fails without any pass: ``layer.weight[0] -= 1``."""
+    names = {*_LAYERS, *_PARAMETER.findall(text)}
+    return re.search(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))}){_CHANGED}", text) is not None
 
 
 class _Summary(NamedTuple):
@@ -84,9 +100,15 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
     """The module's own code, then its functions and its classes' methods."""
     tree = parse(text).tree
     loose = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    own = _Summary(MODULE, any(map(_has_pass, loose)), frozenset[str]().union(*map(_mentions, loose)))
+    leaves = frozenset((*_LAYERS, *_PARAMETER.findall(text)))
+    own_pass = any(_has_pass(part) or _changes_one_of(part, leaves) for part in loose)
+    own = _Summary(MODULE, own_pass, frozenset[str]().union(*map(_mentions, loose)))
     functions = (
-        _Summary(name, name.rpartition(".")[2] in CALLED or _has_pass(node), frozenset(_mentions(node)))
+        _Summary(
+            name,
+            name.rpartition(".")[2] in CALLED or _has_pass(node) or _changes_one_of(node, leaves),
+            frozenset(_mentions(node)),
+        )
         for name, node in _functions(tree)
     )
     return (own, *functions)
@@ -113,6 +135,28 @@ def _has_pass(node: ast.AST) -> bool:
         if isinstance(part, ast.keyword) and part.arg == "volatile":
             return True
     return False
+
+
+def _changes_one_of(node: ast.AST, names: frozenset[str]) -> bool:
+    """Whether a piece of code changes in place what has one of these names, as a variable or an attribute."""
+    for part in ast.walk(node):
+        changed: list[ast.expr] = []
+        if isinstance(part, ast.AugAssign):
+            changed = [part.target]
+        elif isinstance(part, ast.Assign):
+            changed = [target for target in part.targets if isinstance(target, ast.Subscript)]
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            method = part.func.attr
+            changed = [part.func.value] if method.endswith("_") and method not in _HARMLESS else []
+        for target in changed:
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if last_name(target) in names:
+                return True
+    return False
+
+
+_HARMLESS = frozenset(("requires_grad_", "detach_", "share_memory_"))
 
 
 def _mentions(node: ast.AST) -> set[str]:

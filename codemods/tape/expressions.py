@@ -225,7 +225,7 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
     value = machine.eval(node.operand)
     if isinstance(node.op, ast.Not):
         if isinstance(value, Tensor):  # `while not torch.all(done)`: asked where it is known what is likely
-            value = machine.fresh("truth")
+            value = machine.unknown(machine.truth_key(value))
         if isinstance(value, Unknown) and value.low is None:
             return comparisons.negated(machine, value)
         return not machine.truth(value)

@@ -131,6 +131,10 @@ class Leaf:
     """Whether the program asks for its gradient."""
     given: bool = False
     """Whether the program sets its gradient by hand."""
+    parts: dict[str, bool] = field(default_factory=dict)
+    """Of a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
+    within: tuple[Leaf, str] | None = None
+    """Of a parameter that was put in the place of a module's: the module's leaf and the name."""
 
 
 class Group(NamedTuple):
@@ -138,6 +142,14 @@ class Group(NamedTuple):
 
     clock: int
     leaves: frozenset[Leaf]
+
+
+class Computed(NamedTuple):
+    """What an optimizer is given and is no leaf: where it is computed, its name, whether that is so on a GPU only."""
+
+    made: Site
+    name: str
+    on_gpu: bool = False
 
 
 class Saved(NamedTuple):
@@ -363,7 +375,7 @@ class Tape:
     gradient of data is asked for."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and what switched it on."""
-    computed: dict[Site, tuple[Site, str]] = field(default_factory=dict)
+    computed: dict[Site, Computed] = field(default_factory=dict)
     """Optimizers that are given what is no leaf: where that was made, and its name."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""

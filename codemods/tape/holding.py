@@ -75,8 +75,15 @@ def _is_mixed(value: Value) -> bool:
         return False
     values = [slot.value for slot in value.items.values()]
     tensors = sum(isinstance(one, Tensor) for one in values)
-    plain = sum(not isinstance(one, (Tensor, Sequence, Mapping, Instance)) for one in values)
-    return tensors > 0 and tensors + plain == len(values)
+    return tensors > 0 and tensors + sum(map(_is_plain, values)) == len(values)
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value is no tensor, and no container in which one may be: ``{"loss": loss, "metrics": {}}``."""
+    if isinstance(value, (Sequence, Mapping)):
+        slots = value.items if isinstance(value, Sequence) else value.items.values()
+        return not value.more and all(_is_plain(slot.value) for slot in slots)
+    return not isinstance(value, (Tensor, Instance))
 
 
 def added_inside(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from collections.abc import Generator as Generated
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codemods.tape import attributes, datasets, elements, errors, unknown_calls
+from codemods.tape import attributes, counters, datasets, elements, errors, unknown_calls
 from codemods.tape.generators import Exhausted, Generator
 from codemods.tape.values import (
     Cell,
@@ -174,9 +174,13 @@ def first_of(items: Stream, count: int) -> list[Value]:
 def _unknown(machine: Machine, value: Value) -> Stream:
     serial = machine.new_instance()
     if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
+        start, stop, step = _written_in(value.key)
+        if step is not None and step < 0 and stop is not None:  # the last number is known, and not the first
+            return Stream(None, lambda at, exact: Unknown(("index", serial, -at), low=stop + 1))
+        first = 0 if start is None or step != 1 else start
         return Stream(
             None,
-            lambda at, exact: at if exact else Unknown(("index", serial, at), low=at),
+            lambda at, exact: at + first if exact else Unknown(("index", serial, at), low=at + first),
             limit=_items_counted(value),
             counts=True,
         )
@@ -188,6 +192,17 @@ def _unknown(machine: Machine, value: Value) -> Stream:
     if loader is not None:
         return Stream(None, lambda at, exact: datasets.batch(machine, loader, item(at)))
     return Stream(None, lambda at, exact: item(at))
+
+
+def _written_in(key: tuple[Hashable, ...]) -> tuple[int | None, int | None, int | None]:
+    """The start, the stop and the step of a ``range``, by its key; None for those that are not known."""
+    numbers = [part[1] if isinstance(part, tuple) and part[:1] == ("int",) else None for part in key[1:-1]]
+    start, stop, step = [0, *numbers, 1] if len(numbers) == 1 else [*numbers, 1][:3]
+    return (
+        start if type(start) is int else None,
+        stop if type(stop) is int else None,
+        step if type(step) is int else None,
+    )
 
 
 def _items_counted(numbers: Unknown) -> int | None:
@@ -416,23 +431,24 @@ def run_while(machine: Machine, node: ast.While) -> str:
     """Execute a ``while`` statement; returns its signal."""
     instance = machine.new_instance()
     plan = Plan(machine)
-    planned = number = 0
+    planned = number = through = 0
+    streams = len(machine.streams)
     counter = _Counter.of(machine, node, instance)
     whole = counter is not None and counter.is_short
     while True:
         with machine.iteration(node, instance, number, plan.cut and not whole):
-            condition = machine.eval(node.test)
-            if not isinstance(condition, (Unknown, Tensor)) and not machine.truth(condition):
+            holds, condition = _goes_on(machine, node.test, begun=number > 0)
+            if holds is False:
                 break
-            if isinstance(condition, Unknown):
-                machine.note_length(condition.key, True)
             signal = machine.run(node.body)
         if signal == "break":
             return ""
         if signal in ("return", "raise"):
             return signal
         number += 1
-        if whole:
+        if number == 1:
+            through = _taken_one_by_one(machine.streams[streams:])
+        if whole or (number < through and plan.affords(through, PARTS)):
             continue
         if number == 1:
             planned = plan.after_first()
@@ -447,6 +463,48 @@ def run_while(machine: Machine, node: ast.While) -> str:
                 counter.finish()
             break
     return machine.run(node.orelse)
+
+
+def _taken_one_by_one(streams: list[LazyStream]) -> int:
+    """How often a loop runs that takes an item of a known container in each iteration: once more than it has items."""
+    known = [one.stream.count or 0 for one in streams if not one.stream.cut]
+    return max(known, default=-1) + 1
+
+
+def _goes_on(machine: Machine, test: ast.expr, *, begun: bool) -> tuple[bool | None, Value]:
+    """Whether the condition of a ``while`` holds, and its value; None where that is not known, so that it may go on.
+
+    Once the loop has *begun*, it ends by a condition for which a branch ran a pass: ``if done: loss.backward()`` in
+    ``while not done:``.
+    """
+    match test:
+        case ast.UnaryOp(ast.Not(), operand):
+            inner, condition = _goes_on(machine, operand, begun=begun) if _is_built(operand) else (None, None)
+            if _is_built(operand):
+                return None if inner is None else not inner, condition
+        case ast.BoolOp(op, parts):
+            decisive = isinstance(op, ast.Or)
+            answers: list[bool | None] = []
+            condition = None
+            for part in parts:
+                holds, condition = _goes_on(machine, part, begun=begun)
+                if holds is decisive:
+                    return holds, condition
+                answers.append(holds)
+                if holds is None and not decisive and isinstance(condition, Unknown):
+                    counters.note(machine, condition.key, True)
+            return None if None in answers else not decisive, condition
+    condition = machine.eval(test)
+    if not isinstance(condition, (Unknown, Tensor)):
+        return machine.truth(condition), condition
+    if isinstance(condition, Unknown):
+        machine.note_length(condition.key, True)
+    return machine.consequence(condition) if begun else None, condition
+
+
+def _is_built(node: ast.expr) -> bool:
+    """Whether a condition is one of several."""
+    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from codemods.tape.datasets import Served
 from codemods.tape.forms import form_of, whole_of
 from codemods.tape.generators import Generator
 from codemods.tape.graph import Kept, Leaf, LoopPoint, Loops, Node, Operand, Saved, Storage, Tape
+from codemods.tape.loops import LazyStream
 from codemods.tape.oracle import Oracle, is_short, varies
 from codemods.tape.saves import gives_places, saves_of, variant
 from codemods.tape.source import Site, Source, Sources
@@ -137,6 +138,8 @@ class Machine:
         self.old_functions: dict[Site, Site] = {}
         """Calls of objects of autograd's ``Function``, and the ``forward`` that is a method there."""
         self.generators: list[Generator] = []
+        self.streams: list[LazyStream] = []
+        """Those of which ``next`` took an item, as often as it did."""
         self.hooks: list[Hook] = []
         """In the order in which they were registered."""
         self.backward_hooks: list[Hook] = []
@@ -374,6 +377,11 @@ class Machine:
                 found.append(Operand(node, tensor.via))
         return found
 
+    def on_cpu(self, *values: Value) -> bool:
+        """Whether there are tensors in *values*, and all of them certainly are on the CPU."""
+        found = [tensor.cell.on_cpu for tensor in self.tensors(*values)]
+        return bool(found) and all(found)
+
     def data(self, *, scalar: bool | None = None) -> Tensor:
         """A tensor without a graph."""
         return Tensor(Cell(scalar=scalar))
@@ -416,6 +424,7 @@ class Machine:
         if view is not None:
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
+        cell.on_cpu = not (leaves or opaque) and self.on_cpu(*args)
         operands = self.operands(*args)
         self._note_waiting(args, leaves, node)
         if self.grad:
@@ -504,12 +513,13 @@ class Machine:
             return made
         return self.fresh("call", label)
 
-    def detached(self, tensor: Tensor, node: ast.expr, *, own_version: bool = False) -> Tensor:
+    def detached(self, tensor: Tensor, node: ast.expr, *, own_version: bool = False, how: str = "detach") -> Tensor:
         """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
         cell = Cell(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
-        cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else "detach")
+        cell.on_cpu = tensor.cell.on_cpu
+        cell.lost = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:
             cell.vague = True  # an object of its own, maybe: what it calls its data has a graph
@@ -613,12 +623,24 @@ class Machine:
                 counters.note(self, value.key, answer)
                 return answer
             case Tensor():
-                return self.oracle.decide(("~", "truth", next(self._fresh)), likely, optional=optional)
+                return self.oracle.decide(self.truth_key(value), likely, optional=optional)
             case Sequence() | Mapping():
                 return bool(value.items) or (value.more and self.oracle.decide(("any", self.identity(value)), likely))
             case None | bool() | int() | float() | str() | bytes() | range():
                 return bool(value)
         return True
+
+    def truth_key(self, tensor: Tensor) -> Hashable:
+        """The key of a tensor's one element as a condition: another one once the tensor was changed."""
+        return ("~", "truth", self.identity(tensor.cell), tensor.cell.storage.version)
+
+    def consequence(self, condition: Unknown | Tensor) -> bool | None:
+        """Whether a condition holds for which a pass was run, or not run, on this path; None for any other."""
+        key, wanted = self.truth_key(condition) if isinstance(condition, Tensor) else condition.key, True
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            key, wanted = key[1], not wanted
+        answer = self.oracle.consequence(key)
+        return None if answer is None else answer is wanted
 
     def note_length(self, key: Hashable, answer: bool) -> None:
         """A container whose items are not all known was asked for its length: note how many it holds at least."""

@@ -123,7 +123,26 @@ def make_module(machine: Machine, kind: str, args: list[Value], keywords: dict[s
             module.options["output_size"] = args[0]
     else:
         module.leaf = machine.leaf(kind, node)
+        module.leaf.parts = dict.fromkeys(_parameters_of(kind, args, keywords), False)
     return module
+
+
+_BIAS_AT = {"Linear": 2, "Conv": 7, "ConvTranspose": 7}
+"""Where the constructors of layers with a weight take ``bias``."""
+
+
+def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
+    """The names of a layer's parameters; none where they are not known."""
+    plain = kind.removeprefix("Lazy").rstrip("123d")
+    if plain in ("Embedding", "EmbeddingBag"):
+        return ("weight",)
+    if plain in ("BatchNorm", "InstanceNorm", "GroupNorm", "SyncBatchNorm") or kind == "LayerNorm":
+        return ("weight",) if keywords.get("bias") is False else ("weight", "bias")
+    if plain not in _BIAS_AT:
+        return ()
+    at = _BIAS_AT[plain]
+    bias = keywords.get("bias", args[at] if len(args) > at else True)
+    return ("weight", "bias") if bias is True else ("weight",) if bias is False else ()
 
 
 def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) -> bool:

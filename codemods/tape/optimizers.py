@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.facts import Form
 from codemods.tape import attributes, cuts, escapes
-from codemods.tape.graph import Group
+from codemods.tape.graph import Computed, Group
 from codemods.tape.values import (
     Bound,
     Cell,
@@ -69,6 +69,11 @@ def _note_computed(machine: Machine, params: Value, node: ast.expr) -> None:
             pending.append(value.items["params"].value)
         elif isinstance(value, Tensor) and value is not params and not value.guessed:
             made = value.cell.node
+            if value.moved is not None and made is not None and made.leaf is not None and not made.leaf.frozen:
+                if "retain_grad(" not in machine.source.text:
+                    named = next((kept.name for kept in reversed(value.via) if kept.form is Form.TENSOR), "")
+                    machine.tape.computed.setdefault(machine.site(node), Computed(value.moved, named, on_gpu=True))
+                continue
             if made is None or not escapes.certainly_has_graph(value, leaves=False):
                 continue
             if "retain_grad(" not in machine.source.text:
@@ -76,7 +81,7 @@ def _note_computed(machine: Machine, params: Value, node: ast.expr) -> None:
                     kept for kept in reversed(value.via) if kept.form is Form.TENSOR
                 )  # and not a dictionary of it
                 written = ((kept.expression, kept.name) for kept in set_as if kept.expression is not None)
-                machine.tape.computed.setdefault(machine.site(node), next(written, (made.site, "")))
+                machine.tape.computed.setdefault(machine.site(node), Computed(*next(written, (made.site, ""))))
 
 
 OWN = "~optimizer"

@@ -42,6 +42,7 @@ class Oracle:
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self._known: dict[Hashable, bool] = {}
         self._switches: dict[str, bool] = {}
+        self._positions: dict[Hashable, int] = {}
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, sceptical: bool = False) -> bool:
         """Whether the condition *key* holds.
@@ -65,6 +66,7 @@ class Oracle:
         flips = (changes or not optional or not likely) and not periodic(key)
         self.asked.append(Asked(answer, flips))
         self._known[key] = answer
+        self._positions[key] = position
         if switch:
             self._switches[switch] = answer
         return answer
@@ -72,6 +74,13 @@ class Oracle:
     def denied(self, key: Hashable) -> bool:
         """Whether the condition *key* was asked on this path and does not hold."""
         return self._known.get(key) is False
+
+    def consequence(self, key: Hashable) -> bool | None:
+        """The answer on this path to the condition *key*, by which a pass came since; None where it has none such.
+
+        The opposite answer has a path of its own then.
+        """
+        return self._known[key] if self._positions.get(key, self.matters) < self.matters else None
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""

@@ -88,6 +88,11 @@ def _zip(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _reversed(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     if isinstance(args[0], range):
         return args[0][::-1]
+    if isinstance(args[0], Unknown) and isinstance(args[0].key, tuple) and args[0].key[:1] == ("range",):
+        numbers = args[0].key[1:-1]
+        if len(numbers) == 1:  # `reversed(range(count))` is `range(count - 1, -1, -1)`
+            ends = (numbers[0], *map(machine.key, (-1, -1)))
+            return machine.unknown(("range", *ends, machine.new_instance()))
     if isinstance(args[0], Mapping):
         return _reversed(machine, [copy_of(machine, args[0], "list", node)], node)
     if isinstance(args[0], Sequence):
@@ -300,7 +305,10 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
         isinstance(value, LazyStream) and (value.stream.count is not None or not value.stream.lazy)
     ):
         try:
-            return machine.read(value.resume()) if isinstance(value, Generator) else value.following()
+            if isinstance(value, Generator):
+                return machine.read(value.resume())
+            machine.streams.append(value)
+            return value.following()
         except Exhausted:
             if len(args) > 1:
                 return args[1]
@@ -319,8 +327,9 @@ def _next(machine: Machine, args: list[Value], node: ast.expr) -> Value:
 def _iter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     """What goes over a container once; of anything else, itself."""
     value = args[0]
-    listed = isinstance(value, Sequence) and value.kind in ("list", "tuple") and not value.more and not value.fields
-    if listed or isinstance(value, range):
+    listed = isinstance(value, Sequence) and not value.more and not value.fields
+    listed = listed or (isinstance(value, Mapping) and not value.more)
+    if listed or isinstance(value, range) or (isinstance(value, TorchModule) and value.kind in attributes.CONTAINERS):
         return LazyStream(loops.stream(machine, value, node))
     return value
 
@@ -408,6 +417,12 @@ def _filter(machine: Machine, args: list[Value], node: ast.expr) -> Value:
     return Sequence("list", kept)
 
 
+def imported(machine: Machine, name: str) -> Value:
+    """What a call imports by *name*: ``importlib.import_module("functools")``."""
+    source = machine.sources.module(name, 0, machine.source)
+    return machine.module(source) if source is not None else Name(name)
+
+
 def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of one of Python's built-in functions."""
     if name not in ("isinstance", "type", "id", "getattr", "hasattr", "setattr", "super", "vars"):
@@ -445,6 +460,8 @@ def call_builtin(machine: Machine, name: str, args: list[Value], keywords: dict[
         setter = args[1] if len(args) > 1 else keywords.get("fset")
         made.setter = setter if isinstance(setter, Function) else None
         return made
+    if name == "__import__" and args and isinstance(args[0], str):
+        return imported(machine, args[0].partition(".")[0])
     if name == "id" and args:
         return machine.identity(args[0].cell.itself if isinstance(args[0], Tensor) else args[0])
     if name == "globals":

@@ -53,6 +53,7 @@ _COMPOSITE: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {
     "multilabel_soft_margin_loss": (("input", "target"), {"input": ("input",), "target": ("input",)}),
     "lp_pool1d": (("input",), {"input": ("input",)}),
     "lp_pool2d": (("input",), {"input": ("input",)}),
+    "prelu": (("input", "weight"), dict.fromkeys(("input", "weight"), ("input", "weight"))),
     "softsign": (("input",), {"input": ("input",)}),
     "normalize": (("input",), {"input": ("input",)}),
     "cosine_similarity": (("x1", "x2"), {"x1": ("x1", "x2"), "x2": ("x1", "x2")}),

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 from codemods.facts import Span
 from codemods.program import Program, split
 
+_DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
 _MIXED = ("autocast", "bfloat16", ".half()", "float16")
 
 N = TypeVar("N", bound=ast.AST)
@@ -138,6 +139,8 @@ class Sources:
         self._roots = program.roots
         self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
         """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
+        self.sets_device = any(word in source.text for source in self.all for word in _DEVICES)
+        """Whether tensors may be made on another device than is written."""
 
     @property
     def main(self) -> Source:

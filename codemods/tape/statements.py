@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from codemods.tape.values import (
     GradMode,
     Instance,
     Mapping,
+    Method,
     Module,
     Name,
     Partial,
@@ -418,7 +420,11 @@ def _function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
 def _caches(machine: Machine, function: Function, decorator: ast.expr) -> bool:
     """Whether a decorator keeps what the function returns; then the function knows it: ``@cached_property``."""
     name = machine.eval(decorator.func) if isinstance(decorator, ast.Call) else machine.eval(decorator)
-    last = name.path.rpartition(".")[2] if isinstance(name, Name) else ""
+    return isinstance(name, Name) and _keeps(machine, function, name, decorator)
+
+
+def _keeps(machine: Machine, function: Function, name: Name, decorator: ast.expr) -> bool:
+    last = name.path.rpartition(".")[2]
     if last not in CACHES:
         return False
     if last == "cached_property":
@@ -429,7 +435,14 @@ def _caches(machine: Machine, function: Function, decorator: ast.expr) -> bool:
     return True
 
 
+_CACHING = re.compile(r"(?i)cache|memo|once")
+
+
 def _decorated(machine: Machine, value: Value, decorator: Value, node: ast.expr) -> Value:
+    if isinstance(decorator, Name) and isinstance(value, Function) and _keeps(machine, value, decorator, node):
+        return value
+    if isinstance(decorator, (Unknown, Method, Name)) and _CACHING.search(last_name(getattr(node, "func", node))):
+        return machine.fresh("decorated")  # something not read may keep what the function returned first
     if isinstance(value, Function):
         if isinstance(decorator, GradMode):
             value.grad_mode = decorator.enabled
@@ -566,7 +579,7 @@ def _import_from(machine: Machine, node: ast.ImportFrom) -> str:
             if module is None:
                 machine.star_imports = True
             else:
-                machine.scope.names.update(module.scope.names)
+                machine.scope.names.update(_public(module.scope.names))
             continue
         known = module.scope.names.get(alias.name) if module is not None else None
         if known is not None:
@@ -576,6 +589,14 @@ def _import_from(machine: Machine, node: ast.ImportFrom) -> str:
             slot = Slot(inner or Name(f"{'.' * node.level}{name}.{alias.name}"))
         machine.scope.names[alias.asname or alias.name] = slot
     return ""
+
+
+def _public(names: dict[str, Slot]) -> dict[str, Slot]:
+    """What ``from module import *`` takes: the names in ``__all__``, or those without an underscore before them."""
+    listed = names["__all__"].value if "__all__" in names else None
+    if isinstance(listed, Sequence) and not listed.more and all(isinstance(one.value, str) for one in listed.items):
+        return {one.value: names[one.value] for one in listed.items if one.value in names}
+    return {name: slot for name, slot in names.items() if not name.startswith("_")}
 
 
 def _declare(machine: Machine, node: ast.Global | ast.Nonlocal) -> str:

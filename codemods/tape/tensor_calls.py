@@ -159,7 +159,13 @@ def call_tensor_method(
         copies = name in ("double", "half", "bfloat16") or (
             machine.sources.mixes_precision and name in ("float", "to", "type")
         )
-        return Tensor(same.cell, same.via, guessed=True) if copies else same
+        if copies:
+            return Tensor(same.cell, same.via, guessed=True)
+        if name in ("to", "cuda") and tensor.cell.node is None:
+            same.cell.on_cpu = False
+        moves = tensor.cell.node is not None and tensor.cell.on_cpu and machine.grad
+        moves = moves and _to_gpu(name, [*args, *keywords.values()])
+        return Tensor(same.cell, same.via, same.guessed, machine.site(node)) if moves else same
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and machine.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
@@ -179,6 +185,23 @@ def call_tensor_method(
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
     return result
+
+
+_GPUS = ("cuda", "mps", "xpu", "hip")
+
+
+def _to_gpu(name: str, args: list[Value]) -> bool:
+    """Whether ``tensor.to(...)``, or ``tensor.cuda()``, certainly goes to a GPU where the program finds one."""
+    if name != "to":
+        return name == "cuda"
+    return any(_is_gpu(value) for value in args)
+
+
+def _is_gpu(device: Value) -> bool:
+    """Whether a device is a GPU: ``"cuda:0"``, or ``torch.device("cuda")``."""
+    if isinstance(device, Unknown) and isinstance(device.key, tuple) and device.key[1:2] == ("torch.device",):
+        device = device.key[2] if len(device.key) > 3 else None
+    return isinstance(device, str) and device.startswith(_GPUS)
 
 
 def _made_of(gradient: Value, root: Tensor) -> bool:

@@ -74,6 +74,10 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
         errors.may_happen(machine, "FileNotFoundError", node)
     if head == "builtins":
         return python_calls.call_builtin(machine, rest, args, keywords, node)
+    if path == "importlib.import_module" and len(args) == 1 and isinstance(args[0], str):
+        return python_calls.imported(machine, args[0])
+    if path in ("functools.cache", "functools.lru_cache"):
+        return _cached(machine, path, args, node)
     if path == "weakref.proxy" and args:
         return args[0]
     if path == "weakref.ref" and args:
@@ -176,6 +180,15 @@ def call_name(machine: Machine, path: str, args: list[Value], keywords: dict[str
     for value in values:
         _forget_state(machine, value, set())
     return cuts.carry(machine, found, values, node, "numpy") if head in ("numpy", "math") else found
+
+
+def _cached(machine: Machine, path: str, args: list[Value], node: ast.expr) -> Value:
+    """``lru_cache(function)``: the function, which keeps what it returns; ``lru_cache(8)`` is what makes it so."""
+    if not args or args[0] is None or isinstance(args[0], int):
+        return Name("functools.cache")
+    if isinstance(args[0], Function):
+        return replace(args[0], cache={}, cached_by=machine.site(node))
+    return machine.fresh("cached")
 
 
 def _as_container(value: Value, name: str) -> Value:
@@ -341,17 +354,11 @@ def _call_torch(
         )
         return machine.call(args[0], [machine.read(slot, given) for slot in given.items], {}, node)
     if last == "Variable":
-        if keywords.get("volatile") is True:
-            machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
-        value = args[0] if args else keywords.get("data", machine.fresh("Variable"))
-        if keywords.get("requires_grad") is True and isinstance(value, Tensor) and value.cell.node is None:
-            leaf = machine.parameter("tensor", node, cell=Cell(storage=value.cell.storage, scalar=value.cell.scalar))
-            return _copy(machine, leaf, [value], node)
-        return value if isinstance(value, Tensor) else machine.data()
+        return _variable(machine, args, keywords, node)
     if last in ("Parameter", "UninitializedParameter"):
         source = args[0] if args else keywords.get("data")
         scalar = source.cell.scalar if isinstance(source, Tensor) else None
-        tensor = machine.parameter("Parameter", node, cell=Cell(scalar=scalar))
+        tensor = machine.parameter("Parameter", node, cell=Cell(scalar=scalar, on_cpu=machine.on_cpu(source)))
         if keywords.get("requires_grad", args[1] if len(args) > 1 else True) is False and tensor.cell.leaf is not None:
             tensor.cell.leaf.frozen = True
         return tensor
@@ -376,6 +383,8 @@ def _call_torch(
         return args[0]
     if path.startswith("torch.utils.data"):
         return datasets.make(machine, last, args, keywords, node)
+    if path == "torch.device" and args and isinstance(args[0], str):
+        return machine.fresh(path, args[0])
     if path.startswith(
         (
             "torch.multiprocessing",
@@ -415,6 +424,26 @@ def _call_torch(
     if path.count(".") <= 2 or is_operation(last):
         return tensor_calls.operate(machine, last, args, keywords, node)
     return machine.opaque(path, [*args, *keywords.values()], node, differentiable=True)
+
+
+def _variable(machine: Machine, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """``Variable(x)``: the data of *x* without its graph; a new leaf where it is told to require grad.
+
+    Source: ``torch.autograd.Variable`` in PyTorch 2.13, which shares storage and version with *x*.
+    """
+    if keywords.get("volatile") is True:
+        machine.legacy["Variable(..., volatile=True)", machine.site(node).line] = machine.site(node)
+    value = args[0] if args else keywords.get("data", machine.fresh("Variable"))
+    wanted = keywords.get("requires_grad", args[1] if len(args) > 1 else False)
+    if wanted is True:
+        cell = Cell(storage=value.cell.storage, scalar=value.cell.scalar) if isinstance(value, Tensor) else Cell()
+        leaf = machine.parameter("tensor", node, cell=cell)
+        if leaf.cell.leaf is not None:
+            leaf.cell.leaf.copied = cuts.dropped(machine, [value], node, "variable")
+        return leaf
+    made = machine.detached(value, node, how="variable") if isinstance(value, Tensor) else machine.data()
+    made.cell.vague = made.cell.vague or wanted is not False
+    return made
 
 
 def _are_its_own(machine: Machine, module: Value, parameters: Value) -> bool:
@@ -464,12 +493,15 @@ def _created(machine: Machine, last: str, args: list[Value], keywords: dict[str,
     if last == "as_tensor" and args and isinstance(args[0], Tensor):
         return args[0]
     extent = extents.of_created(last, args, keywords)
+    like = last.endswith("_like")
+    on_cpu = machine.on_cpu(args[0]) if like and args else last != "load" and not machine.sources.sets_device
+    on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
     if keywords.get("requires_grad") is True:
-        leaf = machine.parameter("tensor", node, cell=Cell(scalar=scalar, extent=extent))
+        leaf = machine.parameter("tensor", node, cell=Cell(scalar=scalar, extent=extent, on_cpu=on_cpu))
         return _copy(machine, leaf, args, node)
     made = machine.data(scalar=scalar)
     made.cell.lost = cuts.dropped(machine, args, node, _how_copied(args)) if last in _COPIES else None
-    made.cell.extent = extent
+    made.cell.extent, made.cell.on_cpu = extent, on_cpu
     return made
 
 

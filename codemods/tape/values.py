@@ -102,6 +102,8 @@ class Cell:
     """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
     mixed: bool = False
     """Whether something unknown was written into it, so that it may be no leaf."""
+    on_cpu: bool = False
+    """Whether it certainly is on the CPU: it was made there, or computed of such ones."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 
@@ -119,6 +121,8 @@ class Tensor:
     via: tuple[Kept, ...] = ()
     guessed: bool = False
     """Whether it stands for an item of which only the container is known: it is not known to be changed."""
+    moved: Site | None = None
+    """The call by which it came to a GPU: it is another tensor there, computed from this one."""
 
     @property
     def node(self) -> Node | None:
@@ -128,7 +132,7 @@ class Tensor:
         """The same tensor, carried on by one more statement."""
         if kept is None or self.cell.node is None or (self.via and self.via[-1] is kept):
             return self
-        return Tensor(self.cell, remembered((*self.via, kept)), self.guessed)
+        return Tensor(self.cell, remembered((*self.via, kept)), self.guessed, self.moved)
 
 
 @dataclass(eq=False, slots=True)

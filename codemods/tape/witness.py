@@ -159,7 +159,7 @@ class _Collected:
         return {(place[0], name) for place, name in self.ways}
 
     def observation(self) -> Observation:
-        ended = {path for fact, path in self.facts.items() if isinstance(fact, ComputedParameter)}
+        ended = {path for fact, path in self.facts.items() if isinstance(fact, ComputedParameter) and not fact.on_gpu}
         facts = tuple(
             fact
             for fact in _without_echoes(self.facts)
@@ -392,8 +392,8 @@ def _collect(machine: Machine, found: _Collected) -> None:
         elif not in_block and _shares_an_optimizer(dropped, tape):
             if not cuts.is_unrecorded(rootless.lost) or _trains_no_layer(tape):
                 found.facts.setdefault(dropped, path)
-    for site, (made, name) in tape.computed.items():
-        found.facts.setdefault(ComputedParameter(made=made.span, owner=site.span, name=name), path)
+    for site, (made, name, on_gpu) in tape.computed.items():
+        found.facts.setdefault(ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu), path)
     for site, made in tape.beside.items():
         name = made.source.text_of(made.node)
         found.facts.setdefault(PartBeside(made=made.span, failed=site.span, name=name), path)
