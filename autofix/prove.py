@@ -25,6 +25,7 @@ from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
 from autofix.points.objective import (
     alike_throughout,
+    moved_otherwise,
     otherwise,
     parts_by_draws,
     says_nothing,
@@ -342,7 +343,7 @@ def _other_objective(original: Original, patched: Script, certificate: Certifica
             again = otherwise(*alike, start, own, cancels=cancels)
             if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
                 reason = again
-    if setting := set_otherwise(frozen, there):
+    if setting := set_otherwise(frozen, there) or moved_otherwise(reference, after):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"

@@ -311,7 +311,7 @@ class Probe:
             "types": sorted({type(node).__name__ for node in walked.nodes}),
             "low": is_low_precision(walked.nodes),
             "frozen": [one.index for one in members if one.tensor is not None and not one.tensor.requires_grad],
-            **({"values": values_of(members)} if self._passes == 1 else {}),
+            **self._values(members),
         }
 
     def _after_pass(
@@ -404,6 +404,12 @@ class Probe:
                     if part.known:
                         found[ways][tracked.index] = [sketch(way) for way in part.ways]
         return found
+
+    def _values(self, members: list[Tracked]) -> dict[str, dict[int, list[float]]]:
+        """The parameters themselves: at the first pass, and while those that are updated by hand are compared."""
+        if not self._made and (self._passes == 1 or self._within_comparison()):
+            return {"values": values_of([one for one in self._parameters if one.needs_grad])}
+        return {"values": values_of(members)} if self._passes == 1 else {}
 
     def _within_comparison(self) -> bool:
         """Whether the gradients of this step (of this pass, without an optimizer) are compared with the reference."""

@@ -41,6 +41,8 @@ LOSS = 1e-4
 """Relative difference up to which two losses count as equal: sums in another order, numpy's precision and torch's."""
 USED = 1e-3
 """The same for two gradients of which a step is made."""
+BY_HAND = 0.05
+"""The same for two movements by the same gradient: they are differences of numbers in single precision."""
 TURNED = 0.2
 """How far the cosine between a gradient and what is made of it may differ in two runs."""
 STILL = "with every parameter update left out"
@@ -270,6 +272,32 @@ def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, chan
     if turned > TURNED:
         return "made of gradients that point elsewhere than those that the backward pass left"
     return ""
+
+
+def moved_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """How the patched script updates a parameter by hand otherwise than the reference, by its gradient; or empty."""
+    if reference.optimizers or after.optimizers:
+        return ""
+    indices = matching(reference, after)
+    runs = zip(itertools.pairwise(reference.passes), itertools.pairwise(after.passes), strict=False)
+    for (mine, mine_next), (other, other_next) in runs:
+        for i, j in indices.items():
+            factor, now = moved_by(mine, mine_next, i), moved_by(other, other_next, j)
+            if factor is not None and now is not None and abs(factor - now) > BY_HAND * max(abs(factor), abs(now)):
+                name = reference.parameters[i].name
+                return (
+                    f"{name} moves by {now:.3g} times its gradient after backward pass {other.number}, not {factor:.3g}"
+                )
+    return ""
+
+
+def moved_by(one: Pass, following: Pass, index: int) -> float | None:
+    """How many times its gradient a parameter moves from one pass to the next, if that is all that moves it."""
+    left = (one.sketches or {}).get(index)
+    begun, ended = one.values.get(index), following.values.get(index)
+    if not left or not begun or not ended or not len(left) == len(begun) == len(ended) or not size(left):
+        return None
+    return times(left, tuple(b - a for a, b in zip(begun, ended, strict=True)))
 
 
 def joined(step: Step, indices: Sequence[int]) -> tuple[Values, Values]:
