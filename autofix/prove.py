@@ -23,16 +23,9 @@ from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
-from autofix.points.objective import (
-    alike_throughout,
-    moved_otherwise,
-    otherwise,
-    parts_by_draws,
-    says_nothing,
-    set_otherwise,
-    used_otherwise,
-)
+from autofix.points.objective import alike_throughout, otherwise, parts_by_draws, says_nothing
 from autofix.points.training import still_trains
+from autofix.points.used import moved_otherwise, set_otherwise, used_otherwise
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
 from codemods.proof import Keeps
