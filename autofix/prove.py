@@ -340,7 +340,10 @@ def _other_objective(original: Original, patched: Script, certificate: Certifica
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
-    return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)} if reason else {}
+    if not reason:
+        return {}
+    refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
+    return {5: refused if original.repeats else not_deterministic(refused)}
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:

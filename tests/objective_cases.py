@@ -78,6 +78,14 @@ for step in range(40):
     optimizer.step()
 """
 WITH_GRAPH = ("torch.tensor((prediction - y).pow(2).mean().item())", "(prediction - y).pow(2).mean()")
+APART_STEPS = (
+    NO_GRAPH.replace(
+        "SGD([*first.parameters(), *second.parameters()], lr=0.1)",
+        "SGD(first.parameters(), lr=0.1)\nother = torch.optim.Adam(second.parameters())",
+    )
+    .replace("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    other.zero_grad()\n")
+    .replace("    optimizer.step()\n", "    optimizer.step()\n    other.step()\n")
+)
 UNSHOWN = "not first.weight, first.bias"
 
 ADVERSARIAL = """\
@@ -307,6 +315,15 @@ CASES = (
             Patch("a leaf in its place", False, (WITH_GRAPH, ("optimizer.zero_grad()", "loss = loss.detach().requires_grad_()\n    optimizer.zero_grad()"))),
             Patch("gradients negated", False, (WITH_GRAPH, after_backward("    for p in first.parameters():\n        p.grad *= -1\n"))),
             Patch("gradients clipped", False, (WITH_GRAPH, after_backward("    nn.utils.clip_grad_norm_(first.parameters(), 1e-3)\n"))),
+        ),
+    ),
+    Case(
+        "a loss without a graph, and two optimizers",
+        APART_STEPS,
+        (
+            Patch("with its graph", True, (WITH_GRAPH,), (4, "4 parameters of 4 train")),
+            Patch("for one of them", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, UNSHOWN)),
+            Patch("with other betas", False, (WITH_GRAPH, ("Adam(second.parameters())", "Adam(second.parameters(), eps=1e-3)")), (4, "eps is 0.001")),
         ),
     ),
     Case(
