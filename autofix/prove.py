@@ -23,15 +23,9 @@ from autofix.points.held import points as points_of_held
 from autofix.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.points.idle import points as points_of_idle
 from autofix.points.memory import memory_flat
-from autofix.points.objective import (
-    alike_throughout,
-    otherwise,
-    parts_by_draws,
-    says_nothing,
-    set_otherwise,
-    used_otherwise,
-)
+from autofix.points.objective import alike_throughout, otherwise, parts_by_draws, says_nothing
 from autofix.points.training import still_trains
+from autofix.points.used import moved_otherwise, set_otherwise, used_otherwise
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
 from codemods.proof import Keeps
@@ -363,11 +357,14 @@ def _other_objective(original: Original, patched: Script, certificate: Certifica
             again = otherwise(*alike, start, own, cancels=cancels)
             if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
                 reason = again
-    if setting := set_otherwise(frozen, there):
+    if setting := set_otherwise(frozen, there) or moved_otherwise(reference, after):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
-    return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)} if reason else {}
+    if not reason:
+        return {}
+    refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
+    return {5: refused if original.repeats else not_deterministic(refused)}
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:

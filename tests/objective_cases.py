@@ -39,6 +39,29 @@ NOISY = HISTORY.replace(
     BACKWARD, f"{BACKWARD}    for p in net.parameters():\n        p.grad += 0.01 * torch.randn_like(p)\n"
 )
 
+BY_HAND = """\
+import torch
+
+torch.manual_seed(0)
+w, b = torch.randn(4, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
+history = [torch.zeros(8, 1)]
+for step in range(40):
+    x, y = torch.randn(8, 4), torch.randn(8, 1)
+    output = x @ w + b
+    average = torch.stack(history).mean(0)
+    loss = (output - y).pow(2).mean() + 0.1 * (output - average).pow(2).mean()
+    history.append(output)
+    loss.backward()
+    with torch.no_grad():
+        for p in (w, b):
+            p -= 0.05 * p.grad
+            p.grad.zero_()
+"""
+SPARSE = HISTORY.replace("nn.Tanh()", "nn.Tanh(), nn.Dropout(0.2)")
+PLANNED = HISTORY.replace("data = [", "plan = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)\ndata = [").replace(
+    "    optimizer.step()\n", "    optimizer.step()\n    plan.step()\n"
+)
+
 NO_GRAPH = """\
 import torch
 from torch import nn
@@ -55,6 +78,14 @@ for step in range(40):
     optimizer.step()
 """
 WITH_GRAPH = ("torch.tensor((prediction - y).pow(2).mean().item())", "(prediction - y).pow(2).mean()")
+APART_STEPS = (
+    NO_GRAPH.replace(
+        "SGD([*first.parameters(), *second.parameters()], lr=0.1)",
+        "SGD(first.parameters(), lr=0.1)\nother = torch.optim.Adam(second.parameters())",
+    )
+    .replace("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    other.zero_grad()\n")
+    .replace("    optimizer.step()\n", "    optimizer.step()\n    other.step()\n")
+)
 UNSHOWN = "not first.weight, first.bias"
 
 ADVERSARIAL = """\
@@ -220,9 +251,39 @@ CASES = (
             Patch("clipped", False, (DETACHED, after_backward("    if step:\n        nn.utils.clip_grad_norm_(net.parameters(), 0.5)\n")), (5, "a step is made of")),
             Patch("set to zero for one layer", False, (DETACHED, after_backward("    if step:\n        net[0].weight.grad.zero_()\n"))),
             Patch("changed by a hook of the optimizer", False, (DETACHED, ("data = [", "seen = []\ndef half(*_):\n    seen.append(1)\n    for p in net.parameters():\n        p.grad *= 1.0 if len(seen) < 2 else 0.5\noptimizer.register_step_pre_hook(half)\ndata = [")), (5, "made of 0.5 times")),
+            Patch("in two passes", True, (DETACHED, (BACKWARD, "    (output - target).pow(2).mean().backward(retain_graph=True)\n    (0.1 * (output - average).pow(2).mean()).backward()\n"))),
+            Patch("half the gradient from the third step on", False, (DETACHED, ("loss.backward()", "loss.backward(torch.tensor(1.0 if step < 2 else 0.5))")), (5, "changed at compared step 2")),
+            Patch("added up from the third step on", False, (DETACHED, ("optimizer.zero_grad()", "optimizer.zero_grad() if step < 2 else None")), (5, "changed at compared step 2")),
+            Patch("two steps for a pass", False, (DETACHED, ("    optimizer.step()\n", "    optimizer.step()\n    if step: optimizer.step()\n"))),
+            Patch("other targets from the third step on", False, (DETACHED, ("    output =", "    target = target if step < 2 else target.roll(1, 0)\n    output =")), (5, "another formula")),
             Patch("half the loss from the third step on", False, (DETACHED, ("loss.backward()", "(loss if step < 2 else 0.5 * loss).backward()")), (5, "another formula")),
             Patch("another weight from the third step on", False, (DETACHED, ("+ 0.1 *", "+ (0.1 if step < 2 else 0.2) *")), (5, "another formula")),
             Patch("a term detached from the third step on", False, (DETACHED, ("loss.backward()", "(loss if step < 2 else (output - target).pow(2).mean().detach() + 0.1 * (output - average).pow(2).mean()).backward()"))),
+        ),
+    ),
+    Case(
+        "weights that are updated by hand",
+        BY_HAND,
+        (
+            Patch("detached", True, (DETACHED,), (5, "truncated")),
+            Patch("the other way", False, (DETACHED, ("p -= 0.05 *", "p -= (0.05 if step < 1 else -0.05) *")), (4, "moves by 0.05 times its gradient")),
+            Patch("half as far", False, (DETACHED, ("p -= 0.05 *", "p -= (0.05 if step < 1 else 0.025) *")), (4, "moves by -0.025 times its gradient")),
+        ),
+    ),
+    Case(
+        "a network with dropout",
+        SPARSE,
+        (
+            Patch("detached", True, (DETACHED,), (5, "truncated")),
+            Patch("without dropout from the third step on", False, (DETACHED, ("    output", "    net.train(step < 2)\n    output")), (5, "another formula")),
+        ),
+    ),
+    Case(
+        "a learning rate that falls",
+        PLANNED,
+        (
+            Patch("detached", True, (DETACHED,), (5, "truncated")),
+            Patch("and stays", False, (DETACHED, ("    plan.step()\n", "    if step < 1: plan.step()\n")), (4, "lr is 0.1 instead of 0.05")),
         ),
     ),
     Case(
@@ -254,6 +315,15 @@ CASES = (
             Patch("a leaf in its place", False, (WITH_GRAPH, ("optimizer.zero_grad()", "loss = loss.detach().requires_grad_()\n    optimizer.zero_grad()"))),
             Patch("gradients negated", False, (WITH_GRAPH, after_backward("    for p in first.parameters():\n        p.grad *= -1\n"))),
             Patch("gradients clipped", False, (WITH_GRAPH, after_backward("    nn.utils.clip_grad_norm_(first.parameters(), 1e-3)\n"))),
+        ),
+    ),
+    Case(
+        "a loss without a graph, and two optimizers",
+        APART_STEPS,
+        (
+            Patch("with its graph", True, (WITH_GRAPH,), (4, "4 parameters of 4 train")),
+            Patch("for one of them", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, UNSHOWN)),
+            Patch("with other betas", False, (WITH_GRAPH, ("Adam(second.parameters())", "Adam(second.parameters(), eps=1e-3)")), (4, "eps is 0.001")),
         ),
     ),
     Case(

@@ -41,6 +41,10 @@ class Tracked:
     def tensor(self) -> torch.Tensor | None:
         return self._reference()
 
+    @property
+    def needs_grad(self) -> bool:
+        return (tensor := self.tensor) is not None and tensor.requires_grad
+
     def rebind(self, tensor: torch.Tensor) -> None:
         """Follow a variable to its new tensor."""
         self._reference = weakref.ref(tensor)

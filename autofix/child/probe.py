@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -29,6 +29,7 @@ from torch.optim.optimizer import (
 )
 
 from . import device
+from .called import Called
 from .events import Events
 from .frozen import CUT, Frozen, SameCalls, leave_out, stand_in
 from .graph import (
@@ -52,7 +53,8 @@ from .graph import (
     walk,
 )
 from .job import Job
-from .parameters import Parameters, Tracked, digest, gradient_norms, has_no_gradient, norm, settings_of
+from .left import Left
+from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
 from .reference import GRAD, Asked, Reference
 from .sketch import sketch
 from .stage import user_chain, user_place
@@ -66,43 +68,6 @@ FIRST_COUNT = 8
 """Calls of modules after a step at which live graphs are first counted; then at twice as many, and so on."""
 PASSES_PER_STEP = 64
 """Backward passes that count as one optimizer step where none comes (gradient accumulation takes fewer)."""
-
-
-class Left:
-    """The gradients as the passes since the last step have left them, in sketches.
-
-    Between the pass and the step a script may scale them back (mixed precision), clip or average them.
-    """
-
-    def __init__(self) -> None:
-        self._sketches: dict[str, dict[int, Any]] = {}
-        self._restarted: set[int] = set()
-
-    def before_pass(self, reached: Iterable[Tracked]) -> None:
-        """A pass is about to add to the gradients that it has *reached*."""
-        known = self._sketches.get("sketches", {})
-        self._restarted |= {one.index for one in reached if one.index in known and has_no_gradient(one.tensor)}
-
-    def after_pass(self, sketches: dict[str, dict[int, Any]]) -> None:
-        """A pass has left the gradients that it reached like this; nothing, if it was not sent to their ``grad``."""
-        if not sketches:
-            self._sketches.clear()
-        for key, part in sketches.items():
-            self._sketches.setdefault(key, {}).update(part)
-
-    def by(self, now: dict[str, dict[int, Any]]) -> dict[str, dict[int, Any]]:
-        """What the passes left of all that has a gradient *now*; that itself where it was set anew between passes."""
-        own = now.get("sketches", {}).keys()
-        if not own <= self._sketches.get("sketches", {}).keys() or own & self._restarted:
-            return now
-        return {key: {i: value for i, value in part.items() if i in own} for key, part in self._sketches.items()}
-
-    def forget(self, stepped: Iterable[int]) -> None:
-        """A step has been made of these."""
-        self._restarted.difference_update(stepped)
-        for part in self._sketches.values():
-            for index in stepped:
-                part.pop(index, None)
 
 
 class Probe:
@@ -135,9 +100,7 @@ class Probe:
         self._frozen = Frozen(self._parameters) if job.frozen else None
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
-        self._modules: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
-        """Those that were called under autograd, until the next pass."""
-        self._called: set[int] = set()
+        self._called = Called(self._parameters, events, job.failed_passes or 0)
         self._used: dict[int, list[float]] = {}
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
@@ -152,7 +115,7 @@ class Probe:
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         self._watch_clipping()
-        register_module_forward_pre_hook(self._note_call)
+        self._called.install()
         if self._frozen is not None:
             self._frozen.__enter__()  # type: ignore[no-untyped-call]
         if self._job.same_calls:
@@ -169,26 +132,6 @@ class Probe:
         """Close the record and end the process."""
         self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
         leave(self._events, outcome)
-
-    def _note_call(self, module: torch.nn.Module, _: Any) -> None:
-        if module not in self._modules and torch.is_grad_enabled():
-            self._modules.add(module)
-
-    def _tell_called(self, members: list[Tracked]) -> None:
-        """Which parameters take part: a module that is never called need not train."""
-        if self._passes - (self._job.failed_passes or 0) in (0, 1):
-            self._called.clear()  # what comes to them past the failure is told again
-        unknown = {id(tensor): one.index for one in members if (tensor := one.tensor) is not None}
-        unknown = {place: index for place, index in unknown.items() if index not in self._called}
-        if not unknown:
-            return
-        come_to = {id(p) for module in self._modules for p in module.parameters(recurse=False)}
-        named = self._parameters.of_modules(unknown)
-        found = [index for place, index in unknown.items() if place in come_to or place not in named]
-        self._modules.clear()
-        if found:
-            self._called.update(found)
-            self._events.write("called", number=self._passes, parameters=found)
 
     def _before_call(self, *_: Any) -> None:
         """Count live graphs, ever more seldom between two steps: what is held there grows with the calls."""
@@ -286,7 +229,7 @@ class Probe:
         self._passes += 1
         self._left.before_pass(reached)
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
-        self._tell_called(members)
+        self._called.tell(members, self._passes)
         roots = roots_of(tensors)
         over = first_walked(walked.nodes)
         places = places_in(roots)
@@ -313,7 +256,7 @@ class Probe:
             "types": sorted({type(node).__name__ for node in walked.nodes}),
             "low": is_low_precision(walked.nodes),
             "frozen": [one.index for one in members if one.tensor is not None and not one.tensor.requires_grad],
-            **({"values": values_of(members)} if self._passes == 1 else {}),
+            **self._values(members),
         }
 
     def _after_pass(
@@ -406,6 +349,12 @@ class Probe:
                     if part.known:
                         found[ways][tracked.index] = [sketch(way) for way in part.ways]
         return found
+
+    def _values(self, members: list[Tracked]) -> dict[str, dict[int, list[float]]]:
+        """The parameters themselves: at the first pass, and while those that are updated by hand are compared."""
+        if not self._made and (self._passes == 1 or self._within_comparison()):
+            return {"values": values_of([one for one in self._parameters if one.needs_grad])}
+        return {"values": values_of(members)} if self._passes == 1 else {}
 
     def _within_comparison(self) -> bool:
         """Whether the gradients of this step (of this pass, without an optimizer) are compared with the reference."""

@@ -1,48 +1,37 @@
-"""Point 5, second half: the patched script trains on the original's formula, at every step, and uses its gradients.
+"""Point 5, second part: the patched script trains on the original's formula, at every step.
 
 Compared are two runs with every parameter update left out (``child/frozen.py``): the reference, and the patched script.
 While nothing moves, nothing is stale: what a patch computes anew must have the bits of what it stands for, and what it
 takes off its graph has them anyhow.  So all losses must be the original's, whatever the patch does, and all gradients
 but for what a detach cuts by design.  Where the two runs draw other random numbers, or a parameter is not as it is in
 the original, nothing is said.
-
-A step uses its gradients as a script left them: clipped, scaled back, averaged.  What is done to them must be what the
-original does to its own.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from autofix.points.base import listed, matching
 from autofix.points.gradient import (
     EXACT,
-    MULTIPLE,
     NOISE,
     ROUGH,
     Kind,
     Meant,
     Moment,
-    Values,
     classify,
-    factor_of,
     moments,
     runs_once,
     same_state,
     size,
 )
-from autofix.record import Pass, RunRecord, Step
+from autofix.record import Pass, RunRecord
 
 COMPARED = 20
 """Steps of each optimizer whose gradients are compared, if as many are recorded."""
 LOSS = 1e-4
 """Relative difference up to which two losses count as equal: sums in another order, numpy's precision and torch's."""
-USED = 1e-3
-"""The same for two gradients of which a step is made."""
-TURNED = 0.2
-"""How far the cosine between a gradient and what is made of it may differ in two runs."""
 STILL = "with every parameter update left out"
 
 
@@ -206,93 +195,6 @@ def meant(moment: Moment, index: int, rounding: float) -> Meant:
         moment.parts.get(index) if index in moment.present else (),
         rounding,
     )
-
-
-# How a step is made ----------------------------------------------------------------------------------
-
-
-def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
-    """Which setting of an optimizer, its learning rate say, is another than in the reference; empty for none."""
-    for optimizer in range(len(reference.optimizers)):
-        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
-        for step, other in zip(mine, others, strict=False):
-            for group, groups_now in zip(step.settings, other.settings, strict=False):
-                for name, value in group.items():
-                    if not close(value, now := groups_now.get(name, value)):
-                        return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
-    return ""
-
-
-def used_otherwise(reference: RunRecord, after: RunRecord, start: int) -> str:
-    """How the patched script changes gradients between a pass and a step that the original leaves, or changes less."""
-    indices = matching(reference, after)
-    changes = any(step.used for step in reference.updates)
-    for optimizer in range(len(reference.optimizers)):
-        mine, others = (
-            [s for s in run.updates if s.optimizer == optimizer and s.number > start and s.sketches]
-            for run in (reference, after)
-        )
-        for step, other in zip(mine, others, strict=False):
-            if reason := _used_otherwise(step, other, indices, changes=changes):
-                return f"{reason} at step {other.number}"
-    return ""
-
-
-def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, changes: bool) -> str:
-    both = [(i, j) for i, j in indices.items() if i in (step.sketches or {}) and j in (other.sketches or {})]
-    if not both or step.closure or other.closure:
-        return ""
-    left, used = joined(step, [i for i, _ in both])
-    left_now, used_now = joined(other, [j for _, j in both])
-    if not size(left) or not size(left_now) or len(left) != len(left_now):
-        return ""
-    if math.dist(left, left_now) <= EXACT * size(left):
-        off = math.dist(used, used_now) / (size(used) or 1.0)
-        return "" if off <= USED else f"made of other gradients than the backward pass left, by {100 * off:.3g} %,"
-    factor, factor_now = times(left, used), times(left_now, used_now)
-    if step.clips:
-        clipped = size(list(other.gradients.values())) <= max(step.clips) * (1 + USED)
-        if factor_now is not None and 0 < factor_now <= 1 + USED and (clipped or close_factor(factor, factor_now)):
-            return ""
-    if not changes or (factor is not None and factor_now is not None):
-        if close_factor(1.0 if factor is None else factor, factor_now):
-            return ""
-        if (
-            changes
-            and factor_now is not None
-            and 0 < factor_now <= 1
-            and math.isclose(size(used), size(used_now), rel_tol=ROUGH)
-        ):
-            return ""  # clipped by hand to the same norm
-        how_many = "others" if factor_now is None else f"{factor_now:.3g} times those"
-        return f"made of {how_many} that the backward pass left, not {1.0 if factor is None else factor:.3g} times,"
-    turned = cosine(left, used) - cosine(left_now, used_now)
-    if turned > TURNED:
-        return "made of gradients that point elsewhere than those that the backward pass left"
-    return ""
-
-
-def joined(step: Step, indices: Sequence[int]) -> tuple[Values, Values]:
-    """The gradients of these parameters as the passes left them, and as the step used them, end to end."""
-    sketches = step.sketches or {}
-    left = tuple(itertools.chain.from_iterable(sketches[i] for i in indices))
-    return left, tuple(itertools.chain.from_iterable(step.used.get(i, sketches[i]) for i in indices))
-
-
-def times(left: Values, used: Values) -> float | None:
-    """The number by which *used* is a multiple of *left*; None if it is none."""
-    if left == used:
-        return 1.0
-    return used[0] / left[0] if len(left) == 1 else factor_of(left, used)
-
-
-def close_factor(factor: float | None, now: float | None) -> bool:
-    return factor is not None and now is not None and math.isclose(factor, now, rel_tol=10 * MULTIPLE)
-
-
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    both = size(one) * size(other)
-    return sum(a * b for a, b in zip(one, other, strict=True)) / both if both else 0.0
 
 
 # Without such runs ---------------------------------------------------------------------------------------------------
