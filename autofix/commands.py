@@ -94,7 +94,19 @@ def check(
         if not quiet:
             unread = asked - len(report.results)
             partly = sum(not result.analysis.complete for result in report.results)
-            printer.line(lines.summary(left, len(report.results), fixed=report.fixed, unread=unread, partly=partly))
+            if verbose:
+                for (name, line), reason in report.missed.items():
+                    tell(f"{name}:{line}: this backward pass was not followed: {reason}")
+            summary = lines.summary(
+                left,
+                len(report.results),
+                fixed=report.fixed,
+                unread=unread,
+                partly=partly,
+                passes=report.passes,
+                missed=len(report.missed),
+            )
+            printer.line(summary)
     return report.exit(Exit.LEFT if left else Exit.CLEAN)
 
 

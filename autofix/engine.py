@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +26,7 @@ from codemods.program import Program, split
 from codemods.proof import Keeps, LineMap, key_of
 from codemods.tape import old_keywords
 from codemods.tape import source as sources
-from codemods.tape.witness import observe
+from codemods.tape.witness import Observation, observe
 
 if TYPE_CHECKING:
     from codemods.base import Codemod
@@ -90,6 +90,10 @@ class Finding:
         return self.fact.roles()
 
 
+Place = tuple[str, int]
+"""A file, as reports name it, and a line of it."""
+
+
 @dataclass(frozen=True)
 class Analysis:
     """What the static witness has to say of one program: a script, and the files that it imports."""
@@ -101,6 +105,10 @@ class Analysis:
     """Sorted by file and position of the cause."""
     complete: bool = True
     """False where the program is too large, or an expression of it too deep, to be read in full."""
+    passes: frozenset[Place] = frozenset()
+    """Every call that runs a backward pass, as file and line."""
+    missed: Mapping[Place, str] = field(default_factory=dict)
+    """Those of them that no path reached, and the reason."""
     steps: tuple[Program, ...] = ()
     """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
 
@@ -154,7 +162,7 @@ def analyse(
         program = Program.of(source, path)
         seen = observe(program)
     if not seen.facts:
-        return Analysis(program, program, (), seen.complete)
+        return _with_reach(Analysis(program, program, (), seen.complete), seen)
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
     from codemods.mend import mend
 
@@ -168,7 +176,19 @@ def analyse(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
             for finding in _findings(program, mended, select, repairable)
         )
-    return Analysis(program, mended.patched, findings, seen.complete, mended.steps)
+    return _with_reach(Analysis(program, mended.patched, findings, seen.complete, steps=mended.steps), seen)
+
+
+def _with_reach(analysis: Analysis, seen: Observation) -> Analysis:
+    """*analysis* with the backward passes that were reached, and those that were not."""
+    program = analysis.program
+
+    def place(line: int) -> Place:
+        at = program.index_at(line)
+        return program.files[at].path, line - program.starts[at]
+
+    missed = {place(one.line): one.reason for one in seen.missed}
+    return replace(analysis, passes=frozenset(map(place, seen.written)), missed=missed)
 
 
 def check_syntax(text: str, path: str) -> old_keywords.Renamed | None:
@@ -203,7 +223,7 @@ def _with_new_keywords(
         findings.append(Finding(Codemod.code, Codemod.name, fact, True, remedy, span))
     findings.sort(key=lambda finding: (finding.cause, finding.code))
     program = known.program.with_texts({known.path: source})
-    return Analysis(program, known.repaired, tuple(findings), known.complete, (known.program, *known.steps))
+    return replace(known, program=program, findings=tuple(findings), steps=(known.program, *known.steps))
 
 
 def parse(text: str, path: str) -> ast.Module:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from autofix import files
 from autofix.check import Edit, Problem, Result
-from autofix.engine import Finding
+from autofix.engine import Finding, Place
 from autofix.exits import Exit
 
 
@@ -68,6 +68,18 @@ class Outcomes:
         """What has become of the files of a result."""
         names = [result.file.name, *result.project.companions]
         return {name: self._edits[name].text for name in names if name in self._edits}
+
+    @property
+    def missed(self) -> dict[Place, str]:
+        """The backward passes that no program's paths came to, as file and line, and the reason."""
+        reached = {place for one in self.results for place in one.analysis.passes - one.analysis.missed.keys()}
+        missed = {place: reason for one in self.results for place, reason in one.analysis.missed.items()}
+        return {place: missed[place] for place in sorted(missed) if place not in reached}
+
+    @property
+    def passes(self) -> int:
+        """How many backward passes are written in all that was read."""
+        return len({place for one in self.results for place in one.analysis.passes})
 
     @property
     def fixed(self) -> int:

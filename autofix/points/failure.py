@@ -64,7 +64,7 @@ def what_remains(before: RunRecord, after: RunRecord) -> str:
         return ""
     if (second.steps, second.passes) <= (first.steps, first.passes) and first.in_pass:
         return ""
-    if not first.in_pass and (second.error.type, second.error.line) == (first.error.type, first.error.line):
+    if not first.in_pass and (second.error.file, second.error.line) == (first.error.file, first.error.line):
         return ""
     where = f"line {second.error.line}: " if second.error.line else ""
     return f"{where}{short(str(second.error))}"

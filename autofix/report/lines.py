@@ -40,10 +40,20 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: int = 0, partly: int = 0) -> str:
+def summary(
+    findings: Sequence[Finding],
+    files: int,
+    *,
+    fixed: int = 0,
+    unread: int = 0,
+    partly: int = 0,
+    passes: int = 0,
+    missed: int = 0,
+) -> str:
     """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*.
 
-    So many files are *unread*, because they cannot be, and *partly* read, because they are too long.
+    So many files are *unread*, because they cannot be, and *partly* read, because they are too long.  Of so many
+    backward *passes* some were *missed*.
     """
     if fixed:
         said = f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left" if findings else "")
@@ -58,4 +68,8 @@ def summary(findings: Sequence[Finding], files: int, *, fixed: int = 0, unread: 
         said = f"No mistakes found in {count(files, 'file')}"
     if partly:
         said += f"; {count(partly, 'file')} too long to be read in full"
+    if missed:
+        said += f"; {passes - missed} of {passes} backward passes were followed (-v names the others)"
+    elif passes:
+        said += "; its backward pass was followed" if passes == 1 else f"; all {passes} backward passes were followed"
     return f"{said}; {count(unread, 'file')} could not be checked." if unread else f"{said}."

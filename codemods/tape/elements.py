@@ -309,9 +309,11 @@ def _taken_in_turn(machine: Machine, value: Sequence | Mapping, index: Value) ->
     slots: dict[Any, Slot] = dict(enumerate(value.items)) if isinstance(value, Sequence) else value.items
     taken = machine.taken.setdefault((machine.identity(value), run), {})
     if index.key not in taken:
-        graphs = (at for at, slot in slots.items() if at not in taken.values() and _has_graph(machine, slot))
-        at = next(graphs, None)
-        if at is None and not taken:
+        least = index.low if isinstance(value, Sequence) and index.low is not None else 0
+        graphs = [at for at, slot in slots.items() if at not in taken.values() and _has_graph(machine, slot)]
+        # A loop's first number is known, and its later ones are greater: they stand for none of the items before.
+        at = next((at for at in graphs if not isinstance(at, int) or at >= least), None)
+        if at is None and not taken and not graphs:
             return None  # nothing in it has a graph
         taken[index.key] = at
     found = taken[index.key]

@@ -36,7 +36,7 @@ from codemods.facts import (
     StaleGraph,
 )
 from codemods.program import Program
-from codemods.tape import calls, cuts, frameworks, holding, rivals
+from codemods.tape import calls, cuts, frameworks, holding, reach, rivals
 from codemods.tape.entries import MODULE, entries, may_go_wrong
 from codemods.tape.graph import (
     Change,
@@ -57,6 +57,7 @@ from codemods.tape.graph import (
 )
 from codemods.tape.machine import GaveUp, Machine
 from codemods.tape.oracle import Oracle, Path, Paths
+from codemods.tape.reach import Missed
 from codemods.tape.rivals import outer_site
 from codemods.tape.source import Site, Source, Sources, last_name
 from codemods.tape.values import Class, Function, Instance, Several, Slot
@@ -123,6 +124,10 @@ class Observation:
     """For each fact, the path that showed it first."""
     steps: int = 0
     """Expressions and statements evaluated, for budgets."""
+    written: frozenset[int] = frozenset()
+    """The lines of all calls that run a backward pass, reached or not."""
+    missed: tuple[Missed, ...] = ()
+    """Those of them that no path reached."""
 
 
 @dataclass
@@ -183,6 +188,8 @@ class _Collected:
             self.complete,
             tuple(self.facts[fact] for fact in facts),
             self.steps,
+            frozenset(call.lineno + source.start for source, call in reach.written(self.sources)),
+            tuple(reach.missed(self.sources, self.passes | self.rootless, self.executed, complete=self.complete)),
         )
 
     def _is_answered_elsewhere(self, fact: Fact) -> bool:
