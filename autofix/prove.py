@@ -219,9 +219,9 @@ def prove(
     old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
     another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
     that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do, and
-    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``smooth``, that a smooth
-    function takes the place of a threshold or an index, so that the losses are others; ``own`` are the lines of
-    passes that need no longer train by the way what others are there for.
+    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``smooth``, that
+    a smooth function takes the place of a threshold or an index, so that the losses are others; ``own`` are the lines
+    of passes that need no longer train by the way what others are there for.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     promises: Promises = {

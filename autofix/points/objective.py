@@ -168,8 +168,9 @@ def other_gradients(
                 continue
             if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
                 continue
-            if len(seen) == len(whole) and math.dist(seen, whole) <= 10 * noise:
-                continue  # a bias in front of a softmax
+            present = here.present.get(index, whole)
+            if len(seen) == len(present) and math.dist(seen, present) <= max(rounding * size(present), 10 * noise):
+                continue  # the present part, also where the past cancels it out; a bias in front of a softmax
             if kind not in (Kind.EXACT, Kind.TRUNCATED):
                 found.setdefault((kind, number), []).append(one.name)
         if found:
