@@ -40,7 +40,8 @@ def otherwise(
 
     *own* are the parameters that one of two passes need no longer train.  A patch may take out of the loss what belongs
     to earlier iterations, values and all, as one does that empties a store: then the losses are others from the first
-    pass on that the original sent into the past, and nothing is said.  Where gradients have *cancelled* out in the original, they are not compared.
+    pass on that the original sent into the past, and nothing is said.  Where gradients have *cancelled* out in the
+    original, they are not compared.
     """
     if says_nothing(reference, after):
         return ""
