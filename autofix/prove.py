@@ -28,6 +28,7 @@ from autofix.points.training import still_trains
 from autofix.points.used import moved_otherwise, set_otherwise, used_otherwise
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Bounds, Limits, Script, run
+from codemods.facts import CutGraph, Fact
 from codemods.proof import Keeps
 
 __all__ = [
@@ -184,17 +185,19 @@ class Promises(TypedDict):
     anew: bool
     inputs: bool
     reached: bool
+    smooth: bool
     own: Collection[int]
 
 
-def promised(made: Collection[Keeps], own: Collection[int] = ()) -> Promises:
-    """What repairs promise beside what every patch does, as :func:`prove` is told."""
+def promised(made: Collection[Keeps], facts: Collection[Fact] = (), own: Collection[int] = ()) -> Promises:
+    """What repairs of these *facts* promise beside what every patch does, as :func:`prove` is told."""
     return {
         "ratio": Keeps.RATIO in made,
         "once": Keeps.ONCE in made,
         "anew": Keeps.ANEW in made,
         "inputs": Keeps.INPUTS in made,
         "reached": Keeps.REACHED in made,
+        "smooth": any(isinstance(one, CutGraph) and any(drop.how == "integer" for drop in one.drops) for one in facts),
         "own": own,
     }
 
@@ -209,6 +212,7 @@ def prove(
     anew: bool = False,
     inputs: bool = False,
     reached: bool = False,
+    smooth: bool = False,
     own: Collection[int] = (),
 ) -> Certificate:
     """Run the patched script within the original's limits, and judge the patch.
@@ -217,8 +221,9 @@ def prove(
     old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
     another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
     that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do, and
-    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``own`` are the lines of
-    passes that need no longer train by the way what others are there for.
+    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``smooth``, that
+    a smooth function takes the place of a threshold or an index, so that the losses are others; ``own`` are the lines
+    of passes that need no longer train by the way what others are there for.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     promises: Promises = {
@@ -227,6 +232,7 @@ def prove(
         "anew": anew,
         "inputs": inputs,
         "reached": reached,
+        "smooth": smooth,
         "own": own,
     }
     certificate = of_what_was_loaded(_judged(original, patched, expected_error, **promises))
@@ -280,6 +286,7 @@ def _judged(
     anew: bool,
     inputs: bool,
     reached: bool,
+    smooth: bool,
     own: Collection[int],
 ) -> Certificate:
     """:func:`prove`, with the random numbers as they come."""
@@ -331,12 +338,14 @@ def _judged(
     )
     certificate = Certificate(points, before, after, reference)
     if certificate.proved and not (once or anew) and "afresh" not in gradients.figures.get("counts", {}):
-        refused = _other_objective(original, patched, certificate)
+        refused = _other_objective(original, patched, certificate, smooth=smooth)
         return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
     return certificate
 
 
-def _other_objective(original: Original, patched: Script, certificate: Certificate) -> dict[int, Point]:
+def _other_objective(
+    original: Original, patched: Script, certificate: Certificate, *, smooth: bool
+) -> dict[int, Point]:
     """The points that fail because the patched script trains on another formula than the original, or otherwise."""
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
@@ -351,8 +360,10 @@ def _other_objective(original: Original, patched: Script, certificate: Certifica
         frozen, there = original.frozen, original.still(patched, same_calls=False)
         if says_nothing(frozen, there):
             return {}
-        reason = otherwise(frozen, there, start, own, cancels=cancels)
-        if reason or parts_by_draws(frozen, there):  # a module that is called once more may draw, or adapt a buffer
+        reason = "" if smooth else otherwise(frozen, there, start, own, cancels=cancels)
+        if reason or (
+            parts_by_draws(frozen, there) and not smooth
+        ):  # a module that is called once more may draw, or adapt a buffer
             alike = original.frozen_alike, original.still(patched, same_calls=True)
             again = otherwise(*alike, start, own, cancels=cancels)
             if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):

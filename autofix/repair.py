@@ -30,6 +30,7 @@ from autofix.prove import (
 )
 from autofix.record import Failure
 from autofix.runner import OVER, warm_up
+from codemods.facts import Fact
 from codemods.program import Program
 from codemods.proof import Keeps, passes_by_the_way
 
@@ -321,7 +322,7 @@ def promises(analysis: Analysis) -> Promises:
     """What the patch of *analysis* promises beside what every patch does, as :func:`prove` is told."""
     fixed = [finding for finding in analysis.findings if finding.fixed]
     own = [passes_by_the_way(finding.fact) for finding in fixed if finding.keeps is Keeps.OWN]
-    return promised({finding.keeps for finding in fixed}, set().union(*own))
+    return promised({finding.keeps for finding in fixed}, [finding.fact for finding in fixed], set().union(*own))
 
 
 def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
@@ -332,13 +333,14 @@ def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
     from codemods.rewrite import Tree
     from codemods.tape.witness import observe
 
-    ratio, own = False, set[int]()
+    ratio, own, facts = False, set[int](), tuple[Fact, ...]()
     with suppress(SyntaxError, ParserSyntaxError):
         project = project_of(script, file, limits)
         program = Program.of(file.text, file.name, project.others, project.roots)
         ratio = has_ratio(Tree(program))
-        own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in observe(program).facts))
-    return {**promised(()), "ratio": ratio, "inputs": True, "own": own}
+        facts = tuple(observe(program).facts)
+        own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in facts))
+    return {**promised((), facts), "ratio": ratio, "inputs": True, "own": own}
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

@@ -28,8 +28,6 @@ from autofix.points.gradient import (
 )
 from autofix.record import Pass, RunRecord
 
-COMPARED = 20
-"""Steps of each optimizer whose gradients are compared, if as many are recorded."""
 LOSS = 1e-4
 """Relative difference up to which two losses count as equal: sums in another order, numpy's precision and torch's."""
 STILL = "with every parameter update left out"
@@ -42,8 +40,8 @@ def otherwise(
 
     *own* are the parameters that one of two passes need no longer train.  A patch may take out of the loss what belongs
     to earlier iterations, values and all, as one does that empties a store: then the losses are others from the first
-    pass on that the original sent into the past, and only the first step after it shows that the gradient is as it is
-    meant.  Where gradients have *cancelled* out in the original, they are not compared.
+    pass on that the original sent into the past, and nothing is said.  Where gradients have *cancelled* out in the
+    original, they are not compared.
     """
     if says_nothing(reference, after):
         return ""
@@ -52,7 +50,7 @@ def otherwise(
         return "" if cancels else other_gradients(reference, after, start, own)
     mine, there = other
     if drops_the_past(reference, mine, start):
-        return "" if cancels else other_gradients(reference, after, start, own, most=1)
+        return ""
     here, now = sum(mine.losses), sum(there.losses)
     return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
 
@@ -143,18 +141,14 @@ def close_all(ours: Sequence[float], theirs: Sequence[float]) -> bool:
 # Gradients -----------------------------------------------------------------------------------------------------------
 
 
-def other_gradients(
-    reference: RunRecord, after: RunRecord, start: int, own: Collection[str], most: int = COMPARED
-) -> str:
-    """Which gradients of the patched run are other than the reference's and cannot be, in so many steps at *most*."""
+def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Collection[str]) -> str:
+    """Which gradients of the patched run are other than the reference's and cannot be; empty for none."""
     if any(p.cut for p in reference.passes):
         return ""  # what stands in for its gradients is none of them
     indices = matching(reference, after)
     rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
     found: dict[tuple[Kind, int], list[str]] = {}
     for number, here, there in pairs_of(moments(reference, start), moments(after, start)):
-        if number > most:
-            continue
         if here.random != there.random or not same_state(here.states[1], there.states[1], indices):
             return ""
         noise = NOISE * max(map(size, here.whole.values()), default=0.0)
@@ -168,6 +162,9 @@ def other_gradients(
                 continue
             if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
                 continue
+            present = here.present.get(index, whole)
+            if len(seen) == len(present) and math.dist(seen, present) <= max(rounding * size(present), 10 * noise):
+                continue  # the present part, also where the past cancels it out; a bias in front of a softmax
             if kind not in (Kind.EXACT, Kind.TRUNCATED):
                 found.setdefault((kind, number), []).append(one.name)
         if found:

@@ -27,6 +27,7 @@ from autofix.prove import (
     Limits,
     Original,
     Outcome,
+    Promises,
     RunRecord,
     Script,
     Verdict,
@@ -195,7 +196,7 @@ class Search:
         """Whether nothing speaks against a program but an error that no patch of these can avoid."""
         if self.perhaps is not None:
             return False
-        certificate = prove(self.original, self.script_of(program), **promised({one.keeps for one in done}))
+        certificate = prove(self.original, self.script_of(program), **promises(done))
         if certificate.remains:
             self.perhaps = Found(program, done, certificate)
         if certificate.cannot_get_further:
@@ -281,8 +282,7 @@ class Search:
         return tuple(found)
 
     def _prove(self, program: Program, done: tuple[Done, ...]) -> Found | None:
-        promises = promised({one.keeps for one in done})
-        certificate = prove(self.original, self.script_of(program), **promises)
+        certificate = prove(self.original, self.script_of(program), **promises(done))
         if any(isinstance(one.fact, CutGraph) for one in done) and not trains_its_own(certificate):
             self._refuse(done, "the optimizers' own parameters get no gradient")
             return None
@@ -313,6 +313,11 @@ def _still_fails(after: Watched, gets_on: bool) -> str:
         return "the mistake is still there"
     error = after.record.error
     return f"it then fails otherwise: {short(str(error))}" if error is not None else "another mistake comes to light"
+
+
+def promises(done: Sequence[Done]) -> Promises:
+    """What the repairs that were made promise beside what every patch does."""
+    return promised({one.keeps for one in done}, [one.fact for one in done])
 
 
 def without_insertions(original: Program, patched: Program) -> Iterator[tuple[Program, frozenset[str]]]:
