@@ -90,11 +90,22 @@ def _holds_in(one: _Definition, new: _Definition, elsewhere: bool) -> bool:
 
 @lru_cache(maxsize=64)
 def _definitions(text: str) -> tuple[_Definition, ...]:
-    return tuple(_in_block(parse(text).tree.body, "", (), ()))
+    tree = parse(text).tree
+    return tuple(_in_block(tree.body, "", (), (), _tries(tree)))
+
+
+def _tries(tree: ast.Module) -> dict[ast.stmt, str]:
+    """The ``try`` statements of a file by their number, which no change inside of them changes."""
+    found = [part for part in ast.walk(tree) if isinstance(part, (ast.Try, ast.TryStar))]
+    return {part: f"try {at}" for at, part in enumerate(found)}
 
 
 def _in_block(
-    body: list[ast.stmt], function: str, branches: _Branches, loops: tuple[str, ...]
+    body: list[ast.stmt],
+    function: str,
+    branches: _Branches,
+    loops: tuple[str, ...],
+    tries: dict[ast.stmt, str],
 ) -> Iterator[_Definition]:
     for node in body:
         match node:
@@ -106,28 +117,28 @@ def _in_block(
             case ast.AugAssign(target=target, value=value):
                 yield from _of_target(target, f"{type(node.op).__name__} {_written(value)}", function, branches, loops)
             case ast.If(test=test):
-                yield from _in_block(node.body, function, (*branches, (ast.unparse(test), "if")), loops)
-                yield from _in_block(node.orelse, function, (*branches, (ast.unparse(test), "else")), loops)
+                yield from _in_block(node.body, function, (*branches, (ast.unparse(test), "if")), loops, tries)
+                yield from _in_block(node.orelse, function, (*branches, (ast.unparse(test), "else")), loops, tries)
             case ast.Try() | ast.TryStar():
-                first = ast.unparse(node.body[0])
-                yield from _in_block(node.body, function, (*branches, (first, "try")), loops)
+                first = tries[node]
+                yield from _in_block(node.body, function, (*branches, (first, "try")), loops, tries)
                 for handler in node.handlers:
-                    yield from _in_block(handler.body, function, (*branches, (first, "except")), loops)
-                yield from _in_block([*node.orelse, *node.finalbody], function, branches, loops)
+                    yield from _in_block(handler.body, function, (*branches, (first, "except")), loops, tries)
+                yield from _in_block([*node.orelse, *node.finalbody], function, branches, loops, tries)
             case ast.Match(subject=subject):
                 for at, case in enumerate(node.cases):
                     side = (ast.unparse(subject), f"case {at}")
-                    yield from _in_block(case.body, function, (*branches, side), loops)
+                    yield from _in_block(case.body, function, (*branches, side), loops, tries)
             case ast.For() | ast.AsyncFor():
                 head = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
-                yield from _in_block([*node.body, *node.orelse], function, branches, (*loops, head))
+                yield from _in_block([*node.body, *node.orelse], function, branches, (*loops, head), tries)
             case ast.While(test=test):
                 head = f"while {ast.unparse(test)}"
-                yield from _in_block([*node.body, *node.orelse], function, branches, (*loops, head))
+                yield from _in_block([*node.body, *node.orelse], function, branches, (*loops, head), tries)
             case ast.With() | ast.AsyncWith():
-                yield from _in_block(node.body, function, branches, loops)
+                yield from _in_block(node.body, function, branches, loops, tries)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield from _in_block(node.body, f"{function}.{name}".strip("."), (), ())
+                yield from _in_block(node.body, f"{function}.{name}".strip("."), (), (), tries)
 
 
 def _of_target(

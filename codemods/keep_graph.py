@@ -29,12 +29,12 @@ class KeepGraph(Codemod):
 
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn. Where the copy is told to
-        require grad (``torch.tensor(loss, requires_grad=True)``, ``loss.requires_grad = True``) nothing is raised, and
-        nothing is trained: the gradient ends in the copy.
+        require grad (``torch.tensor(loss, requires_grad=True)``, ``Variable(loss, requires_grad=True)``,
+        ``loss.requires_grad = True``) nothing is raised, and nothing is trained: the gradient ends in the copy.
 
     Cause:
-        ``torch.tensor(losses)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way through NumPy hand
-        over values alone. What is computed from them has no graph, so a backward has nowhere to go.
+        ``torch.tensor(losses)``, ``Variable(loss)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way
+        through NumPy hand over values alone. What is computed from them has no graph, so a backward has nowhere to go.
         ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too, and so does a reentrant
         ``checkpoint`` of which no input requires grad: above frozen embeddings, for instance.
 
