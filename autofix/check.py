@@ -12,7 +12,7 @@ from concurrent.futures import InvalidStateError, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, connection, get_context, parent_process
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,7 +96,7 @@ def check(
     others = active_children()
     with (
         _cancelled_in_silence(),
-        ProcessPoolExecutor(workers, mp_context=context, initializer=die_of_interrupts) as pool,
+        ProcessPoolExecutor(workers, mp_context=context, initializer=prepare_worker) as pool,
     ):
         try:
             yield from pool.map(examine, paths, chunksize=max(1, min(8, len(paths) // (4 * workers))))
@@ -147,6 +147,8 @@ def check_file(
     unsafe: bool = False,
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
+    if reason := files.other_language(file):
+        return Problem(file.name, reason)
     try:
         engine.check_syntax(file.text, file.name)
         project = Project(path, file) if alone else gather(path, file, from_root=from_root)
@@ -168,6 +170,15 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def die_of_interrupts() -> None:
-    """Let Ctrl-C end a worker without a traceback of its own."""
+def prepare_worker() -> None:
+    """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """End this process when the one behind *sentinel* is gone: killed, it could not end its workers."""
+    connection.wait([sentinel])
+    os._exit(1)

@@ -240,6 +240,22 @@ def undeclared_encoding(data: bytes, message: str) -> tuple[str, int]:
     return message, cookie
 
 
+def other_language(file: SourceFile) -> str:
+    """Why a file that was named is no Python, where its text would pass for some: notebooks and JSON; else empty."""
+    if file.name.endswith(".ipynb"):
+        return "a notebook, which autofix does not read: convert it with `jupyter nbconvert --to script`"
+    begins = file.text.lstrip()[:1]
+    if begins and begins in "{[":
+        import json
+
+        try:
+            json.loads(file.text)
+        except ValueError:
+            return ""
+        return "JSON, and no Python"
+    return ""
+
+
 def reason_of(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
@@ -271,6 +287,12 @@ def write(path: Path, file: SourceFile, text: str) -> None:
 
     target = Path(os.path.realpath(path))
     scratch: Path | None = None
+    from autofix.layout import root_of
+
+    if path.is_symlink():
+        root = root_of(Path(os.path.realpath(path.parent)), Path.cwd())
+        if not target.is_relative_to(root):
+            raise FileError(file.name, f"not written: it is a link to {target}, outside of the project")
     try:
         mode = stat.S_IMODE(target.stat().st_mode)
         if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(target, os.W_OK):

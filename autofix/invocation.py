@@ -99,6 +99,8 @@ class _Caller:
             if not (path / "__main__.py").is_file():
                 raise InvocationError(f"'{name}' is a folder; name a script.")
             shown = shown / "__main__.py"
+        elif name.endswith(".ipynb"):
+            raise InvocationError(f"'{name}' is a notebook, which autofix does not run.")
         elif not path.exists():
             raise InvocationError(f"File '{name}' does not exist.")
         return self.made(shown, Way.FILE, args, options=options)

@@ -38,9 +38,13 @@ def layout_of(path: Path, *, root: Path | None = None, cwd: Path | None = None) 
     Without a marker, the working directory *cwd* is the root of what lies below it: that is where people start a
     script that has no project file.  A home folder, or one that holds all others, never is.
     """
-    folder = path.resolve().parent
-    found = root.resolve() if root is not None else marked_root(folder) or unmarked_root(folder, cwd)
+    found = root.resolve() if root is not None else root_of(path.resolve().parent, cwd)
     return Layout(found, import_roots(found))
+
+
+def root_of(folder: Path, cwd: Path | None = None) -> Path:
+    """The root of the project that *folder*, resolved, belongs to."""
+    return marked_root(folder) or unmarked_root(folder, cwd)
 
 
 def marked_root(folder: Path) -> Path | None:

@@ -71,5 +71,5 @@ def summary(
     if missed:
         said += f"; {passes - missed} of {passes} backward passes were followed (-v names the others)"
     elif passes:
-        said += "; its backward pass was followed" if passes == 1 else f"; all {passes} backward passes were followed"
+        said += "; the backward pass was followed" if passes == 1 else f"; all {passes} backward passes were followed"
     return f"{said}; {count(unread, 'file')} could not be checked." if unread else f"{said}."
