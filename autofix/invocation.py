@@ -94,6 +94,8 @@ class _Caller:
     def file(self, name: str, args: Sequence[str], options: Sequence[str]) -> Invocation:
         """``python NAME ARGS``."""
         path = self.cwd / name
+        if not path.exists() and Path(name).exists():  # from where the caller stands, and not the run
+            path = files.absolute(Path(name))
         shown = path if Path(name).is_absolute() or self.cwd != files.absolute(Path()) else Path(name)
         if path.is_dir():
             if not (path / "__main__.py").is_file():

@@ -138,7 +138,7 @@ def test_every_way_to_start_a_program_leads_to_a_proof(
     (project / "go.sh").write_text(f"#!/bin/sh\n'{sys.executable}' scripts/go.py\n")
     assert main(["run", *words]) == 0, capsys.readouterr().out
     out = capsys.readouterr().out
-    assert "--- a/src/nets/cell.py" in out and "Proved: the patched script trains." in out
+    assert "--- a/src/nets/" in out and "Proved: the patched script trains." in out
 
 
 def test_the_run_starts_where_the_caller_stands(
@@ -174,7 +174,7 @@ def test_a_diff_is_proved_before_and_after_it_is_applied(project: Path, capsys: 
     assert main(["prove", "--against", "HEAD", "-m", "nets.loop"]) == 0
     assert capsys.readouterr().out.count("Proved: the patched script trains.") == 3
     assert main(["prove", "--against", "nowhere", "-m", "nets.loop"]) == 1
-    assert "unknown revision" in capsys.readouterr().err or True
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def git(folder: Path, *words: str) -> None:

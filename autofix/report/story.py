@@ -243,6 +243,9 @@ def closing(certificate: Certificate | None) -> Line:
     if str(first.verdict) != "passed":  # then there is nothing to compare with, and the other points say no more
         hint = "  --python PATH takes another interpreter." if str(certificate.before.outcome) == "not started" else ""
         return (("Not proved", "bold red"), f": {first.detail}.{hint}")
+    second = next((point for point in certificate.points if point.number == 2), first)
+    if str(certificate.verdict) == str(second.verdict) == "not proved":  # the patched run itself says too little
+        return (("Not proved", "bold red"), f": {second.detail}.")
     missing = [f"{point.number}" for point in certificate.points if point.verdict == certificate.verdict]
     what = "failed" if str(certificate.verdict) == "failed" else "could not be shown"
     return (("Not proved", "bold red"), f": {numbered(missing)} {what}.")
