@@ -231,6 +231,9 @@ class _Attempt:
             more = OVER if self.original.limits.left <= 0 else "--timeout SECONDS waits longer"
             note = f"The script was stopped: it made {did} without an error. {more[:1].upper()}{more[1:]}."
             return Repair(self.project, analysis, note=note, fails=self.before.steps < self.original.limits.steps)
+        if self.before.outcome is Outcome.NOT_STARTED and self.before.error is not None:
+            note = f"The script was not run: {self.before.error.message}."
+            return Repair(self.project, analysis, note=note, fails=True)
         note = f"The script did not run to a result: {self.before.outcome.value}, after {did}."
         return Repair(self.project, analysis, note=note, fails=True)
 

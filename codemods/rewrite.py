@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import TypeVar
 
@@ -24,10 +26,19 @@ Place = tuple[int, int, int, int]
 """Start line and column, end line and column of a node, in the lines of its file."""
 
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text with their ends, as the parser counts them."""
+    return [line for line in _LINE.findall(text) if line]
+
+
 class _Module:
     """One parsed file."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._wrapper = MetadataWrapper(one_line.parse(text), unsafe_skip_copy=True)
         self.node = self._wrapper.module
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
@@ -39,6 +50,27 @@ class _Module:
             for child in children:
                 self.parents[child] = node
             stack.extend(children)
+
+    def rendered(self, changed: cst.Module) -> str:
+        """The text of a *changed* module, in which lines that no change is about are the file's own.
+
+        LibCST does not keep every byte: an ``else`` that is indented otherwise than its ``if``, a form feed, the end of
+        a file with old line ends.  Where the lines cannot be told apart, the text stays as it is.
+        """
+        if self._own == self._text:
+            return changed.code
+        own, text, after = lines_of(self._own), lines_of(self._text), lines_of(changed.code)
+        if len(own) != len(text):
+            return self._text
+        found: list[str] = []
+        for tag, a, b, c, d in SequenceMatcher(None, own, after, autojunk=False).get_opcodes():
+            found += text[a:b] if tag == "equal" else after[c:d]
+        return "".join(found)
+
+    @cached_property
+    def _own(self) -> str:
+        """What LibCST makes of the file."""
+        return self.node.code
 
     @cached_property
     def places(self) -> dict[cst.CSTNode, Place]:
@@ -160,8 +192,12 @@ class Tree:
 
     def with_modules(self, how: Callable[[cst.Module], cst.Module]) -> Program:
         """The program with the files that were read changed by *how*."""
-        changed = {index: how(module.node) for index, module in self._modules.items()}
-        return self.program.with_texts({self.program.files[index].path: node.code for index, node in changed.items()})
+        texts = {}
+        for index, module in self._modules.items():
+            changed = how(module.node)
+            if changed is not module.node:
+                texts[self.program.files[index].path] = module.rendered(changed)
+        return self.program.with_texts(texts)
 
     def module_of(self, node: cst.CSTNode) -> cst.Module:
         """The module in which *node* stands; for a new node, the first that was read."""

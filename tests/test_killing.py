@@ -254,3 +254,21 @@ def test_a_mark_is_found_in_no_other_process() -> None:
         assert list(marked("one-12.")) == list(marked("on-")) == []
         process.kill()
     assert list(marked("one-1.")) == []
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_the_workers_of_a_check_end_with_it(kind: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    slow = Path(__file__).parents[1] / "fixtures" / "out_of_place_rotary_tables" / "broken.py"
+    for number in range(40):
+        (tmp_path / "project" / f"train{number}.py").write_bytes(slow.read_bytes())
+    scene = Scene(tmp_path)
+    (tmp_path / "tmp").mkdir()
+    try:
+        caller = scene.start("-m", "autofix", "check", "-q", "project")
+        assert until(lambda: len(list(processes(scene.variable))) > 2), "the workers did not start"
+        caller.send_signal(kind)
+        caller.wait()
+        assert until(lambda: not list(processes(scene.variable)), 15)
+    finally:
+        scene.end()

@@ -1,0 +1,101 @@
+"""The scratch copy: what it holds, whose folders are swept away, and that nothing is written through a link."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autofix import scratch
+from autofix.scratch import LOCK, MAGIC, scratch_copy
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_only_folders_with_the_tools_own_free_lock_are_swept(temporary: Path, tmp_path: Path) -> None:
+    names = ["autofix-2024-experiments", "autofix-4194304-0123abcd", "autofix-notes", "autofix-1-left"]
+    for name in names:
+        (temporary / name).mkdir()
+        (temporary / name / "precious.txt").write_text("x")
+    (temporary / "autofix-notes" / LOCK).write_text("my own lock\n")
+    (temporary / "autofix-1-left" / LOCK).write_text(MAGIC)
+    (temporary / "autofix-1-linked").symlink_to(temporary / "autofix-2024-experiments")
+    scratch.sweep()
+    assert sorted(path.name for path in temporary.iterdir()) == sorted([*names[:3], "autofix-1-linked"])
+    assert all((temporary / name / "precious.txt").exists() for name in names[:3])
+
+
+def test_a_folder_in_use_is_not_swept_whoever_its_process_is(temporary: Path, tmp_path: Path) -> None:
+    """Another container has other process numbers, and the same folder for temporary files."""
+    (tmp_path / "project").mkdir()
+    with scratch_copy(tmp_path / "project", {}) as one:
+        elsewhere = one.top.with_name("autofix-999999999-0123abcd")
+        os.rename(one.top, elsewhere)
+        scratch.sweep()
+        assert elsewhere.is_dir()
+        os.rename(elsewhere, one.top)
+    scratch.sweep()
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_copy_stands_among_its_neighbours_and_the_caller_where_it_stood(temporary: Path, tmp_path: Path) -> None:
+    for name in ("work/project/src/a.py", "work/project/.git/HEAD", "work/data/rows.csv", "other/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    root = tmp_path / "work" / "project"
+    with scratch_copy(root, {}, root / "src") as one:
+        assert (one.start, one.copy.name) == (one.copy / "src", "project")
+        assert (one.copy.parent / "data" / "rows.csv").read_text() == "work/data/rows.csv"
+        assert not (one.copy / ".git").exists()
+    with scratch_copy(root, {}, tmp_path) as one:
+        assert one.copy == one.start / "work" / "project"
+        assert (one.start / "other" / "x").exists()
+    with scratch_copy(root, {}, tmp_path / "other") as one:
+        assert [path.name for path in one.start.iterdir()] == ["x"]
+        assert not one.copy.is_relative_to(one.start)
+
+
+def test_no_text_is_written_through_a_link(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders beyond the most entries are links: behind them lie the user's own files."""
+    monkeypatch.setattr(scratch, "MOST", 1)
+    root = tmp_path / "project"
+    (root / "deep" / "er").mkdir(parents=True)
+    for name in ("a.py", "deep/b.py", "deep/er/c.py", "deep/er/d.py"):
+        (root / name).write_text("old")
+    with scratch_copy(root, {"deep/er/c.py": "new", "deep/e.py": "new"}) as one:
+        assert (one.copy / "deep" / "er" / "c.py").read_text() == "new"
+        assert (one.copy / "deep" / "er" / "d.py").read_text() == "old"
+        assert (one.copy / "deep" / "e.py").read_text() == "new"
+    assert {path.read_text() for path in root.rglob("*.py")} == {"old"}
+    assert not (root / "deep" / "e.py").exists()
+
+
+def test_links_within_a_project_lead_to_its_copy(temporary: Path, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    (root / "real").mkdir(parents=True)
+    (root / "real" / "a.txt").write_text("a")
+    (root / "link").symlink_to("real")
+    with scratch_copy(root, {}) as one:
+        (one.copy / "link" / "a.txt").write_text("b")
+        assert (one.copy / "real" / "a.txt").read_text() == "b"
+    assert (root / "real" / "a.txt").read_text() == "a"
+
+
+def test_programs_stay_programs_and_environments_are_left_out(temporary: Path, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    for name in ("env/conda-meta/x", "venv2/pyvenv.cfg", "go.sh"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    (root / "go.sh").chmod(0o755)
+    os.mkfifo(root / "pipe")
+    with scratch_copy(root, {}) as one:
+        assert sorted(path.name for path in one.copy.iterdir()) == ["go.sh"]
+        assert os.access(one.copy / "go.sh", os.X_OK)
