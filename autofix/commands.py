@@ -85,6 +85,8 @@ def check(
             report.patch_text(),
             files=len(report.results),
             written=report.written,
+            passes=report.passes,
+            missed=report.missed,
         )
         print(machine.render(document))
     else:
@@ -174,12 +176,15 @@ def run(
     started = invoked(words, bounds)
     original = started.script
     shown: list[object] = []
+    live_line = wants_colour(sys.stderr)
 
     def found(early: Repair, by_run: bool) -> None:
         """Tell the cause before any patch is tried."""
         if quiet or as_json or diff:
             return
         if not by_run:
+            if not (live_line or verbose):  # only a person who waits
+                return
             for finding in early.analysis.findings:
                 tell(f"{lines.location(finding.cause)}: {finding.code} {finding.message} (read, not run yet)")
             return
@@ -191,7 +196,7 @@ def run(
                 printer.line(*line)
             sys.stdout.flush()
 
-    watcher = live.Report(found, live=wants_colour(sys.stderr), echo=verbose)
+    watcher = live.Report(found, live=live_line, echo=verbose)
     within = limits(bounds, started.python, watcher)
     if not quiet:
         warn_of_misplaced("run", original)

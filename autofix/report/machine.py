@@ -7,7 +7,8 @@ when one changes its meaning or goes, :data:`VERSION` rises.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from autofix import __version__
@@ -44,10 +45,21 @@ def finite(value: Any) -> Any:
 
 
 def check_document(
-    findings: Iterable[Finding], problems: Iterable[Problem], patch: str, *, files: int, written: Sequence[str]
+    findings: Iterable[Finding],
+    problems: Iterable[Problem],
+    patch: str,
+    *,
+    files: int,
+    written: Sequence[str],
+    passes: int = 0,
+    missed: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> Json:
     return header("check") | {
         "files": files,
+        "passes": {
+            "written": passes,
+            "missed": [{"file": file, "line": line, "reason": why} for (file, line), why in missed.items()],
+        },
         "findings": [finding_object(finding) for finding in findings],
         "problems": [problem_object(problem) for problem in problems],
         "patch": patch,
