@@ -336,6 +336,7 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
         "autofix": __version__,
         "command": "check",
         "files": 1,
+        "passes": {"written": 0, "missed": []},
         "problems": [{"file": "b.py", "line": 1, "column": 5, "reason": "'(' was never closed"}],
         "patch": PATCH,
         "written": [],

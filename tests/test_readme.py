@@ -53,4 +53,4 @@ def test_every_option_that_the_readme_names_exists() -> None:
     use = README[README.index("## Use") : README.index("## Editors")]
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", use))
     assert {"--allow-network", "--allow-write", "--memory", "--timeout", "--patch", "--no-static"} <= named
-    assert named - known <= {"--epochs", "--help"}
+    assert named - known <= {"--epochs", "--help", "--nproc"}  # of scripts and of torchrun
