@@ -70,6 +70,8 @@ class Launch:
     """Removed by whoever is left when the caller is killed."""
     environment: Mapping[str, str]
     timeout: float
+    plain: Mapping[str, str] = field(default_factory=dict)
+    """The same before anything in it led to this run: a warm server serves others, too."""
     options: tuple[str, ...] = ()
     """Options of the interpreter."""
     echo: bool = False
@@ -90,7 +92,7 @@ class Ending:
 def launch(what: Launch, *, warm: bool) -> Ending:
     """Run one child to its end, or kill it when its time is up."""
     if warm and hasattr(os, "fork") and hasattr(socket, "send_fds"):
-        server = server_for(what.python, what.environment)
+        server = server_for(what.python, what.plain)
         ending = server.launch(what) if server is not None else None
         if ending is not None:
             return ending

@@ -165,7 +165,7 @@ class _SearchPath:
     @property
     def late(self) -> list[Path]:
         """Those that stand behind the standard library."""
-        return [*self.layout.import_roots, *layouts.environment_roots(self.python), self.cwd]
+        return [*self.layout.import_roots, *layouts.environment_roots(self.python)]
 
     def for_importer(self, importer: Path, tree: ast.Module) -> list[str]:
         """The folders that are searched for what *importer* imports."""

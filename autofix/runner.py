@@ -187,6 +187,7 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
             scratch.top,
             surroundings,
             min(limits.timeout, limits.left),
+            plain=environment(None),
             options=script.options,
             echo=limits.watcher.echo and bounds == Bounds(healthy=bounds.healthy) and not script.texts,
         )

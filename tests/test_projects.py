@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from autofix import launch
 from autofix.cli import main
+from autofix.runner import Limits, Script, run
 
 CELL = """\
 import torch
@@ -233,3 +235,18 @@ sys.meta_path.append(Finder)
     (project / "scripts" / "go.py").write_text(finder + "from nets.loop import fit\n\nfit()\n")
     assert main(["run", "scripts/go.py"]) == 0
     assert "Proved: the patched script trains." in capsys.readouterr().out
+
+
+def test_runs_in_one_warm_process_find_their_own_copies(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The search path of the first run must not stay in the process that serves the second."""
+    lay("src", project)
+    (project / "scripts" / "go.py").write_text("import nets.loop\nprint(nets.loop.__file__)\nnets.loop.fit()\n")
+    monkeypatch.setenv("PYTHONPATH", str(project / "src"))
+    launch.close_servers()
+    script = Script(Path("scripts/go.py"), root=project, cwd=project)
+    places = [run(script, Limits()).output.splitlines()[0] for _ in range(2)]
+    launch.close_servers()
+    assert len(set(places)) == 2
+    assert all(place.endswith("/tree/project/src/nets/loop.py") for place in places)

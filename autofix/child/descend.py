@@ -26,6 +26,9 @@ def enter(path: str) -> None:
             job = read_job(file.read())
     except (OSError, ValueError):
         return
+    own = os.path.dirname(os.path.abspath(__file__))
+    if own in map(os.path.abspath, sys.orig_argv[1:]):  # the run itself, which will see to all that
+        return
     found = program() if job.way == "command" and job.seal else None
     if found is None or not is_first(job):
         redirect(job)
