@@ -99,3 +99,23 @@ def test_programs_stay_programs_and_environments_are_left_out(temporary: Path, t
     with scratch_copy(root, {}) as one:
         assert sorted(path.name for path in one.copy.iterdir()) == ["go.sh"]
         assert os.access(one.copy / "go.sh", os.X_OK)
+
+
+def test_without_protection_no_link_is_left(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from autofix.child import copies
+
+    monkeypatch.setattr(scratch, "LARGE", 4)
+    monkeypatch.setattr(copies, "MOST", 12)
+    root = tmp_path / "project"
+    for name, text in (("a.bin", "12345"), ("data/b.bin", "123456"), ("data/c.bin", "1234567"), ("../beside.txt", "x")):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "data").rename(tmp_path / "mounted")
+    (root / "data").symlink_to(tmp_path / "mounted")
+    with scratch_copy(root, {}) as one:
+        told = copies.Copies(str(one.top)).replace_links(str(one.copy))
+        assert told == ["data/c.bin is left out of the copy: it is too large for one"]
+        assert not any(path.is_symlink() for path in one.top.rglob("*"))
+        assert {path.name for path in one.copy.rglob("*.bin")} == {"a.bin", "b.bin"}
+        (one.copy / "data" / "b.bin").write_text("spoilt")
+    assert (tmp_path / "mounted" / "b.bin").read_text() == "123456"

@@ -113,6 +113,31 @@ class Copies:
 
         _put(module, name, watched)
 
+    def replace_links(self, root: str) -> list[str]:
+        """Leave no link to the user's own files, for a system that cannot forbid writing behind them.
+
+        What the project at *root* has as links is copied, up to :data:`MOST` bytes in all; the rest, and what lies
+        beside the project, is left out.  Returns what of the project is missing, in words.
+        """
+        left, missing = MOST, []
+        for folder, folders, files in os.walk(self._scratch):
+            for name in sorted((*folders, *files)):
+                place = os.path.join(folder, name)
+                if not self._leads_out(place):
+                    continue
+                end = os.path.realpath(place)
+                inside = f"{place}{os.sep}".startswith(f"{root}{os.sep}")
+                if inside and os.path.isdir(end):
+                    self._open_folder(place, end)
+                    continue
+                os.unlink(place)
+                if inside and os.path.isfile(end) and os.path.getsize(end) <= left:
+                    left -= os.path.getsize(end)
+                    shutil.copyfile(end, place)
+                elif inside:
+                    missing.append(f"{os.path.relpath(place, root)} is left out of the copy: it is too large for one")
+        return missing
+
     def own(self, path: Path, *, keep: bool = True) -> None:
         """Put a copy in the place of a link to *path*, or an empty one unless its content is to be kept."""
         text = self._text(path)

@@ -57,7 +57,7 @@ def run(job: Job) -> NoReturn:
 
         start_command(replace(job, sandbox=False, open_ends=tuple(closed_off(job))))
     events = Events(job.record, job.seal)
-    events.write("sandbox", open=closed_off(job), network=job.network)
+    open_ends = closed_off(job)
     try:
         # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
         importlib.import_module("torch._dynamo")
@@ -71,7 +71,10 @@ def run(job: Job) -> NoReturn:
         os._exit(1)
     copies = Copies(job.scratch)
     if job.scratch:
+        if any(one.startswith("writing") for one in open_ends):
+            open_ends += copies.replace_links(job.root)
         copies.install()
+    events.write("sandbox", open=open_ends, network=job.network)
     finder = redirect(job)
     events.at_end = lambda: events.write("unloaded", places=unloaded(job, copies.read | finder.found))
     gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
