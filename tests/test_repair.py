@@ -331,3 +331,39 @@ def test_second_mistake_that_is_unknown_is_told(tmp_path: Path, static: bool) ->
     assert not found.certificate.proved
     assert found.analysis.changes
     assert "is repaired: the script gets past the failure.  What remains: line 16" in found.note
+
+
+TWO_BRANCHES = """\
+import sys
+import torch
+from torch import nn
+
+G, D = nn.Linear(3, 4), nn.Linear(4, 1)
+od = torch.optim.SGD(D.parameters(), lr=0.1)
+og = torch.optim.SGD(G.parameters(), lr=0.1)
+for step in range(12):
+    real, fake = torch.randn(6, 4), G(torch.randn(6, 3))
+    if "--relative" in sys.argv:
+        score = D(fake) - D(real)
+    else:
+        score = D(fake)
+    dl = torch.sigmoid(score).mean() - torch.sigmoid(D(real)).mean()
+    od.zero_grad()
+    dl.backward(retain_graph=True)
+    od.step()
+    og.zero_grad()
+    gl = -torch.sigmoid(score).pow(2).mean()
+    gl.backward()
+    og.step()
+"""
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_what_one_of_two_branches_computes_is_not_computed_anew_behind_them(tmp_path: Path, static: bool) -> None:
+    """A run comes through one branch alone: the patch must be right for the other one, too."""
+    path = tmp_path / "gan.py"
+    path.write_text(TWO_BRANCHES, encoding="utf-8")
+    found = repair(Script(path), LIMITS, static=static)
+    patched = found.analysis.repaired.files[0].text
+    assert patched.count("score = D(fake)") == 2
+    assert patched.index("score = D(fake)\n") < patched.index("dl = ")

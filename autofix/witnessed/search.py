@@ -38,6 +38,7 @@ from autofix.prove import (
 )
 from autofix.runner import run
 from autofix.witnessed.facts import facts_of
+from codemods.branches import computes_one_of_several
 from codemods.facts import CutGraph, Fact, Span
 from codemods.program import Program
 from codemods.proof import Keeps, LineMap
@@ -236,6 +237,10 @@ class Search:
             for fact, kind, candidate in in_turns([answers(fact) for fact in facts_of(told, program, self.paths)]):
                 if candidate.program not in self._tried:
                     self._tried.add(candidate.program)
+                    name = "" if kind.unguards else computes_one_of_several(program, candidate.program)
+                    if name:  # the run has come through one branch alone
+                        self.refused[f"{candidate.remedy}: another branch computes `{name}` otherwise"] = None
+                        continue
                     yield told, fact, kind, candidate
                     left -= 1
                     if left <= 0:
