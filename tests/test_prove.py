@@ -536,3 +536,35 @@ def test_what_rests_trains_if_it_wakes_up_behind_the_reference(gradients: tuple[
     mine = Own(0, tuple(step(number, value) for number, value in enumerate((1, 1, 1, 1, 0, 0, 0, *gradients), 1)))
     failure = Failure(RunError("RuntimeError", ""), steps=1, passes=1, in_pass=True)
     assert why_trained_otherwise(theirs, mine, failure, 1.0) == reason
+
+
+SMALL_TERM = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+G, D = nn.Linear(3, 4), nn.Linear(4, 1)
+od = torch.optim.SGD(D.parameters(), lr=0.1)
+og = torch.optim.SGD(G.parameters(), lr=1e-5)
+for step in range(12):
+    fake = G(torch.randn(6, 3))
+    score = D(fake)
+    od.zero_grad()
+    torch.sigmoid(score).mean().backward(retain_graph=True)
+    od.step()
+    og.zero_grad()
+    (300 * fake.pow(2).mean() - 0.5 * torch.sigmoid(score).pow(2).mean()).backward()
+    og.step()
+"""
+
+
+def test_a_small_term_of_the_same_iteration_must_not_be_dropped(tmp_path: Path) -> None:
+    """A detach that takes 0.05 % of the gradient away is no truncation: no iteration lies between."""
+    path = tmp_path / "train.py"
+    path.write_text(SMALL_TERM)
+    dropped = SMALL_TERM.replace("    og.zero_grad()\n", "    og.zero_grad()\n    score = score.detach()\n")
+    anew = SMALL_TERM.replace("    og.zero_grad()\n", "    og.zero_grad()\n    score = D(fake)\n")
+    original = Original(Script(path), LIMITS)
+    refused = prove(original, Script(path, text=dropped))
+    assert [one.number for one in refused.points if one.verdict is Verdict.FAILED] == [5]
+    assert prove(original, Script(path, text=anew)).verdict is not Verdict.FAILED

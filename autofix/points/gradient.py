@@ -363,12 +363,14 @@ def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple
         return Kind.CHANGED, off / norm
     if math.dist(seen, meant.present) <= exact:
         return Kind.TRUNCATED, off / norm
-    # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing.
+    # Some of the ways into the past may be kept, by a graph that is retained; but nothing else may be missing, and
+    # where there is no past, nothing at all: a term of the loss may be small.
     tolerance = max(exact, 10 * EXACT * norm)
-    if fewer and (meant.parts is None or is_sum_of_some(meant.parts, seen, meant.present, tolerance)):
+    has_past = math.dist(whole, meant.present) > 0
+    if fewer and has_past and (meant.parts is None or is_sum_of_some(meant.parts, seen, meant.present, tolerance)):
         return Kind.TRUNCATED, off / norm
     some = from_sound <= exact or (meant.ways and is_sum_of_some(meant.ways, seen, meant.sound, tolerance))
-    if some and off > tolerance:
+    if some and (off > tolerance or (fewer and from_sound <= exact < off)):
         return Kind.DROPPED, off / norm
     return (Kind.CHANGED if fewer else Kind.RECOMPUTED), off / norm
 
