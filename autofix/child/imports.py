@@ -89,13 +89,15 @@ def unloaded(job: Job, read: set[str]) -> dict[str, str]:
 
     ``read`` are the files that were read as text, and may have been executed since.
     """
-    seen = {os.path.realpath(path) for path in (*read, job.target)}
-    by_name: dict[str, str] = {}
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if isinstance(path, str):
-            by_name[name] = path
-            seen.add(os.path.realpath(path))
+    by_name = {
+        name: path
+        for name, module in (list(sys.modules.items()) if job.changed else ())
+        if isinstance(path := getattr(module, "__file__", None), str)
+    }
+    # Some thousand modules are there: only those that may be meant are followed through their links.
+    last = {os.path.basename(changed) for changed in job.changed}
+    loaded = (path for path in (*read, job.target, *by_name.values()) if os.path.basename(path) in last)
+    seen = set(map(os.path.realpath, loaded))
     found = {}
     for changed in job.changed:
         place = os.path.join(job.root, changed)

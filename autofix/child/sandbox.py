@@ -117,32 +117,42 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
 def network_of_its_own(libc: ctypes.CDLL) -> bool:
     """Move this process into a network namespace with loopback alone; whether that was granted.
 
-    It is tried in a child process first: half of it, a user that is nobody or an interface that is down, is of no use.
+    Who lacks the privilege takes a user namespace around it, which is tried in a child process first: half of it, a
+    user that is nobody or an interface that is down, is of no use.
     """
+    if libc.unshare(CLONE_NEWNET) == 0:
+        with contextlib.suppress(OSError):
+            raise_loopback()
+        os.environ.update(dict.fromkeys(INTERFACES, LOOPBACK))
+        return True
     child = os.fork()
     if child == 0:
         granted = False
         with contextlib.suppress(BaseException):
-            granted = enter_namespace(libc)
+            granted = enter_user_namespace(libc)
         os._exit(0 if granted else 1)
-    if os.waitpid(child, 0)[1] != 0 or not enter_namespace(libc):
+    if os.waitpid(child, 0)[1] != 0 or not enter_user_namespace(libc):
         return False
     os.environ.update(dict.fromkeys(INTERFACES, LOOPBACK))
     return True
 
 
-def enter_namespace(libc: ctypes.CDLL) -> bool:
-    """Leave the system's network; without the privilege, in a user namespace, in which the user stays who it is."""
+def enter_user_namespace(libc: ctypes.CDLL) -> bool:
+    """Leave the system's network in a user namespace, in which the user stays who it is."""
     user, group = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWNET) != 0:
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
-            return False
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+        return False
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    raise_loopback()
+    return True
+
+
+def raise_loopback() -> None:
+    """Bring the loopback interface up.  Raises :class:`OSError`."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one, SIOCSIFFLAGS, struct.pack("16sh14x", LOOPBACK.encode(), IFF_UP))
-    return True
 
 
 def limit(memory: int) -> None:
