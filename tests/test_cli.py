@@ -696,7 +696,7 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
 
     def prove(original: Original, patched: Script, **granted: bool) -> Certificate:
         calls.append((original.script, patched, original.limits.steps))
-        assert granted == {"ratio": False, "once": False, "anew": False, "inputs": True, "reached": False, "own": set()}
+        assert {name for name, value in granted.items() if value} == {"inputs"}
         return proof
 
     monkeypatch.setattr("autofix.prove.prove", prove)
