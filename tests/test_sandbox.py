@@ -309,13 +309,15 @@ def test_what_cannot_be_closed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     from autofix.child import sandbox
 
     class OldKernel:
-        """A libc on a kernel without Landlock and seccomp."""
+        """A libc on a kernel without Landlock, namespaces and seccomp."""
 
         def prctl(self, option: int, *_: object) -> int:
             return 0 if option == sandbox.PR_SET_NO_NEW_PRIVS else -1
 
         def syscall(self, *_: object) -> int:
             return -1
+
+        unshare = syscall
 
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: OldKernel())
     monkeypatch.setattr(sandbox, "limit", lambda _: None)
