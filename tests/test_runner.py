@@ -17,7 +17,7 @@ import pytest
 from autofix import launch
 from autofix.record import Outcome, RunRecord
 from autofix.runner import Limits, Script, run
-from autofix.scratch import LARGE, scratch_copy
+from autofix.scratch import LARGE, LOCK, MAGIC, scratch_copy
 
 WARM = Limits(timeout=60)
 FRESH = Limits(timeout=60, warm=False)
@@ -159,10 +159,9 @@ def test_without_fork_every_run_has_a_process_of_its_own_and_the_same_result(
 
 
 def test_a_folder_that_nobody_has_removed_goes_with_the_next_run(tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    left = Path(tempfile.gettempdir()) / f"autofix-{ended.pid}-0123abcd"
+    left = Path(tempfile.gettempdir()) / f"autofix-{os.getpid()}-0123abcd"
     left.mkdir()
+    (left / LOCK).write_text(MAGIC)  # its owner has ended: nobody holds the lock
     with scratch_copy(tmp_path, {}) as scratch:
         assert scratch.copy.is_dir()
         assert not left.exists()
