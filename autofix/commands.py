@@ -173,8 +173,8 @@ def run(
 
     if html is not None:
         pages.require(html)
-    started = invoked(words, bounds)
-    original = started.script
+    program = started(words, bounds)
+    original = program.script
     shown: list[object] = []
     live_line = wants_colour(sys.stderr)
 
@@ -197,7 +197,7 @@ def run(
             sys.stdout.flush()
 
     watcher = live.Report(found, live=live_line, echo=verbose)
-    within = limits(bounds, started.python, watcher)
+    within = limits(bounds, program.python, watcher)
     if not quiet:
         warn_of_misplaced("run", original)
     try:
@@ -300,8 +300,8 @@ def prove(
 
     if html is not None:
         pages.require(html)
-    started = invoked(words, bounds)
-    original, within = started.script, limits(bounds, started.python)
+    program = started(words, bounds)
+    original, within = program.script, limits(bounds, program.python)
     if not quiet:
         warn_of_misplaced("prove", original)
     try:
@@ -359,21 +359,13 @@ def since_revision(script: Script, revision: str) -> tuple[Script, Script]:
     return since(script, revision)
 
 
-def started(words: Sequence[str]) -> Invocation:
-    """The program that *words* start from here.  Raises :class:`click.UsageError`."""
+def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
+    """The program that *words* start, under these options.  Raises :class:`click.UsageError`."""
     from autofix.invocation import InvocationError, invocation
 
     try:
-        return invocation(words)
-    except InvocationError as error:
-        raise click.UsageError(str(error)) from None
-
-
-def invoked(words: Sequence[str], bounds: Bounds) -> Invocation:
-    """The program that *words* start under these options.  Raises :class:`click.UsageError`."""
-    from autofix.invocation import InvocationError, invocation
-
-    try:
+        if bounds is None:
+            return invocation(words)
         return invocation(words, root=bounds["root"], cwd=bounds["cwd"], python=bounds["python"])
     except InvocationError as error:
         raise click.UsageError(str(error)) from None

@@ -117,11 +117,17 @@ class _Caller:
 
     def named_test(self, args: Sequence[str]) -> Path:
         """The file of the test that pytest is given."""
-        for word in args:
-            path = word.partition("::")[0]
-            if path.endswith(".py") and (self.cwd / path).is_file():
-                return Path(path) if self.cwd == files.absolute(Path()) else self.cwd / path
+        named = filter(None, map(self.source_named, args))
+        if (found := next(named, None)) is not None:
+            return found
         raise InvocationError("Name the test's file: autofix run -- pytest tests/test_training.py::test_name")
+
+    def source_named(self, word: str) -> Path | None:
+        """The Python file that a word names, a test's behind it left out."""
+        path = word.partition("::")[0]
+        if not path.endswith(".py") or not (self.cwd / path).is_file():
+            return None
+        return Path(path) if self.cwd == files.absolute(Path()) else self.cwd / path
 
     def source_of(self, module: str) -> Path:
         """The file of a module that is run by its name."""
@@ -178,9 +184,8 @@ class _Caller:
     def named_source(self, words: Sequence[str], program: str) -> Path:
         """The script or module that a launcher is given, or that a shell script names."""
         for at, word in enumerate(words):
-            path = word.partition("::")[0]
-            if path.endswith(".py") and (self.cwd / path).is_file():
-                return Path(path) if self.cwd == files.absolute(Path()) else self.cwd / path
+            if (found := self.source_named(word)) is not None:
+                return found
             if word in ("-m", "--module") and at + 1 < len(words) and not words[at + 1].startswith("-"):
                 return self.source_of(words[at + 1])
         for place in (Path(program or os.devnull), *(self.cwd / word for word in words)):
