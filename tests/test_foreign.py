@@ -134,7 +134,7 @@ REFUSED = {
     ),
     "a file elsewhere": (
         "--- a/setup.py\n+++ b/setup.py\n" + HUNK,
-        "fix.diff:2:1: setup.py lies outside of the script's folder, of which a copy is run",
+        "fix.diff:2:1: setup.py lies outside of src, the project of which a copy is run; see --root",
     ),
     "a file that goes": (
         "--- a/src/model.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-def net():\n-    return lambda x: x\n",
