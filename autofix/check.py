@@ -16,8 +16,9 @@ from multiprocessing import active_children, connection, get_context, parent_pro
 from pathlib import Path
 from typing import NamedTuple
 
-from autofix import engine, files
-from autofix.project import Project, gather
+from autofix import engine
+from autofix.project import files
+from autofix.project.gather import Project, gather
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""

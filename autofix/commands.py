@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from autofix import check as checker
-from autofix import engine, files
+from autofix import engine
 from autofix.check import Problem, Result
 from autofix.engine import Finding
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes, in_order
 from autofix.progress import SILENT
+from autofix.project import files
 from autofix.report import lines, live, machine
 from autofix.report.terminal import Printer, wants_colour
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from autofix.invocation import Invocation
+    from autofix.execution.invocation import Invocation
     from autofix.progress import Watcher
-    from autofix.prove import Certificate, Limits, Script
+    from autofix.proof.prove import Certificate, Limits, Script
     from autofix.repair import Repair
     from autofix.report.story import Line
     from autofix.report.view import View
@@ -294,8 +295,8 @@ def prove(
     It is the script *fixed*, the diff *patch*, or the files as they are, *against* a revision of git.
     """
     from autofix import pages
-    from autofix import prove as prover
     from autofix.foreign import DiffError
+    from autofix.proof import prove as prover
     from autofix.repair import granted
 
     if html is not None:
@@ -331,7 +332,7 @@ def prove(
 
 def in_place_of(original: Script, fixed: Path) -> Script:
     """The script *fixed*, started as *original* is; from its own project, where it lies in another."""
-    from autofix.layout import layout_of
+    from autofix.project.layout import layout_of
 
     inside = fixed.resolve().is_relative_to(original.folder)
     root = original.root if inside else layout_of(fixed, cwd=original.cwd).root
@@ -361,7 +362,7 @@ def since_revision(script: Script, revision: str) -> tuple[Script, Script]:
 
 def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
     """The program that *words* start, under these options.  Raises :class:`click.UsageError`."""
-    from autofix.invocation import InvocationError, invocation
+    from autofix.execution.invocation import InvocationError, invocation
 
     try:
         if bounds is None:
@@ -373,8 +374,8 @@ def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
 
 def warn_of_misplaced(command: str, script: Script) -> None:
     """Say which of autofix's own options stand behind the script, so that they are handed to it."""
-    from autofix.invocation import misplaced
-    from autofix.project import gather
+    from autofix.execution.invocation import misplaced
+    from autofix.project.gather import gather
 
     context = click.get_current_context(silent=True)
     if context is None or not script.args:
@@ -392,7 +393,7 @@ def warn_of_misplaced(command: str, script: Script) -> None:
 
 
 def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limits:
-    from autofix.prove import Limits
+    from autofix.proof.prove import Limits
 
     return Limits(
         python=python,
@@ -441,7 +442,7 @@ def review(paths: Sequence[Path], *, select: Sequence[str], quiet: bool, verbose
 def rule(code: str | None) -> Exit:
     """Print the catalogue, or one page of it."""
     from autofix.report import catalogue
-    from codemods.registry import all_codemods
+    from codemods.rules.registry import all_codemods
 
     known = all_codemods()
     told = list(catalogue.contents(known) if code is None else catalogue.page(code, known))
@@ -458,7 +459,7 @@ def selected(select: Sequence[str]) -> tuple[str, ...] | None:
     codes = [code.strip().upper() for option in select for code in option.split(",") if code.strip()]
     if not codes:
         return None
-    from codemods.registry import all_codemods
+    from codemods.rules.registry import all_codemods
 
     codemods = all_codemods()
     known = {codemod.code for codemod in codemods} | {fact.code for codemod in codemods for fact in codemod.answers}

@@ -22,15 +22,14 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
-from codemods.program import Program, split
+from codemods.interpreter.analysis import AnalysisResult, analyze
 from codemods.proof import Keeps, LineMap, key_of
-from codemods.tape import old_keywords
-from codemods.tape import source as sources
-from codemods.tape.witness import Observation, observe
+from codemods.source import old_keywords, sources
+from codemods.source.program import Program, split
 
 if TYPE_CHECKING:
-    from codemods.base import Codemod
-    from codemods.mend import Mended, Repair
+    from codemods.repair import Mended, Repair
+    from codemods.rules.base import Codemod
 
 DEPTH = 6_000
 """Python's limit of calls within calls, for sums of many terms: each is an expression within another."""
@@ -145,10 +144,10 @@ def analyse(
 ) -> Analysis:
     """Find the mistakes in the script *source* and patch those that a symbolically proved rewrite repairs.
 
-    ``others`` are the files that belong to the script (path to text; see :mod:`autofix.project`): what it imports from
-    them is read, and repaired, as if it stood in the script.  ``select`` keeps only the codes that it names (a code or
-    a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to; ``unsafe`` also repairs what is
-    only likely.  Raises :class:`SourceError` where a text does not parse.
+    ``others`` are the files that belong to the script (path to text; see :mod:`autofix.project.gather`): what it
+    imports from them is read, and repaired, as if it stood in the script.  ``select`` keeps only the codes that it
+    names (a code or a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to; ``unsafe`` also
+    repairs what is only likely.  Raises :class:`SourceError` where a text does not parse.
     """
     if sys.getrecursionlimit() < DEPTH:
         sys.setrecursionlimit(DEPTH)
@@ -157,14 +156,14 @@ def analyse(
         known = analyse(old.text, path, others=others, roots=roots, select=select, rejected=rejected, unsafe=unsafe)
         return _with_new_keywords(source, old, known, select)
     program = Program.of(source, path, others, roots)
-    seen = observe(program)
+    seen = analyze(program)
     if not seen.complete and others:  # too large as a whole: the script alone still tells something
         program = Program.of(source, path)
-        seen = observe(program)
+        seen = analyze(program)
     if not seen.facts:
         return _with_reach(Analysis(program, program, (), seen.complete), seen)
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
-    from codemods.mend import mend
+    from codemods.repair import mend
 
     mended = mend(program, _selected(select), rejected, seen)
     findings = tuple(_findings(program, mended, select))
@@ -179,7 +178,7 @@ def analyse(
     return _with_reach(Analysis(program, mended.patched, findings, seen.complete, steps=mended.steps), seen)
 
 
-def _with_reach(analysis: Analysis, seen: Observation) -> Analysis:
+def _with_reach(analysis: Analysis, seen: AnalysisResult) -> Analysis:
     """*analysis* with the backward passes that were reached, and those that were not."""
     program = analysis.program
 
@@ -211,7 +210,7 @@ def _with_new_keywords(
     source: str, old: old_keywords.Renamed, known: Analysis, select: Collection[str] | None
 ) -> Analysis:
     """What is *known* of a text whose old keywords were renamed, as an analysis of *source*, which has them yet."""
-    from codemods.modernize_legacy import ModernizeLegacy as Codemod
+    from codemods.rules.modernize_legacy import ModernizeLegacy as Codemod
 
     if not _wanted(Codemod.code, select):
         raise SourceError(known.path, *old.places[0], f"`{old_keywords.OLD}` is a keyword of Python")
@@ -239,7 +238,7 @@ def parse(text: str, path: str) -> ast.Module:
 
 
 def _selected(select: Collection[str] | None) -> list[type[Codemod]]:
-    from codemods.registry import all_codemods
+    from codemods.rules.registry import all_codemods
 
     return [kind for kind in all_codemods() if _wanted(kind.code, select)]
 

@@ -17,9 +17,9 @@ from unidiff.constants import DEV_NULL, LINE_TYPE_EMPTY
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import Hunk, Line, PatchedFile, PatchSet
 
-from autofix import files
+from autofix.execution.runner import Script
 from autofix.patch import CARRIER, lines_of, sides
-from autofix.runner import Script
+from autofix.project import files
 
 PREFIXES = ("a/", "b/")
 
@@ -56,7 +56,7 @@ def patched(script: Script, diff: bytes, name: str, *, back: bool = False) -> Sc
     Nothing is written.
 
     Raises :class:`DiffError` where the diff is none, names what is not there, or does not fit; and
-    :class:`autofix.files.FileError` for a file that cannot be read.
+    :class:`autofix.project.files.FileError` for a file that cannot be read.
     """
     contents: dict[Path, bytes] = {}
     for file in parse(diff, name):

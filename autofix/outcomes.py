@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from autofix import files
 from autofix.check import Edit, Problem, Result
 from autofix.engine import Finding, Place
 from autofix.exits import Exit
+from autofix.project import files
 
 
 class Outcomes:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autofix import files
-from autofix.evidence import Evidence, witness
+from autofix.evidence.witness import Evidence, witness
 from autofix.patch import Change, patch
+from autofix.project import files
 from autofix.report import view
 
 if TYPE_CHECKING:
-    from autofix.prove import Certificate, Limits, Script
+    from autofix.proof.prove import Certificate, Limits, Script
     from autofix.repair import Repair
 
 

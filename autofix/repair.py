@@ -7,16 +7,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from autofix import engine, files
+from autofix import engine
 from autofix.engine import Analysis, SourceError
-from autofix.evidence import LOOKED_AT, Evidence, witness
-from autofix.layout import Layout, import_roots
-from autofix.merit import is_lean, merit
-from autofix.obstacles import obstacle, usage
-from autofix.points.base import count
-from autofix.points.held import held
-from autofix.project import Project, gather
-from autofix.prove import (
+from autofix.evidence.witness import LOOKED_AT, Evidence, witness
+from autofix.execution.obstacles import obstacle, usage
+from autofix.execution.record import Failure
+from autofix.execution.runner import OVER, warm_up
+from autofix.project import files
+from autofix.project.gather import Project, gather
+from autofix.project.layout import Layout, import_roots
+from autofix.proof.merit import is_lean, merit
+from autofix.proof.points.base import count
+from autofix.proof.points.held import held
+from autofix.proof.prove import (
     Certificate,
     Limits,
     Original,
@@ -28,11 +31,9 @@ from autofix.prove import (
     promised,
     prove,
 )
-from autofix.record import Failure
-from autofix.runner import OVER, warm_up
 from codemods.facts import Fact
-from codemods.program import Program
 from codemods.proof import Keeps, passes_by_the_way
+from codemods.source.program import Program
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -63,8 +64,8 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     """Find the mistakes in *script* and its project, patch them, and prove the patch by execution.
 
     What the source tells comes first (not without *static*); where that leads to no patch that stands, the run itself
-    is asked.  Raises :class:`autofix.files.FileError` and :class:`autofix.engine.SourceError` for a script that cannot
-    be read.
+    is asked.  Raises :class:`autofix.project.files.FileError` and :class:`autofix.engine.SourceError` for a script
+    that cannot be read.
     """
     source = files.read(script.path)
     warm_up(limits)
@@ -195,7 +196,7 @@ class _Attempt:
                 Repair(self.project, analysis, fails=True, evidence=evidence), by_run=True
             )
         program = Program.of(analysis.source, analysis.path, self.project.others, self.project.roots)
-        from autofix.witnessed.search import Search  # LibCST takes long to import: only where there is a need
+        from autofix.evidence.search import Search  # LibCST takes long to import: only where there is a need
 
         search = Search(
             self.original,
@@ -332,16 +333,16 @@ def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
     """What a repair of a script that somebody else made may do, by what the script and its project say."""
     from libcst import ParserSyntaxError
 
-    from codemods.guard_features import has_ratio
-    from codemods.rewrite import Tree
-    from codemods.tape.witness import observe
+    from codemods.interpreter.analysis import analyze
+    from codemods.rewriting.tree import Tree
+    from codemods.rules.guard_features import has_ratio
 
     ratio, own, facts = False, set[int](), tuple[Fact, ...]()
     with suppress(SyntaxError, ParserSyntaxError):
         project = project_of(script, file, limits)
         program = Program.of(file.text, file.name, project.others, project.roots)
         ratio = has_ratio(Tree(program))
-        facts = tuple(observe(program).facts)
+        facts = tuple(analyze(program).facts)
         own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in facts))
     return {**promised((), facts), "ratio": ratio, "inputs": True, "own": own}
 

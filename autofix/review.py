@@ -17,10 +17,10 @@ from enum import Enum
 
 from unidiff.patch import Hunk
 
-from autofix import files
 from autofix.check import Edit, Problem
 from autofix.engine import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
+from autofix.project import files
 from autofix.report.lines import count, location
 from autofix.report.terminal import Printer
 

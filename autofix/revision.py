@@ -6,15 +6,16 @@ import os
 import subprocess
 from dataclasses import replace
 
-from autofix import files
+from autofix.execution.runner import Script
 from autofix.foreign import as_it_is
-from autofix.runner import Script
+from autofix.project import files
 
 
 def since(script: Script, revision: str) -> tuple[Script, Script]:
     """*script* at *revision*, and as it lies on the disk.
 
-    Raises :class:`autofix.files.FileError` where git does not know the revision, or no source has changed since.
+    Raises :class:`autofix.project.files.FileError` where git does not know the revision, or no source has
+    changed since.
     """
     listed = git(
         script, "diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--diff-filter=M", revision, "--", "."
@@ -34,7 +35,7 @@ def since(script: Script, revision: str) -> tuple[Script, Script]:
 
 
 def git(script: Script, *words: str) -> bytes:
-    """What a git command prints in the project's root.  Raises :class:`autofix.files.FileError`."""
+    """What a git command prints in the project's root.  Raises :class:`autofix.project.files.FileError`."""
     name = files.display_name(script.folder)
     try:
         # No hooks, pagers or external diffs of the repository are started.

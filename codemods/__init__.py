@@ -1,1 +1,7 @@
 """What goes wrong on autograd's tape, and how each mistake is rewritten.  No torch, no I/O, nothing of autofix."""
+
+from pathlib import Path
+
+# LibCST's command line names a codemod by module and class: `codemods.detach_stored.DetachStored` is documented, and
+# stays the name of what lies in the folder of the rules.
+__path__ = [*__path__, str(Path(__file__).with_name("rules"))]

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from codemods.program import Program
 from codemods.proof import LineMap
-from codemods.tape.source import parse
+from codemods.source.program import Program
+from codemods.source.sources import parse
 
 _Branches = tuple[tuple[str, str], ...]
 _DETACHED = re.compile(r"\.detach\(\)")

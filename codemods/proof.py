@@ -16,8 +16,8 @@ from enum import StrEnum
 from itertools import zip_longest
 
 from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
-from codemods.program import Program, split
-from codemods.tape.witness import Edge, Observation, Place
+from codemods.interpreter.analysis import AnalysisResult, Edge, Place
+from codemods.source.program import Program, split
 
 
 class Keeps(StrEnum):
@@ -119,12 +119,12 @@ def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:
 
 def judge(
     original: Program,
-    before: Observation,
+    before: AnalysisResult,
     patched: Program,
-    after: Observation,
+    after: AnalysisResult,
     fact: Fact,
     keeps: Keeps,
-    base: Observation | None = None,
+    base: AnalysisResult | None = None,
 ) -> Verdict:
     """Whether *patched* repairs *fact* of *original* and loses nothing."""
     if not after.complete:
@@ -149,7 +149,7 @@ def judge(
     return Verdict(not revealed, revealed, "another mistake comes to light" if revealed else "")
 
 
-def _lost(before: Observation, after: Observation, lines: LineMap, keeps: Keeps, fact: Fact) -> str:
+def _lost(before: AnalysisResult, after: AnalysisResult, lines: LineMap, keeps: Keeps, fact: Fact) -> str:
     passes = {lines.original(line) for line in after.passes}
     missed = before.passes - passes
     if keeps is Keeps.ONE_PASS and isinstance(fact, StaleGraph):
@@ -199,14 +199,14 @@ def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
     return frozenset(found)
 
 
-def _trained_once(before: Observation, after: Observation, lines: LineMap) -> str:
+def _trained_once(before: AnalysisResult, after: AnalysisResult, lines: LineMap) -> str:
     """What only the first iteration still trains: the state that began with it is cut from then on."""
     once = {name for line, name in after.once if (lines.original(line), name) not in before.once}
     once -= {name for line, name in after.trained - after.once}
     return f"{_names(once)} would be trained in the first iteration only" if once else ""
 
 
-def _before_its_step(before: Observation, after: Observation, lines: LineMap, fact: Fact) -> str:
+def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: LineMap, fact: Fact) -> str:
     """What would be computed before a step that it came after, where a step is moved."""
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
@@ -216,7 +216,7 @@ def _before_its_step(before: Observation, after: Observation, lines: LineMap, fa
 
 
 def _without_one_pass(
-    before: Observation, after: Observation, lines: LineMap, fact: StaleGraph, gone: frozenset[int]
+    before: AnalysisResult, after: AnalysisResult, lines: LineMap, fact: StaleGraph, gone: frozenset[int]
 ) -> str:
     """The same where one of two passes over one loss may go, or both for a new one: what they trained, that trains."""
     twice = {fact.freed.line, fact.failed.line}
@@ -230,7 +230,7 @@ def _without_one_pass(
     return f"{_names(missing)} would no longer be trained" if missing else ""
 
 
-def _still_cut(fact: Fact, after: Observation, lines: LineMap) -> str:
+def _still_cut(fact: Fact, after: AnalysisResult, lines: LineMap) -> str:
     """What the pass that found no graph still does not reach."""
     if not isinstance(fact, CutGraph):
         return ""
@@ -246,7 +246,7 @@ def _severed(fact: Fact) -> Severed | None:
     return fact.severed if isinstance(fact, (StaleGraph, Overwritten)) else None
 
 
-def _still_severed(fact: Fact, after: Observation, lines: LineMap) -> str:
+def _still_severed(fact: Fact, after: AnalysisResult, lines: LineMap) -> str:
     """What the pass that ends at a detached value still does not reach."""
     severed = _severed(fact)
     if severed is None or not isinstance(fact, (StaleGraph, Overwritten)):

@@ -13,7 +13,7 @@ from typing import Any
 
 from autofix.engine import Analysis, Finding, SourceError
 from codemods.facts import Span, StaleGraph
-from codemods.program import Program
+from codemods.source.program import Program
 
 MISTAKE = re.compile(r"(store|hopeless)\.append\((\w+)\)")
 REMEDY = "Detach what is stored."

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from autofix.report.manual import rules
-from codemods.base import Codemod
-from codemods.registry import all_codemods
+from codemods.rules.base import Codemod
+from codemods.rules.registry import all_codemods
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rules.md"

@@ -14,9 +14,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from codemods.program import Program
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.source.program import Program
 
 HEADER = """\
 import argparse
@@ -70,7 +70,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
 def test_nothing_is_found_where(text: str) -> None:
-    assert observe(Program.of(HEADER + textwrap.dedent(text), "program.py")).facts == ()
+    assert analyze(Program.of(HEADER + textwrap.dedent(text), "program.py")).facts == ()
 
 
 @pytest.mark.parametrize("argument", ["args.every", "EVERY", "args.unset"])
@@ -89,6 +89,6 @@ def test_chunks_are_cut_at_their_ends_only(argument: str) -> None:
                 loss, h = 0, h.detach()
         """)
     edges = {
-        (edge.producer.operation, edge.consumer.operation, edge.lag) for edge in observe(Program.of(text, "p.py")).edges
+        (edge.producer.operation, edge.consumer.operation, edge.lag) for edge in analyze(Program.of(text, "p.py")).edges
     }
     assert ("tanh", "add", (1,)) in edges

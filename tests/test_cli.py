@@ -16,15 +16,16 @@ from typing import Any
 
 import pytest
 
-from autofix import __version__, engine, exits, files
+from autofix import __version__, engine, exits
 from autofix.cli import main
 from autofix.engine import Analysis
-from autofix.evidence import Evidence
-from autofix.project import Project
-from autofix.prove import Certificate, Limits, Original, Outcome, Point, RunRecord, Script, Verdict
-from autofix.record import RunError
-from codemods.base import Codemod
-from codemods.registry import all_codemods
+from autofix.evidence.witness import Evidence
+from autofix.execution.record import RunError
+from autofix.project import files
+from autofix.project.gather import Project
+from autofix.proof.prove import Certificate, Limits, Original, Outcome, Point, RunRecord, Script, Verdict
+from codemods.rules.base import Codemod
+from codemods.rules.registry import all_codemods
 from tests import fake_engine
 
 BROKEN = "store = []\nfor h in x:\n    store.append(h)\nend = 1\n"
@@ -160,7 +161,7 @@ def test_a_file_that_cannot_be_decoded_is_one_line_too(shell: Shell) -> None:
 
 def test_a_file_that_vanishes_is_one_line_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     put(b=CLEAN)
-    monkeypatch.setattr("autofix.files.discover", lambda _: [Path("a.py"), Path("b.py")])
+    monkeypatch.setattr("autofix.project.files.discover", lambda _: [Path("a.py"), Path("b.py")])
     assert shell.run("check") == 1
     assert shell.err == "a.py:1:1: cannot be read: no such file or directory\n"
 
@@ -699,7 +700,7 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
         assert {name for name, value in granted.items() if value} == {"inputs"}
         return proof
 
-    monkeypatch.setattr("autofix.prove.prove", prove)
+    monkeypatch.setattr("autofix.proof.prove.prove", prove)
     assert shell.run("prove", "--steps", "5", "a.py", "b.py", "--epochs", "3") == code
     assert calls == [(script("a.py", "--epochs", "3"), script("b.py", "--epochs", "3"), 5)]
     assert "  2 clean after" in shell.out
@@ -709,7 +710,7 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
 
 @dataclass
 class Prover:
-    """Stands in for :func:`autofix.prove.prove` and remembers the scripts."""
+    """Stands in for :func:`autofix.proof.prove.prove` and remembers the scripts."""
 
     calls: list[tuple[Script, Script]] = field(default_factory=list)
 
@@ -721,7 +722,7 @@ class Prover:
 @pytest.fixture
 def prover(monkeypatch: pytest.MonkeyPatch) -> Prover:
     fake = Prover()
-    monkeypatch.setattr("autofix.prove.prove", fake)
+    monkeypatch.setattr("autofix.proof.prove.prove", fake)
     return fake
 
 
@@ -896,7 +897,7 @@ def test_says_who_it_is_without_loading_anything_heavy(arguments: list[str]) -> 
 import sys
 from autofix.cli import main
 assert main({arguments!r}) == 0
-heavy = sys.modules.keys() & {{"libcst", "torch", "rich", "unidiff", "autofix.engine", "autofix.prove"}}
+heavy = sys.modules.keys() & {{"libcst", "torch", "rich", "unidiff", "autofix.engine", "autofix.proof.prove"}}
 assert not heavy, heavy
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -6,10 +6,10 @@ import difflib
 
 import pytest
 
-from codemods import mend as search
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
+from codemods import repair as search
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 HEADER = """\
 import torch

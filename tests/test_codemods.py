@@ -13,13 +13,13 @@ from pathlib import Path
 import libcst.tool
 import pytest
 
-from codemods import registry
-from codemods.base import Candidate, Codemod
 from codemods.facts import Fact, StaleGraph
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import MalformedCodemod, all_codemods
-from codemods.rewrite import Tree
+from codemods.repair import mend
+from codemods.rewriting.tree import Tree
+from codemods.rules import registry
+from codemods.rules.base import Candidate, Codemod
+from codemods.rules.registry import MalformedCodemod, all_codemods
+from codemods.source.program import Program
 
 ROOT = Path(__file__).parent.parent
 HEADER = """\

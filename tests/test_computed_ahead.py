@@ -6,9 +6,9 @@ import difflib
 
 import pytest
 
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 HEADER = """\
 import torch

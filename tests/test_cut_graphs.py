@@ -8,10 +8,10 @@ import textwrap
 import pytest
 
 from codemods.facts import CutGraph, LegacyFunction, PartBeside
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 HEADER = """\
 import torch
@@ -439,12 +439,12 @@ def test_what_is_found_is_repaired_where_a_repair_is_known(text: str, loss: str,
 
 @pytest.mark.parametrize(("text", "loss"), RIGHT.values(), ids=RIGHT)
 def test_nothing_is_found_where(text: str, loss: str) -> None:
-    assert observe(program(text, loss)).facts == ()
+    assert analyze(program(text, loss)).facts == ()
 
 
 def test_the_message_says_why_there_is_no_graph() -> None:
     def message(name: str) -> str:
-        return next(fact.message for fact in observe(program(*SHAPES[name][:2])).facts if isinstance(fact, CutGraph))
+        return next(fact.message for fact in analyze(program(*SHAPES[name][:2])).facts if isinstance(fact, CutGraph))
 
     assert "frozen" in message("everything that the optimizer holds is frozen")
     assert "does not require grad" in message("noise is optimised")
@@ -453,15 +453,15 @@ def test_the_message_says_why_there_is_no_graph() -> None:
 
 def test_reinforce_is_gone() -> None:
     text = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\npicked = net(x).softmax(1).multinomial(1)\n"
-    facts = observe(program(text + "picked.reinforce(1.0)\n", "F.cross_entropy(net(x), y)")).facts
+    facts = analyze(program(text + "picked.reinforce(1.0)\n", "F.cross_entropy(net(x), y)")).facts
     assert [fact.message for fact in facts] == ["`picked.reinforce(1.0)` no longer works in PyTorch 2"]
 
 
 def test_an_old_function_is_no_finding_until_it_is_called() -> None:
     text, loss, _ = SHAPES["a Function without options that is kept"]
-    facts = observe(program(text, loss)).facts
+    facts = analyze(program(text, loss)).facts
     assert [type(fact) for fact in facts] == [LegacyFunction]
-    assert observe(program(text, "F.cross_entropy(net(x), y)")).facts == ()
+    assert analyze(program(text, "F.cross_entropy(net(x), y)")).facts == ()
 
 
 @pytest.mark.parametrize(
@@ -475,5 +475,5 @@ def test_an_old_function_is_no_finding_until_it_is_called() -> None:
 )
 def test_a_gradient_for_a_part_that_nothing_was_computed_from(joined: str, found: bool) -> None:
     text = f"opt = torch.optim.SGD(net.parameters(), lr=0.1)\nspot = torch.rand(6, 4, requires_grad=True)\n{joined}\n"
-    facts = observe(program(text + "torch.autograd.grad(u.sum(), at)\n", "F.cross_entropy(net(x), y)")).facts
+    facts = analyze(program(text + "torch.autograd.grad(u.sum(), at)\n", "F.cross_entropy(net(x), y)")).facts
     assert [type(fact) for fact in facts] == [PartBeside] * found

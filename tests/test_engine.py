@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autofix.engine import SourceError, analyse
-from autofix.prove import Limits, Script
+from autofix.proof.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.lines import summary
 

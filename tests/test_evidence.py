@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autofix.evidence import Holder, witness
-from autofix.runner import Limits, Script
+from autofix.evidence.witness import Holder, witness
+from autofix.execution.runner import Limits, Script
 
 SCRIPT = """\
 import torch

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix import files
-from autofix.files import FileError, decode, discover, read, write
+from autofix.project import files
+from autofix.project.files import FileError, decode, discover, read, write
 
 
 @pytest.fixture(autouse=True)
@@ -264,5 +264,5 @@ def test_says_so_when_the_folder_cannot_be_written(monkeypatch: pytest.MonkeyPat
     def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("autofix.files.private", denied)
+    monkeypatch.setattr("autofix.project.files.private", denied)
     assert refused("a.py", "x = 1\n") == "a.py:1:1: not written: permission denied"

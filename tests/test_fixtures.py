@@ -11,9 +11,9 @@ from zlib import crc32
 import pytest
 
 from autofix.engine import Analysis, analyse
-from autofix.prove import Limits, Original, Script, prove
+from autofix.proof.prove import Limits, Original, Script, prove
 from autofix.repair import promises
-from codemods.registry import all_codemods
+from codemods.rules.registry import all_codemods
 from tests.benchmark.cases import program
 
 FIXTURES = sorted(path for path in (Path(__file__).parent.parent / "fixtures").iterdir() if path.is_dir())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autofix.files import FileError
+from autofix.execution.runner import Script
 from autofix.foreign import DiffError, patched
-from autofix.runner import Script
+from autofix.project.files import FileError
 
 TRAIN = "import model\n\nnet = model.net()\nstore = []\nfor step in range(9):\n    h = net(step)\n    store.append(h)\n"
 MODEL = "def net():\n    return lambda x: x\n"

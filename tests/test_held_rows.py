@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from codemods.facts import GraphHeld
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 HEADER = """\
 import torch

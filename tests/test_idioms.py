@@ -7,10 +7,10 @@ import textwrap
 import pytest
 
 from codemods.facts import NotScalar
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 SLOTS = """\
 import torch
@@ -140,12 +140,12 @@ def program(text: str) -> Program:
 
 @pytest.mark.parametrize(("shape", "cut"), WAYS, ids=[cut.partition("\n")[0] for _, cut in WAYS])
 def test_a_state_that_is_cut_in_whatever_way_is_no_mistake(shape: str, cut: str) -> None:
-    assert observe(program(shape.format(cut=textwrap.indent(cut, "    ")))).facts == ()
+    assert analyze(program(shape.format(cut=textwrap.indent(cut, "    ")))).facts == ()
 
 
 @pytest.mark.parametrize("shape", CUTS, ids=["mapping", "list", "module"])
 def test_the_same_states_are_mistakes_where_nothing_cuts_them(shape: str) -> None:
-    assert observe(program(shape.format(cut="    pass"))).facts
+    assert analyze(program(shape.format(cut="    pass"))).facts
 
 
 @pytest.mark.parametrize("count", [3, 5])
@@ -154,8 +154,8 @@ def test_a_while_that_counts_down_reaches_every_state(count: int) -> None:
     text = STATES.format(cut=textwrap.indent(cut, "    "))
     text = text.replace("[torch.zeros(2, 3), torch.zeros(2, 3)]", f"[torch.zeros(2, 3) for _ in range({count})]")
     text = text.replace("for i in range(2):\n        hs[i] = net(x + hs[i])", "hs = [net(x + h) for h in hs]")
-    assert observe(program(text)).facts == ()
-    assert observe(program(text.replace("hs[i].detach()", "hs[i]"))).facts
+    assert analyze(program(text)).facts == ()
+    assert analyze(program(text.replace("hs[i].detach()", "hs[i]"))).facts
 
 
 def test_a_failure_that_a_script_provokes_and_catches_is_no_mistake() -> None:
@@ -168,11 +168,11 @@ try:
 except RuntimeError as error:
     print(error)
 """
-    assert observe(program(text)).facts == ()
+    assert analyze(program(text)).facts == ()
     for other in ("except ValueError as error:", "except RuntimeError as error:\n    raise", "finally:"):
-        assert observe(program(text.replace("except RuntimeError as error:", other))).facts
+        assert analyze(program(text.replace("except RuntimeError as error:", other))).facts
     in_a_loop = text.replace("try:\n    loss.backward()", "for _ in range(3):\n  try:\n    loss.backward()")
-    assert observe(program(in_a_loop.replace("except", "  except"))).facts
+    assert analyze(program(in_a_loop.replace("except", "  except"))).facts
 
 
 def test_a_gradient_by_the_chain_rule_says_that_an_unread_call_has_cut() -> None:
@@ -185,8 +185,8 @@ g = relax(logits, logits.sigmoid())
 (g ** 2).sum().backward()
 logits.backward({given})
 """
-    assert observe(program(text.format(given="g"))).facts == ()
-    assert observe(program(text.format(given="torch.ones(2, 3)"))).facts
+    assert analyze(program(text.format(given="g"))).facts == ()
+    assert analyze(program(text.format(given="torch.ones(2, 3)"))).facts
 
 
 def patched(text: str) -> str:
@@ -224,7 +224,7 @@ def test_a_flag_by_position_is_taken_away(call: str, better: str) -> None:
 
 @pytest.mark.parametrize("call", ["F.dropout(h, 0.5, True, False)", "F.dropout(h, 0.5, True)", "F.elu(h, 1.0)"])
 def test_other_arguments_in_its_place_are_no_mistake(call: str) -> None:
-    assert observe(program(LAYER.format(call=call))).facts == ()
+    assert analyze(program(LAYER.format(call=call))).facts == ()
 
 
 SMOOTHED = """\
@@ -470,9 +470,9 @@ loss.backward()
     ],
 )
 def test_a_loss_of_several_elements_is_one_for_each_row(made: str) -> None:
-    (fact,) = observe(program(SEVERAL.format(made=made))).facts
+    (fact,) = analyze(program(SEVERAL.format(made=made))).facts
     assert isinstance(fact, NotScalar)
-    assert observe(program(SEVERAL.format(made=made + "\nloss = loss.mean()"))).facts == ()
+    assert analyze(program(SEVERAL.format(made=made + "\nloss = loss.mean()"))).facts == ()
 
 
 @pytest.mark.parametrize(
@@ -488,7 +488,7 @@ def test_a_loss_of_several_elements_is_one_for_each_row(made: str) -> None:
     ],
 )
 def test_a_loss_of_one_element_is_none_of_several(made: str) -> None:
-    assert observe(program(SEVERAL.format(made=made))).facts == ()
+    assert analyze(program(SEVERAL.format(made=made))).facts == ()
 
 
 OBJECTIVES = """\
@@ -589,7 +589,7 @@ def test_what_is_kept_for_each_epoch_is_kept_without_its_graph(log: str, keep: s
         HELD.format(log=log, keep=keep.replace("@", value), read=read) for value in ("loss", "loss.detach()")
     )
     assert patched(before) == after
-    assert observe(program(after)).facts == ()
+    assert analyze(program(after)).facts == ()
 
 
 @pytest.mark.parametrize(
@@ -603,4 +603,4 @@ def test_what_is_kept_for_each_epoch_is_kept_without_its_graph(log: str, keep: s
     ],
 )
 def test_what_is_written_over_in_every_epoch_does_not_grow(log: str, keep: str, read: str) -> None:
-    assert observe(program(HELD.format(log=log, keep=keep, read=read))).facts == ()
+    assert analyze(program(HELD.format(log=log, keep=keep, read=read))).facts == ()

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from codemods.program import Program
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.source.program import Program
 
 HEADER = """\
 import contextlib
@@ -286,7 +286,7 @@ RIGHT = {
 def test_nothing_is_found_where_it_is_let_go_by(name: str) -> None:
     text = HEADER + textwrap.dedent(RIGHT[name])
     exec(compile(text, name, "exec"), {"__name__": "look_alike"})
-    assert observe(Program.of(text, "x.py", {})).facts == ()
+    assert analyze(Program.of(text, "x.py", {})).facts == ()
 
 
 BROKEN = {
@@ -321,5 +321,5 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_mistake_is_still_found_with(name: str) -> None:
-    found = observe(Program.of(HEADER + textwrap.dedent(BROKEN[name]), "x.py", {})).facts
+    found = analyze(Program.of(HEADER + textwrap.dedent(BROKEN[name]), "x.py", {})).facts
     assert found and {one.code for one in found} >= {"AF100", "AF200"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix.invocation import COMMAND, InvocationError, invocation, misplaced
-from autofix.runner import Script, Way
+from autofix.execution.invocation import COMMAND, InvocationError, invocation, misplaced
+from autofix.execution.runner import Script, Way
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from autofix.guard import marked
+from autofix.execution.guard import marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells what is left")
 
@@ -45,7 +45,7 @@ for step in range(3):
 CALLER = """\
 import sys
 from pathlib import Path
-from autofix.runner import Limits, Script, run
+from autofix.execution.runner import Limits, Script, run
 print(run(Script(Path(sys.argv[1])), Limits(warm=sys.argv[2] == "warm")).outcome)
 """
 
@@ -225,7 +225,7 @@ def test_killing_the_guard_is_made_good_by_the_next_run(scene: Scene) -> None:
 WRITER = """\
 import itertools
 from pathlib import Path
-from autofix import files
+from autofix.project import files
 
 path = Path("project/train.py")
 for text in itertools.cycle(["x = 1\\n" * 50_000, "y = 2\\n" * 50_000]):

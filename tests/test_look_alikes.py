@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from codemods.facts import Certainty
-from codemods.program import Program
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.source.program import Program
 
 HEADER = """\
 import copy
@@ -1685,7 +1685,7 @@ def program(text: str) -> str:
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
 def test_nothing_is_found_where(text: str) -> None:
-    assert observe(Program.of(program(text), "program.py")).facts == ()
+    assert analyze(Program.of(program(text), "program.py")).facts == ()
 
 
 def test_an_unread_function_may_detach_what_it_is_given() -> None:
@@ -1696,6 +1696,6 @@ def test_an_unread_function_may_detach_what_it_is_given() -> None:
     (first * second + second).sum().backward()
     logits.sum().backward()
     """
-    facts = observe(Program.of(program(text), "program.py")).facts
+    facts = analyze(Program.of(program(text), "program.py")).facts
     assert facts
     assert all(fact.certainty is Certainty.LIKELY for fact in facts)

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from autofix.report.catalogue import SECTIONS, documentation, facts, name_of, page
-from codemods.base import Codemod
-from codemods.registry import all_codemods
+from codemods.rules.base import Codemod
+from codemods.rules.registry import all_codemods
 from tests import manual
 
 

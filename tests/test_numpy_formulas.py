@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 HEADER = """\
 import copy
@@ -1047,7 +1047,7 @@ def test_what_is_not_the_same_in_torch_is_left(text: str, loss: str) -> None:
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
 def test_what_trains_is_no_finding(text: str) -> None:
-    assert observe(Program.of(program(text, ""), "program.py")).facts == ()
+    assert analyze(Program.of(program(text, ""), "program.py")).facts == ()
 
 
 def test_a_library_that_measures_is_given_arrays() -> None:

@@ -13,8 +13,8 @@ import torch
 from codemods.facts import CutGraph, Drop, Span
 from codemods.formula.reader import in_torch
 from codemods.formula.twins import ALONG, BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
-from codemods.program import Program
-from codemods.rewrite import Tree
+from codemods.rewriting.tree import Tree
+from codemods.source.program import Program
 
 PROGRAM = """\
 import numpy as np

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from autofix.evidence import witness
+from autofix.evidence.witness import witness
+from autofix.execution.runner import Limits, Script
 from autofix.report import machine
-from autofix.runner import Limits, Script
 
 START = "import torch\nnet = torch.nn.Linear(2, 2)\nx = torch.ones(1, 2)\n"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from autofix.points.base import Verdict
-from autofix.points.failure import fails_before
-from autofix.points.gradient import Kind, Meant, Values, classify
-from autofix.points.held import steady_growth
-from autofix.points.memory import growth, growth_in_stages, memory_flat
-from autofix.prove import Certificate
-from autofix.record import Outcome, RunError, RunRecord, parse
+from autofix.execution.record import Outcome, RunError, RunRecord, parse
+from autofix.proof.points.base import Verdict
+from autofix.proof.points.failure import fails_before
+from autofix.proof.points.gradient import Kind, Meant, Values, classify
+from autofix.proof.points.held import steady_growth
+from autofix.proof.points.memory import growth, growth_in_stages, memory_flat
+from autofix.proof.prove import Certificate
 
 
 @pytest.mark.parametrize(

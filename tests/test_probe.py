@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix.record import Outcome, RunRecord
-from autofix.runner import Bounds, Limits, Script, run
+from autofix.execution.record import Outcome, RunRecord
+from autofix.execution.runner import Bounds, Limits, Script, run
 
 START = """
 import torch

@@ -8,9 +8,9 @@ import textwrap
 
 import pytest
 
-from codemods.mend import Mended, mend
-from codemods.program import Program
-from codemods.registry import all_codemods
+from codemods.repair import Mended, mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 HEADER = """\
 import torch

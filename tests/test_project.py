@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autofix import files
 from autofix.check import Result, check
 from autofix.cli import main
-from autofix.project import MOST_FILES, gather
+from autofix.project import files
+from autofix.project.gather import MOST_FILES, gather
 
 MODEL = """
     import torch

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from autofix import launch
 from autofix.cli import main
-from autofix.runner import Limits, Script, run
+from autofix.execution import launch
+from autofix.execution.runner import Limits, Script, run
 
 CELL = """\
 import torch

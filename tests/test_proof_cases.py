@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autofix.prove import Limits, Original, Script, prove
+from autofix.proof.prove import Limits, Original, Script, prove
 from tests import folk_cases, objective_cases, proof_cases, store_cases
 from tests.proof_cases import Case, Patch
 

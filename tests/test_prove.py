@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from autofix.execution.record import Failure, RunError, Step
 from autofix.foreign import patched
-from autofix.points.training import Own, why_trained_otherwise
-from autofix.prove import HELD, Certificate, Limits, Original, Script, Verdict, prove
-from autofix.record import Failure, RunError, Step
+from autofix.proof.points.training import Own, why_trained_otherwise
+from autofix.proof.prove import HELD, Certificate, Limits, Original, Script, Verdict, prove
 
 LIMITS = Limits(timeout=60)
 STALE = "Trying to backward through the graph a second time"

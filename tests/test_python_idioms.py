@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from codemods.program import Program
-from codemods.tape.machine import Machine
-from codemods.tape.oracle import Oracle, Path
-from codemods.tape.source import Sources
-from codemods.tape.values import Mapping, Sequence, Slot, Value, is_constant
+from codemods.interpreter.interpreter import Interpreter
+from codemods.interpreter.policy import BranchPolicy, Path
+from codemods.interpreter.values import Binding, Mapping, Sequence, Value, is_constant
+from codemods.source.program import Program
+from codemods.source.sources import Sources
 
 PIECES = File(__file__).with_name("python_idioms")
 _KINDS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": set, "deque": list}
@@ -41,8 +41,8 @@ def plain(value: Value) -> Any:
 def on_the_tape(text: str) -> Any:
     """What ``r`` is.  Raises :class:`Unsure`."""
     sources = Sources(Program.of(text, "piece.py"))
-    machine = Machine(sources, Oracle(Path()))
-    machine.globals.names["__name__"] = Slot("__main__")
+    machine = Interpreter(sources, BranchPolicy(Path()))
+    machine.globals.names["__name__"] = Binding("__main__")
     try:
         machine.run(sources.main.tree.body)
         slot = machine.globals.names.get("r")

@@ -9,8 +9,8 @@ import torch
 
 from autofix.engine import analyse
 from codemods.facts import Fact, GraphHeld, LeafChanged, Overwritten, StaleGraph
-from codemods.program import Program
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.source.program import Program
 from tests.random_programs import Writer
 
 SEEDS = range(600)
@@ -30,7 +30,7 @@ def failure(text: str) -> str:
 
 
 def told(text: str) -> set[type[Fact]]:
-    return {type(fact) for fact in observe(Program.of(text, "program.py")).facts if not isinstance(fact, GraphHeld)}
+    return {type(fact) for fact in analyze(Program.of(text, "program.py")).facts if not isinstance(fact, GraphHeld)}
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix.record import Outcome, unsealed
-from autofix.runner import Limits, Script, run
+from autofix.execution.record import Outcome, unsealed
+from autofix.execution.runner import Limits, Script, run
 
 TRAINS = """\
 import os

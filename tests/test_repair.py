@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from autofix.prove import Limits, Script
+from autofix.proof.prove import Limits, Script
 from autofix.repair import Repair, repair
 
 FOLDER = Path(__file__).parent.parent / "fixtures"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from autofix import launch
-from autofix.record import Outcome, RunRecord
-from autofix.runner import Limits, Script, run
-from autofix.scratch import LARGE, LOCK, MAGIC, scratch_copy
+from autofix.execution import launch
+from autofix.execution.record import Outcome, RunRecord
+from autofix.execution.runner import Limits, Script, run
+from autofix.execution.scratch import LARGE, LOCK, MAGIC, scratch_copy
 
 WARM = Limits(timeout=60)
 FRESH = Limits(timeout=60, warm=False)
@@ -151,7 +151,7 @@ def test_without_fork_every_run_has_a_process_of_its_own_and_the_same_result(
     text = TRAINING + "    for i in range(5): step(torch.randn(4, 2))\n    import os; print(os.getppid())\n"
     with_fork = execute(tmp_path, text)
     monkeypatch.delattr(os, "fork")
-    monkeypatch.setattr("autofix.launch.server_for", None)
+    monkeypatch.setattr("autofix.execution.launch.server_for", None)
     without = execute(tmp_path, text)
     assert int(without.output) == os.getpid() != int(with_fork.output)
     assert without.losses == with_fork.losses
@@ -274,7 +274,7 @@ def test_processes_that_a_script_leaves_are_ended(tmp_path: Path, limits: Limits
 CALLER = """
 import sys
 from pathlib import Path
-from autofix.runner import Limits, Script, run
+from autofix.execution.runner import Limits, Script, run
 run(Script(Path(sys.argv[1])), Limits(warm=sys.argv[2] == "True"))
 """
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from autofix.launch import tasks
-from autofix.prove import Certificate
-from autofix.record import Outcome, RunRecord
-from autofix.runner import Limits, Script, run
+from autofix.execution.launch import tasks
+from autofix.execution.record import Outcome, RunRecord
+from autofix.execution.runner import Limits, Script, run
+from autofix.proof.prove import Certificate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can close off a process")
 
@@ -282,7 +282,7 @@ def test_file_size_is_limited(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "fresh"])
 def test_processes_without_end_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: bool) -> None:
-    monkeypatch.setattr("autofix.launch.MOST_TASKS", 60)
+    monkeypatch.setattr("autofix.execution.launch.MOST_TASKS", 60)
     text = "import os, time\nfor _ in range(120):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)\n"
     before = tasks()
     record = execute(tmp_path, text, warm=warm)

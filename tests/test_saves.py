@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from codemods.facts import Overwritten
-from codemods.program import Program
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.source.program import Program
 
 pytest.importorskip("torch")
 
@@ -148,7 +148,7 @@ def fails(program: str) -> bool | None:
 
 
 def is_found(program: str) -> bool:
-    return any(isinstance(fact, Overwritten) for fact in observe(Program.of(program, "program.py")).facts)
+    return any(isinstance(fact, Overwritten) for fact in analyze(Program.of(program, "program.py")).facts)
 
 
 @pytest.mark.parametrize("change", ["y += 1", "x += 1"])

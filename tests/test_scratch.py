@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix import scratch
-from autofix.scratch import LOCK, MAGIC, scratch_copy
+from autofix.execution import scratch
+from autofix.execution.scratch import LOCK, MAGIC, scratch_copy
 
 
 @pytest.fixture

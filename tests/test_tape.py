@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from codemods.facts import Certainty, LegacyApi, Overwritten, StaleGraph
-from codemods.program import Program
-from codemods.tape.source import Source
-from codemods.tape.witness import Observation, observe
+from codemods.interpreter.analysis import AnalysisResult, analyze
+from codemods.source.program import Program
+from codemods.source.sources import Source
 
 HEADER = """
 import torch
@@ -25,8 +25,8 @@ x = torch.randn(2, 3)
 """
 
 
-def see(program: str) -> Observation:
-    return observe(Program.of(HEADER + textwrap.dedent(program), "program.py"))
+def see(program: str) -> AnalysisResult:
+    return analyze(Program.of(HEADER + textwrap.dedent(program), "program.py"))
 
 
 def line_of(program: str, piece: str) -> int:
@@ -493,4 +493,4 @@ def test_no_thread_of_a_generator_is_left_behind() -> None:
 
 
 def test_a_program_without_torch_is_not_read() -> None:
-    assert observe(Program.of("loss.backward()\n", "program.py")) == Observation()
+    assert analyze(Program.of("loss.backward()\n", "program.py")) == AnalysisResult()

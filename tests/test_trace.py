@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from autofix.record import Outcome, RunRecord
-from autofix.runner import Bounds, Limits, Script, run
+from autofix.execution.record import Outcome, RunRecord
+from autofix.execution.runner import Bounds, Limits, Script, run
 
 START = """\
 import torch

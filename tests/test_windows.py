@@ -7,10 +7,10 @@ import textwrap
 import pytest
 
 from codemods.facts import GraphHeld
-from codemods.mend import mend
-from codemods.program import Program
-from codemods.registry import all_codemods
-from codemods.tape.witness import observe
+from codemods.interpreter.analysis import analyze
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
 
 START = """\
 import argparse
@@ -177,7 +177,7 @@ PAIRS = [
 
 
 def told(text: str) -> list[str]:
-    return [type(fact).__name__ for fact in observe(Program.of(START + text, "train.py")).facts]
+    return [type(fact).__name__ for fact in analyze(Program.of(START + text, "train.py")).facts]
 
 
 @pytest.mark.parametrize(("script", "given", "wrong", "right"), PAIRS)
@@ -217,7 +217,7 @@ for x in torch.randn(9, 2, 3):
 
 def test_numbers_beside_tensors_are_not_detached() -> None:
     program = Program.of(START + LOGGED, "train.py")
-    assert any(isinstance(fact, GraphHeld) for fact in observe(program).facts)
+    assert any(isinstance(fact, GraphHeld) for fact in analyze(program).facts)
     patched = mend(program, all_codemods()).patched.files[0].text
     assert "if isinstance(v, torch.Tensor)" in patched
 

@@ -12,7 +12,7 @@ from codemods.facts import Fact
 
 if TYPE_CHECKING:
     from autofix.report.terminal import Piece
-    from codemods.base import Codemod
+    from codemods.rules.base import Codemod
 
     Line = tuple[Piece, ...]
 

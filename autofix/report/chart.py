@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pygal
 
 if TYPE_CHECKING:
-    from autofix.prove import Certificate
-    from autofix.record import Pass, RunRecord
+    from autofix.execution.record import Pass, RunRecord
+    from autofix.proof.prove import Certificate
 
 Loss = float | None
 MOST = 400

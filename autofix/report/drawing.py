@@ -9,7 +9,7 @@ from typing import Any
 
 import graphlay
 
-from autofix.evidence import Evidence
+from autofix.evidence.witness import Evidence
 from autofix.report.story import columns, cut
 from autofix.report.view import View, quoted, source_lines, under
 

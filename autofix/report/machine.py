@@ -17,8 +17,8 @@ from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
     from autofix.check import Problem
-    from autofix.evidence import Evidence, Site
-    from autofix.prove import Certificate, Point, RunRecord
+    from autofix.evidence.witness import Evidence, Site
+    from autofix.proof.prove import Certificate, Point, RunRecord
     from autofix.repair import Repair
     from autofix.report.view import View
 

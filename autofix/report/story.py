@@ -14,7 +14,7 @@ from autofix.report.view import Place, Story, View, quoted, source_lines
 from codemods.facts import Span
 
 if TYPE_CHECKING:
-    from autofix.prove import Certificate
+    from autofix.proof.prove import Certificate
 
 Line = tuple[Piece, ...]
 

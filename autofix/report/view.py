@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from autofix.engine import Finding
-from autofix.evidence import PHRASES
-from autofix.files import display_name
+from autofix.evidence.witness import PHRASES
+from autofix.project.files import display_name
 from codemods.facts import Fact, Span
 
 if TYPE_CHECKING:
-    from autofix.evidence import Evidence, Site
-    from autofix.prove import Certificate
+    from autofix.evidence.witness import Evidence, Site
+    from autofix.proof.prove import Certificate
     from autofix.repair import Repair
 
 MESSAGES = {

@@ -8,7 +8,7 @@ from codemods.facts import CutGraph
 from codemods.formula.marks import Taken
 from codemods.formula.rewrites import without_needless
 from codemods.formula.statements import Statements
-from codemods.rewrite import Edit, Tree
+from codemods.rewriting.tree import Edit, Tree
 
 _PASSES = 16
 """How often a program is read at most."""

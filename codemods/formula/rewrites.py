@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 import libcst as cst
 
 from codemods.formula.values import Change
-from codemods.rewrite import Tree, method_call, only_part, parenthesised
+from codemods.rewriting.tree import Tree, method_call, only_part, parenthesised
 
 
 def same(found: cst.CSTNode) -> cst.CSTNode:

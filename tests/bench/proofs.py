@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from autofix.check import Problem, check_path
-from autofix.prove import Limits, Original, Promises, Script, prove
+from autofix.execution.runner import run
+from autofix.proof.prove import Limits, Original, Promises, Script, prove
 from autofix.repair import promises
-from autofix.runner import run
 from tests.bench.timing import ROOT, Comparison, seconds, turn_by_turn
 
 FIXTURES = sorted((ROOT / "fixtures").iterdir())

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autofix import files
+from autofix.project import files
 
 
 @dataclass(frozen=True)

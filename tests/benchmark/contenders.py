@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from autofix import check as checker
-from autofix import files
 from autofix.check import Problem, Result
-from autofix.prove import Certificate, Limits, Original, Script, Verdict, prove
+from autofix.execution.runner import run
+from autofix.project import files
+from autofix.proof.prove import Certificate, Limits, Original, Script, Verdict, prove
 from autofix.repair import granted, repair
-from autofix.runner import run
 from tests.benchmark.cases import Case, Program
 from tests.benchmark.score import Alarm, Repaired, Score
 

@@ -1,0 +1,320 @@
+"""Starts child processes: from a warm server that forks one for each run, or afresh where that cannot be."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autofix.execution.guard import MARK, end_marked
+from autofix.execution.guardian import new_mark
+
+CHILD = Path(__file__).parents[1] / "child"
+HEAD = TAIL = 32 * 1024
+"""Bytes of output that are kept from its beginning and from its end."""
+MOST_TASKS = 1200
+"""Processes and threads that may come up on the machine before a run is taken for one that starts them without end."""
+LOOK = 0.25
+"""Seconds between two looks at a run."""
+START = 120.0
+"""Seconds that an interpreter may take to import torch."""
+
+
+@dataclass
+class Output:
+    """The beginning and the end of what a stream says, so that a script that prints without end costs nothing."""
+
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+    lost: int = 0
+    echo: bool = False
+
+    def drain(self, descriptor: int) -> None:
+        """Read until the stream ends, and close it."""
+        with open(descriptor, "rb", buffering=0) as stream:
+            while chunk := stream.read(65536):
+                if self.echo:
+                    os.write(2, chunk)
+                room = HEAD - len(self.head)
+                self.head += chunk[:room]
+                self.tail += chunk[room:] if room > 0 else chunk
+                if len(self.tail) > 2 * TAIL:
+                    self.lost += len(self.tail) - TAIL
+                    del self.tail[:-TAIL]
+
+    def text(self) -> str:
+        gap = f"\n[... {self.lost} bytes left out ...]\n".encode() if self.lost else b""
+        return (bytes(self.head) + gap + bytes(self.tail)).decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start: the job as the child reads it, where, and with what surroundings."""
+
+    python: str
+    job: Mapping[str, Any]
+    folder: Path
+    """The working directory, inside ``scratch``."""
+    scratch: Path
+    """Removed by whoever is left when the caller is killed."""
+    environment: Mapping[str, str]
+    timeout: float
+    plain: Mapping[str, str] = field(default_factory=dict)
+    """The same before anything in it led to this run: a warm server serves others, too."""
+    options: tuple[str, ...] = ()
+    """Options of the interpreter."""
+    echo: bool = False
+    """Whether the output goes to standard error as it comes, too."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a child ended: its output, the seconds that it took, and its exit code, or why it could not be started."""
+
+    output: str
+    seconds: float
+    code: int | None
+    timed_out: bool = False
+    refused: str = ""
+
+
+def launch(what: Launch, *, warm: bool) -> Ending:
+    """Run one child to its end, or kill it when its time is up."""
+    if warm and hasattr(os, "fork") and hasattr(socket, "send_fds"):
+        server = server_for(what.python, what.plain)
+        ending = server.launch(what) if server is not None else None
+        if ending is not None:
+            return ending
+    return launch_fresh(what)
+
+
+def launch_fresh(what: Launch) -> Ending:
+    """Start a new interpreter for one run."""
+    job_file = what.scratch / "job.json"
+    job_file.write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
+    mark = new_mark()
+    began = time.monotonic()
+    reading, writing = os.pipe()
+    output, reader = collect(reading, echo=what.echo)
+    try:
+        process = subprocess.Popen(
+            [what.python, *what.options, str(CHILD), str(job_file)],
+            cwd=what.folder,
+            env={**what.environment, MARK: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Ending("", 0.0, None, refused=f"cannot start {what.python}: {error.strerror}")
+    finally:
+        os.close(writing)
+    patience = Patience(what.timeout)
+    try:
+        for seconds in patience:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+                break
+    finally:
+        kill_group(process.pid)
+        process.wait()
+        end_marked(mark)  # what has left the group
+    reader.join(2.0)
+    text = output.text() + patience.crowd
+    return Ending(text, time.monotonic() - began, process.returncode, patience.is_over)
+
+
+class Patience:
+    """How long to wait for a run: in short spells, until its time is up or it has filled the machine with processes."""
+
+    def __init__(self, timeout: float) -> None:
+        self._until = time.monotonic() + timeout
+        self._tasks = tasks()
+        self.is_over = False
+        """Whether the time is up."""
+        self.crowd = ""
+        """What to say of a run that starts processes without end."""
+
+    def __iter__(self) -> Iterator[float]:
+        while (left := self._until - time.monotonic()) > 0:
+            if tasks() > self._tasks + MOST_TASKS:
+                self.crowd = f"\n[ended: it has started more than {MOST_TASKS} processes]\n"
+                return
+            yield min(left, LOOK)
+        self.is_over = True
+
+
+def tasks() -> int:
+    """How many processes and threads there are on this machine; 0 where that is not known."""
+    try:
+        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def collect(descriptor: int, *, echo: bool) -> tuple[Output, threading.Thread]:
+    """Gather what comes from *descriptor* in a thread."""
+    output = Output(echo=echo)
+    reader = threading.Thread(target=output.drain, args=(descriptor,), daemon=True)
+    reader.start()
+    return output, reader
+
+
+def kill_group(leader: int) -> None:
+    """End every process of the group that *leader* leads."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(leader, signal.SIGKILL)
+        else:
+            os.kill(leader, signal.SIGTERM)
+
+
+class WarmServer:
+    """A running server (``child/server.py``) for one interpreter."""
+
+    def __init__(self, python: str, environment: Mapping[str, str]) -> None:
+        self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        self._ready = False
+        self._mark = new_mark()
+        with theirs:
+            self._process = subprocess.Popen(
+                [python, str(CHILD), "--serve", str(theirs.fileno())],
+                # torch makes this folder when it is imported: here it is one that is there already.
+                env={"TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(), **environment, MARK: self._mark},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # an interrupt from the keyboard is ours to pass on
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the server and all that it runs."""
+        self._control.close()
+        try:
+            by_itself = self._process.wait(10) == 0
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            by_itself = False
+        if not by_itself:
+            end_marked(self._mark)  # what the runs have left behind, when the server cannot see to it any more
+
+    def launch(self, what: Launch) -> Ending | None:
+        """Run one child; None if the server cannot, so that a fresh process must."""
+        request = {
+            "job": {**what.job, "parent": 0},
+            "folder": str(what.folder),
+            "scratch": str(what.scratch),
+            "environment": {**what.environment, MARK: self._mark},
+        }
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        output, reader = collect(reading, echo=what.echo)
+        try:
+            with ours:
+                with theirs:
+                    try:
+                        started = self._request(request, ours, theirs.fileno(), writing)
+                    finally:
+                        os.close(writing)
+                if not started:
+                    self.close()
+                    return None
+                return self._await(what, ours, int(started), output, reader)
+        finally:
+            reader.join(0.0)
+
+    def _request(self, request: Mapping[str, Any], ours: socket.socket, theirs: int, writing: int) -> str:
+        """Send the request and return the child's process number, or nothing if the server is gone."""
+        ours.settimeout(START)
+        try:
+            with self._lock:  # requests must not mix on the control channel
+                if not self._ready:
+                    self._control.settimeout(START)
+                    self._ready = self._control.recv(64) == b"ready\n"
+                    if not self._ready:
+                        return ""
+                message = json.dumps(request).encode() + b"\n"
+                sent = socket.send_fds(self._control, [message[:1]], [theirs, writing])
+                self._control.sendall(message[sent:])
+                word, _, number = line_of(ours).partition(" ")
+        except OSError:
+            return ""
+        return number.strip() if word == "started" else ""
+
+    def _await(
+        self, what: Launch, ours: socket.socket, process: int, output: Output, reader: threading.Thread
+    ) -> Ending:
+        began = time.monotonic()
+        patience, answer = Patience(what.timeout), b""
+        try:
+            for seconds in patience:
+                ours.settimeout(seconds)
+                with contextlib.suppress(TimeoutError):
+                    answer = ours.recv(64)
+                    break
+        except OSError:
+            pass
+        finally:
+            if not answer:
+                kill_group(process)
+                ours.settimeout(10.0)
+                with contextlib.suppress(OSError):
+                    ours.recv(64)  # the server has reaped it: nothing writes to the scratch folder any more
+                if not (patience.is_over or patience.crowd):
+                    self.close()
+        reader.join(2.0)
+        code = int(answer.decode().split()[1]) if answer else None
+        return Ending(output.text() + patience.crowd, time.monotonic() - began, code, patience.is_over)
+
+
+def line_of(connection: socket.socket) -> str:
+    """The next line, and nothing of what may have come with it: a child can be gone before anybody asks for it."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := connection.recv(1)):
+        line += byte
+    return line.decode()
+
+
+_servers: dict[str, WarmServer] = {}
+_servers_lock = threading.Lock()
+
+
+def server_for(python: str, environment: Mapping[str, str]) -> WarmServer | None:
+    """The server of an interpreter, started if there is none; None if it cannot be started."""
+    with _servers_lock:
+        server = _servers.get(python)
+        if server is None or not server.alive:
+            try:
+                server = WarmServer(python, environment)
+            except OSError:
+                return None
+            _servers[python] = server
+        return server
+
+
+@atexit.register
+def close_servers() -> None:
+    """End all servers.  They end by themselves, too, when this process is gone."""
+    with _servers_lock:
+        for server in _servers.values():
+            server.close()
+        _servers.clear()

@@ -1,0 +1,290 @@
+"""Runs a script in a child process, in a scratch copy of its folder, and reads what the child recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import secrets
+import sys
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from autofix.execution.launch import CHILD, Ending, Launch, launch, server_for
+from autofix.execution.record import RunRecord, not_started, parse, unsealed
+from autofix.execution.scratch import Scratch, scratch_copy
+from autofix.progress import SILENT, Watcher
+from autofix.project.layout import import_roots
+
+
+class Way(StrEnum):
+    """How a program is started."""
+
+    FILE = "file"
+    """``python FILE ARGS``"""
+    MODULE = "module"
+    """``python -m MODULE ARGS``"""
+    COMMAND = "command"
+    """Another program, which starts Python in the end: a launcher, a shell script."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A program to run: ``path`` is its main source file; ``text`` stands for the file's content where it is given."""
+
+    path: Path
+    text: str | None = None
+    args: tuple[str, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+    """Further files to write over the copy: path relative to the project's root, and text."""
+    root: Path | None = None
+    """The project's root, of which a copy is run; the script's own folder where none is given."""
+    cwd: Path | None = None
+    """The folder that the run starts in; the root where none is given."""
+    way: Way = Way.FILE
+    target: str = ""
+    """The file that is run, where that is not ``path`` (pytest's own program, say), the module, or the command."""
+    options: tuple[str, ...] = ()
+    """Options of the interpreter."""
+
+    @property
+    def folder(self) -> Path:
+        """The project's root, absolute and resolved."""
+        return self.path.resolve().parent if self.root is None else self.root.resolve()
+
+    @property
+    def start(self) -> Path:
+        """The folder that the run starts in, absolute and resolved."""
+        return self.folder if self.cwd is None else self.cwd.resolve()
+
+    @property
+    def key(self) -> str:
+        """``path``, relative to the root."""
+        return Path(os.path.relpath(self.path.resolve(), self.folder)).as_posix()
+
+    @property
+    def texts(self) -> dict[str, str]:
+        own = {self.key: self.text} if self.text is not None else {}
+        return {**own, **dict(self.others)}
+
+
+OVER = "the budget is spent; --budget SECONDS gives more"
+"""Why no run is made any more."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a run is bounded."""
+
+    python: str = sys.executable
+    """The interpreter that has torch."""
+    steps: int = 20
+    """Optimizer steps past the failure, for each optimizer."""
+    timeout: float = 300.0
+    """Wall-clock seconds for one run."""
+    seed: int = 0
+    device: str = ""
+    """``cpu`` to run what was written for a GPU on the CPU."""
+    sandbox: bool = True
+    """Whether writing outside the scratch copy and the network are closed off (where the system can)."""
+    network: bool = False
+    """Whether the network stays open."""
+    writable: tuple[str, ...] = ()
+    """Folders outside the scratch copy that may be written to."""
+    memory: int = 0
+    """The most bytes of data for one process; 0 for four fifths of the machine's memory."""
+    streams: bool = False
+    """Whether every network draws random numbers of its own."""
+    warm: bool = True
+    """Whether runs are forked from one process that has imported torch, where the system can."""
+    deadline: float = field(default=math.inf, compare=False)
+    """When all runs must have ended, by the monotonic clock."""
+    watcher: Watcher = field(default=SILENT, compare=False, repr=False)
+    """Who is told of the runs."""
+
+    @property
+    def left(self) -> float:
+        """The seconds until the deadline."""
+        return self.deadline - time.monotonic()
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where a run may stop, from what the original did: steps and passes that it had started when it failed."""
+
+    failed_steps: int | None = None
+    failed_passes: int | None = None
+    compare_from: int | None = None
+    """The step (the pass, without an optimizer) after which gradients are recorded."""
+    reference: bool = False
+    """Whether the script is run on with all graphs kept."""
+    more_steps: int | None = None
+    """Optimizer steps past the failure; None for what the limits say."""
+    trace: bool = False
+    """Whether the run witness watches, and the record holds its facts."""
+    between: bool = False
+    """Whether live graphs are counted between steps as well."""
+    follow: tuple[tuple[int, int, str], ...] = ()
+    """Values that the witness follows from call to call.  See ``child/follow.py``."""
+    apart: bool = False
+    """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
+    healthy: float | None = None
+    """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
+    throughout: bool = False
+    """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
+    frozen: bool = False
+    """Whether every parameter update is left out.  See ``child/frozen.py``."""
+    same_calls: bool = False
+    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
+
+
+def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
+    """Run *script* once.  Never raises for what the script does; the record says how it ended."""
+    if script.text is None and not script.path.is_file():
+        return not_started(f"there is no file {script.path}")
+    if limits.left <= 0:
+        return not_started(OVER)
+    with scratch_copy(script.folder, script.texts, script.start) as scratch:
+        seal = secrets.token_hex(16)
+        scratch.record.touch(0o600)
+        job = {
+            **program(script, scratch),
+            "record": str(scratch.record),
+            "seal": seal,
+            "seed": limits.seed,
+            "more_steps": limits.steps if bounds.more_steps is None else bounds.more_steps,
+            "failed_steps": bounds.failed_steps,
+            "failed_passes": bounds.failed_passes,
+            "compare_from": bounds.compare_from,
+            "reference": bounds.reference,
+            "apart": bounds.apart,
+            "throughout": bounds.throughout,
+            "healthy": bounds.healthy,
+            "frozen": bounds.frozen,
+            "same_calls": bounds.same_calls,
+            "streams": limits.streams,
+            "trace": bounds.trace,
+            "between": bounds.between,
+            "follow": bounds.follow,
+            "device": limits.device,
+            "sandbox": limits.sandbox,
+            "writable": [str(scratch.top), *limits.writable],
+            "network": limits.network,
+            "memory": limits.memory or default_memory(),
+        }
+        shown = job if script.way is Way.COMMAND else {**job, "seal": ""}
+        scratch.job.write_text(json.dumps(shown), encoding="utf-8")
+        surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
+        surroundings = for_descendants(surroundings, scratch.job)
+        what = Launch(
+            limits.python,
+            job,
+            scratch.start,
+            scratch.top,
+            surroundings,
+            min(limits.timeout, limits.left),
+            plain=environment(None),
+            options=script.options,
+            echo=limits.watcher.echo and bounds == Bounds(healthy=bounds.healthy) and not script.texts,
+        )
+        with scratch.record.open("rb") as events, limits.watcher.run(label(script, bounds), events):
+            # The child takes the name of the record away.
+            ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
+            return _read(events.read(), seal, ending, limits)
+
+
+def label(script: Script, bounds: Bounds) -> str:
+    """What a run is for, in a few words."""
+    if bounds.trace:
+        return "watching where graphs are made and freed"
+    if bounds.reference:
+        return "computing the gradients that are meant"
+    return "the patched script" if script.texts else "the script as it is"
+
+
+def program(script: Script, scratch: Scratch) -> dict[str, Any]:
+    """The part of a job that says what is run, in places of the copy."""
+    root, copy = script.folder, scratch.copy
+    target = counterpart(script.target, root, copy) if script.target else str(copy / script.key)
+    return {
+        "way": script.way.value,
+        "target": target,
+        "args": [counterpart(argument, root, copy) for argument in script.args],
+        "root": str(copy),
+        "origin": str(root),
+        "scratch": str(scratch.top),
+        "import_roots": [str(copy / place.relative_to(root)) for place in import_roots(root)],
+        "changed": [name for name in script.texts if name.endswith(".py")],
+    }
+
+
+def counterpart(text: str, root: Path, copy: Path) -> str:
+    """An argument in which absolute paths into the project lead into the copy."""
+    begins = re.compile(rf"(?<![\w./-]){re.escape(str(root))}(?![\w.-])")
+    return begins.sub(lambda _: str(copy), text)
+
+
+def for_descendants(surroundings: dict[str, str], job: Path) -> dict[str, str]:
+    """An environment that lets ``child/descend.py`` into every Python process that the script starts."""
+    search = [str(CHILD / "site"), *filter(None, [surroundings.get("PYTHONPATH")])]
+    return {**surroundings, "AUTOFIX_JOB": str(job), "PYTHONPATH": os.pathsep.join(search)}
+
+
+def moved(surroundings: dict[str, str], root: Path, copy: Path) -> dict[str, str]:
+    """An environment whose import path leads into the copy, for the processes that the script starts."""
+    if not (search := surroundings.get("PYTHONPATH")):
+        return surroundings
+    pairs = [(place, counterpart(place, root, copy)) for place in search.split(os.pathsep)]
+    places = [inside if os.path.isdir(inside) else place for place, inside in pairs]
+    return {**surroundings, "PYTHONPATH": os.pathsep.join(places)}
+
+
+def _read(events: bytes, seal: str, ending: Ending, limits: Limits) -> RunRecord:
+    """The record of a run that has ended."""
+    if ending.refused:
+        return not_started(ending.refused)
+    lines = unsealed(events, seal)
+    if lines is None:
+        return not_started("the script has written to the record of its run, which then shows nothing")
+    if not lines and not ending.timed_out:
+        return not_started(ending.output.strip() or f"{limits.python} ended with code {ending.code}")
+    return parse(lines, output=ending.output, seconds=ending.seconds, timed_out=ending.timed_out)
+
+
+def warm_up(limits: Limits) -> None:
+    """Let the interpreter import torch while the caller does something else.  Returns at once."""
+    if limits.warm and hasattr(os, "fork"):
+        server_for(limits.python, environment(None))
+
+
+def default_memory() -> int:
+    """Four fifths of the machine's memory, so that a run that eats without end fails before the machine does."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+def environment(temporary: Path | None) -> dict[str, str]:
+    """The caller's environment, with what makes a run repeatable, quiet and free of windows.
+
+    ``temporary`` is the folder for temporary files; None leaves the system's.
+    """
+    return {
+        **os.environ,
+        **({"TMPDIR": str(temporary)} if temporary is not None else {}),
+        "PYTHONHASHSEED": "0",  # read when an interpreter starts, so the same for all that a server forks
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",  # a killed run has still said what it said
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # cuBLAS is deterministic only with it
+        "MPLBACKEND": "Agg",
+        "TORCHDYNAMO_DISABLE": "1",  # a proof in seconds cannot wait for a compiler
+        "WANDB_MODE": "disabled",
+        "TQDM_DISABLE": "1",
+    }

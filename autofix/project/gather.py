@@ -1,0 +1,208 @@
+"""The files that belong to a script: what it imports from its own project, and what those import."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from autofix.project import files, imports
+from autofix.project import layout as layouts
+from autofix.project.files import SourceFile
+from autofix.project.layout import Layout
+from codemods.interpreter.entries import may_go_wrong
+from codemods.source import sources
+
+MOST_FILES = 32
+MOST_TEXT = 400_000
+"""Files, and characters in all, of one program: beyond them the reading would take longer than anybody waits."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A script, and the files that it brings with it."""
+
+    path: Path
+    file: SourceFile
+    companions: Mapping[str, tuple[Path, SourceFile]] = field(default_factory=dict)
+    """By the name under which reports know the file: where it is, and what it says."""
+    roots: tuple[str, ...] = ()
+    """The folders, named as the files are, in which modules of the companions are looked for by their full names."""
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The companions' texts."""
+        return {name: file.text for name, (_, file) in self.companions.items()}
+
+    def find(self, name: str) -> tuple[Path, SourceFile]:
+        """The file that reports call *name*."""
+        return (self.path, self.file) if name == self.file.name else self.companions[name]
+
+
+def gather(
+    path: Path,
+    file: SourceFile,
+    *,
+    from_root: bool = False,
+    within: Path | None = None,
+    layout: Layout | None = None,
+    cwd: Path | None = None,
+    python: str = sys.executable,
+) -> Project:
+    """Read what the script *file* at *path* imports from its project; from *within* a folder only, where one is given.
+
+    Modules are looked for as Python would, started in the folder *cwd* with the interpreter *python*.  What cannot be
+    read or parsed is left out: it is not what was asked about.
+    """
+    if not _matters(file.text):
+        return Project(path, file)
+    start = files.absolute(path)
+    cwd = files.absolute(cwd or Path())
+    search = _SearchPath(layout or layouts.layout_of(path, cwd=cwd), start, cwd, python)
+    found: dict[Path, SourceFile] = {}
+    seen = {start}
+    left = MOST_TEXT - len(file.text)
+    pending = deque([(start, file.text)])
+    while pending and len(found) < MOST_FILES:
+        importer, text = pending.popleft()
+        for place in _imports(text, importer, search):
+            if place in seen or len(found) >= MOST_FILES or (within is not None and not place.is_relative_to(within)):
+                continue
+            seen.add(place)
+            companion = _readable(place, left, from_root=from_root)
+            if companion is not None:
+                left -= len(companion.text)
+                found[place] = companion
+                pending.append((place, companion.text))
+    if not may_go_wrong([file.text, *(other.text for other in found.values())]):
+        return Project(path, file)
+    companions = {other.name: (place, other) for place, other in found.items() if _parses(other.text)}
+    roots = [root for root in search.all if any(place.is_relative_to(root) for place, _ in companions.values())]
+    return Project(path, file, companions, tuple(files.display_name(root, from_root=from_root) for root in roots))
+
+
+def _matters(text: str) -> bool:
+    """Whether there is reason to follow a file's imports: it has a pass in it, or is a script that may lead to one."""
+    if may_go_wrong([text]):
+        return True
+    if "__main__" not in text and not _TOP_LEVEL_CALL.search(text):
+        return False
+    return _parses(text) and any(map(_runs, sources.parse(text).tree.body))
+
+
+_TOP_LEVEL_CALL = re.compile(r"^(for|while|with|[A-Za-z_][\w.]*\()", re.MULTILINE)
+
+
+def _runs(statement: ast.stmt) -> bool:
+    """Whether a module's own statement does something when it is run: not what only sets up names or warnings."""
+    match statement:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))) | ast.For() | ast.While() | ast.With():
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name())):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return name not in _SET_UP
+    return False
+
+
+_SET_UP = frozenset("warnings logging logger sys os torch np numpy random plt matplotlib parser".split())
+"""Modules and objects whose calls at the top of a file train nothing."""
+
+
+def _readable(place: Path, most: int, *, from_root: bool) -> SourceFile | None:
+    """The file at *place*, if it has at most so many characters."""
+    try:
+        if place.stat().st_size > most:
+            return None
+        return files.read(place, files.display_name(place, from_root=from_root))
+    except (files.FileError, OSError):
+        return None
+
+
+def _parses(text: str) -> bool:
+    try:
+        sources.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
+    """The project's files that a text imports; a text that cannot be parsed imports nothing."""
+    try:
+        tree = sources.parse(text).tree
+    except (SyntaxError, ValueError):
+        return
+    own = path.for_importer(importer, tree)
+    for one in imports.imported(tree):
+        yield from imports.files_of(one, importer, own if not imports.is_standard(one) else path.first(importer))
+
+
+@dataclass
+class _SearchPath:
+    """The folders that are searched for modules, as the sources that were read have left them."""
+
+    layout: Layout
+    start: Path
+    """The script."""
+    cwd: Path
+    python: str
+    added: list[Path] = field(default_factory=list)
+    """What sources have put on ``sys.path``."""
+
+    @property
+    def all(self) -> list[Path]:
+        """The folders whose modules are known by their full names, whoever imports them."""
+        own = [Path(folder) for folder in self.first(self.start)]
+        return list(dict.fromkeys([*own, *self.late]))
+
+    @property
+    def late(self) -> list[Path]:
+        """Those that stand behind the standard library."""
+        return [*self.layout.import_roots, *layouts.environment_roots(self.python)]
+
+    def for_importer(self, importer: Path, tree: ast.Module) -> list[str]:
+        """The folders that are searched for what *importer* imports."""
+        if _mentions_path(tree):
+            new = imports.added_folders(tree, importer, self.cwd)
+            self.added += [folder for folder in new if folder not in self.added]
+        return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
+
+    def first(self, importer: Path) -> list[str]:
+        """Those that stand before the standard library: the script's own folder, and what was put on the path.
+
+        The folders of *importer* and of its outermost package are the script's own where it is run itself.
+        """
+        variable = [Path(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+        own = [importer.parent, _above_package(importer.parent), self.start.parent]
+        return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *variable]))
+
+
+def _mentions_path(tree: ast.Module) -> bool:
+    """Whether a source has to do with ``sys.path``, or with folders of packages."""
+    return any(isinstance(node, ast.Attribute) and node.attr in ("path", "addsitedir") for node in ast.walk(tree))
+
+
+def _above_package(folder: Path) -> Path:
+    """The folder that holds the outermost package that *folder* is part of."""
+    while "__init__.py" in _listing(str(folder)) and folder.parent != folder:
+        folder = folder.parent
+    return folder
+
+
+def _listing(folder: str) -> frozenset[str]:
+    try:
+        return _names_in(folder, os.stat(folder).st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=1024)
+def _names_in(folder: str, _changed: int) -> frozenset[str]:
+    return frozenset(os.listdir(folder))

@@ -1,0 +1,202 @@
+"""Which files a source imports: resolved by the import system's own finder over the folders that will be searched.
+
+Nothing is imported: a finder only looks at folders.  The folders are those that Python searches for the program (the
+script's own, what the source itself puts on ``sys.path``, ``PYTHONPATH``, the project's import roots, and what is
+installed in editable mode); a name that none of them has belongs to somebody else and is not read.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib.machinery import SOURCE_SUFFIXES, PathFinder
+from pathlib import Path
+from typing import NamedTuple
+
+from codemods.source import sources
+
+
+class Imported(NamedTuple):
+    """One import statement: the module, the dots before it, and the names taken from it, which may be modules too."""
+
+    module: str
+    level: int
+    names: tuple[str, ...]
+
+
+def imported(tree: ast.Module) -> Iterator[Imported]:
+    """All imports of a source, those within functions among them, and modules that it loads by a written name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (Imported(alias.name, 0, ()) for alias in names)
+            case ast.ImportFrom(module=module, level=level, names=names):
+                yield Imported(module or "", level, tuple(alias.name for alias in names))
+            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]):
+                if sources.last_name(function) in ("import_module", "__import__", "run_module"):
+                    yield Imported(name.lstrip("."), len(name) - len(name.lstrip(".")), ())
+
+
+def files_of(one: Imported, importer: Path, path: Sequence[str]) -> list[Path]:
+    """The source files that an import is about: the module, and the submodules taken from it."""
+    file: Path | None = None
+    places = list(path)
+    if one.level:
+        folder = importer.parent
+        for _ in range(one.level - 1):
+            folder = folder.parent
+        places = [str(folder)]
+        package = folder / "__init__.py"
+        file = package if not one.module and package.is_file() else None
+    for part in filter(None, one.module.split(".")):
+        located = locate(part, tuple(places))
+        if located is None:
+            return []
+        file, places = located
+    taken = [located[0] for name in one.names if (located := locate(name, tuple(places))) is not None]
+    return [place for place in (file, *taken) if place is not None and place != importer]
+
+
+def locate(name: str, places: tuple[str, ...]) -> tuple[Path | None, list[str]] | None:
+    """The source file of a module called *name* in the folders *places*, and where its submodules lie; None if none."""
+    if not name.isidentifier():
+        return None
+    return _locate(name, places, tuple(_changed(place) for place in places))
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=4096)
+def _locate(name: str, places: tuple[str, ...], _changed: tuple[int, ...]) -> tuple[Path | None, list[str]] | None:
+    importlib.invalidate_caches()
+    spec = PathFinder.find_spec(name, list(places))
+    if spec is None:
+        return None
+    file = (
+        Path(spec.origin)
+        if spec.origin and spec.has_location and spec.origin.endswith(tuple(SOURCE_SUFFIXES))
+        else None
+    )
+    below = [*spec.submodule_search_locations] if spec.submodule_search_locations is not None else []
+    return (file, below) if file is not None or below else None
+
+
+def is_standard(one: Imported) -> bool:
+    """Whether the standard library has the module: it stands before a project's import roots."""
+    return not one.level and one.module.partition(".")[0] in sys.stdlib_module_names
+
+
+# What a source puts on the path --------------------------------------------------------------------------------------
+
+
+def added_folders(tree: ast.Module, file: Path, cwd: Path) -> list[Path]:
+    """The folders that a module puts on ``sys.path``, built from ``__file__`` or relative to *cwd*."""
+    known: dict[str, object] = {"__file__": str(file)}
+    found: list[Path] = []
+    for node in _statements(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                known[name] = evaluate(value, known, cwd)
+            case ast.Assign(targets=[ast.Subscript(value=path)], value=ast.List(elts=items)) if _is_path(path):
+                found += _folders(items, known, cwd)
+            case ast.Assign(targets=[path], value=ast.BinOp(left=left, op=ast.Add(), right=right)) if _is_path(path):
+                for side in (left, right):
+                    found += _folders(side.elts, known, cwd) if isinstance(side, ast.List) else []
+            case ast.AugAssign(target=path, value=ast.List(elts=items)) if _is_path(path):
+                found += _folders(items, known, cwd)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=path, attr=method), args=args)) if args:
+                if _is_path(path) and method in ("insert", "append"):
+                    found += _folders(args[-1:], known, cwd)
+                elif _is_path(path) and method == "extend" and isinstance(args[0], (ast.List, ast.Tuple)):
+                    found += _folders(args[0].elts, known, cwd)
+                elif method == "addsitedir":
+                    found += _folders(args[:1], known, cwd)
+    return list(dict.fromkeys(found))
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported, those under conditions among them."""
+    pending = list(reversed(tree.body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With, ast.For)):
+            blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+            pending += reversed([statement for block in blocks for statement in block])
+
+
+def _is_path(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys"
+
+
+def _folders(items: Sequence[ast.expr], known: dict[str, object], cwd: Path) -> list[Path]:
+    values = [evaluate(item, known, cwd) for item in items]
+    return [place for value in values if isinstance(value, (str, Path)) and (place := (cwd / value).resolve()).is_dir()]
+
+
+def evaluate(node: ast.expr, known: dict[str, object], cwd: Path) -> object:
+    """The value of an expression over ``os.path`` and ``pathlib`` that begins at ``__file__``; None for any other."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name):
+            return known.get(name)
+        case ast.BinOp(left=left, op=ast.Div() | ast.Add() as op, right=right):
+            one, other = evaluate(left, known, cwd), evaluate(right, known, cwd)
+            if isinstance(op, ast.Div) and isinstance(one, Path) and isinstance(other, (str, Path)):
+                return one / other
+            return one + other if isinstance(one, str) and isinstance(other, str) else None
+        case ast.JoinedStr(values=parts):
+            texts = [evaluate(p.value if isinstance(p, ast.FormattedValue) else p, known, cwd) for p in parts]
+            return "".join(map(str, texts)) if all(isinstance(text, (str, Path)) for text in texts) else None
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id="os"), attr="path"), attr="pardir"):
+            return os.pardir
+        case ast.Attribute(value=ast.Name(id="os"), attr="pardir" | "curdir" | "sep" as attribute):
+            return getattr(os, attribute)
+        case ast.Attribute(value=owner, attr="parent"):
+            place = evaluate(owner, known, cwd)
+            return place.parent if isinstance(place, Path) else None
+        case ast.Subscript(value=ast.Attribute(value=owner, attr="parents"), slice=ast.Constant(value=int(number))):
+            place = evaluate(owner, known, cwd)
+            inside = isinstance(place, Path) and -len(place.parents) <= number < len(place.parents)
+            return place.parents[number] if inside and isinstance(place, Path) else None
+        case ast.Call(func=function, args=args):
+            return _called(function, [evaluate(arg, known, cwd) for arg in args], known, cwd)
+    return None
+
+
+def _called(function: ast.expr, args: list[object], known: dict[str, object], cwd: Path) -> object:
+    name = sources.last_name(function)
+    if name in ("getcwd", "cwd") and not args:
+        return str(cwd) if name == "getcwd" else cwd
+    if isinstance(function, ast.Attribute) and name in ("resolve", "absolute", "as_posix", "joinpath", "expanduser"):
+        owner = evaluate(function.value, known, cwd)
+        if isinstance(owner, Path):
+            rest = [arg for arg in args if isinstance(arg, (str, Path))]
+            place = owner.joinpath(*rest) if name == "joinpath" and len(rest) == len(args) else owner
+            place = place if place.is_absolute() else cwd / place
+            return str(place) if name == "as_posix" else Path(os.path.normpath(place))
+    if not args or not all(isinstance(arg, (str, Path)) for arg in args):
+        return None
+    texts = [str(arg) for arg in args]
+    match name:
+        case "join":
+            return os.path.join(*texts)
+        case "dirname":
+            return os.path.dirname(texts[0])
+        case "abspath" | "realpath" | "normpath" | "expanduser":
+            return os.path.normpath(os.path.join(cwd, os.path.expanduser(texts[0])))
+        case "str" | "fspath":
+            return texts[0]
+        case "Path" | "PurePath" | "PosixPath":
+            return Path(*texts)
+    return None

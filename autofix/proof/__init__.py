@@ -1,0 +1,1 @@
+"""The proof by execution: two runs, the points that a patch must show, and how two proved patches compare."""

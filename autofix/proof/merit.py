@@ -1,0 +1,48 @@
+"""What one patch that stands the proof has over another that does, too."""
+
+from __future__ import annotations
+
+from autofix.proof.points.base import Point, Verdict
+from autofix.proof.prove import Certificate
+
+CLOSE = 0.05
+"""Relative difference from the gradients that are meant up to which one patch is as good as another."""
+
+
+def _gradients_agree(certificate: Certificate) -> Point | None:
+    """The point that compares gradients with those that are meant, where it passed."""
+    return next((one for one in certificate.points if one.number == 5 and one.verdict is Verdict.PASSED), None)
+
+
+def is_exact(certificate: Certificate) -> bool:
+    """Whether the certificate compares gradients and finds all of them exact."""
+    gradient = _gradients_agree(certificate)
+    if gradient is None:
+        return False
+    return set(gradient.figures.get("counts", {})) <= {"exact"}
+
+
+def is_lean(certificate: Certificate) -> bool:
+    """Whether a patch neither keeps graphs that the original lets go nor draws other random numbers than it."""
+    before, after, reference = certificate.before, certificate.after, certificate.reference
+    if before.failure is None or reference is None:
+        return True
+    if any(p.keeps for p in after.passes) and not any(p.keeps for p in before.passes):
+        return False
+    ours = {p.step: p.random for p in reference.passes[: before.failure.passes + 1]}
+    theirs = {p.step: p.random for p in after.passes}
+    return all(theirs.get(step, bits) == bits for step, bits in ours.items())
+
+
+def merit(certificate: Certificate) -> tuple[int, float, bool]:
+    """More parameters trained, or gradients nearer to the meant; of equals, the one that is lean is better.
+
+    The first counts where there is no reference to say which gradients are meant; the second in steps of ``CLOSE``.
+    """
+    lean = is_lean(certificate)
+    gradient = _gradients_agree(certificate)
+    if gradient is None:
+        trained = {index for step in certificate.after.updates for index, norm in step.gradients.items() if norm}
+        return len(trained), 0.0, lean
+    differences = [float(one["difference"]) for one in gradient.figures.get("parameters", {}).values()]
+    return 0, -CLOSE * int(max(differences, default=0.0) / CLOSE), lean

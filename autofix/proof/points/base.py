@@ -1,0 +1,106 @@
+"""The verdict on one point, and the words in which points are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from autofix.execution.record import RunRecord
+
+
+class Verdict(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_PROVED = "not proved"
+    NOT_APPLICABLE = "does not apply"
+    """There is nothing in the script that the point is about: what trains nothing need not train."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing that a patch must show: number and name as in the documentation, and the figures behind the verdict."""
+
+    number: int
+    name: str
+    verdict: Verdict
+    detail: str
+    figures: dict[str, Any] = field(default_factory=dict)
+    """Plain numbers, strings and lists, ready for JSON."""
+    optional: bool = False
+    """Whether the patch may be called proved while this point stays open: the script itself cannot show it."""
+
+
+NAMES = {
+    1: "fails before",
+    2: "clean after",
+    3: "same until the failure",
+    4: "still trains",
+    5: "gradient",
+    6: "memory flat",
+}
+
+
+def point(number: int, verdict: Verdict, detail: str, **figures: Any) -> Point:
+    return Point(number, NAMES[number], verdict, detail, figures)
+
+
+def trains_nothing_by_design(*runs: RunRecord) -> bool:
+    """Whether a script is none that trains: no run of it makes an optimizer, or changes a leaf between two passes.
+
+    A loop may be one that updates its weights by hand, which the runs need not show; so none may run a pass again.
+    """
+    return not any(run.optimizers or _moves(run) or _loops(run) for run in runs)
+
+
+def _moves(run: RunRecord) -> bool:
+    states: dict[int, set[str]] = {}
+    for one in run.passes:
+        for index, bits in one.state.items():
+            states.setdefault(index, set()).add(bits)
+    return any(len(bits) > 1 for bits in states.values())
+
+
+def _loops(run: RunRecord) -> bool:
+    places = [(one.file, one.line) for one in run.passes]
+    return len(set(places)) < len(places)
+
+
+def unproved(reason: str) -> tuple[Point, ...]:
+    """Points 2 to 6 of a patch that could not be compared with its original."""
+    return tuple(point(number, Verdict.NOT_PROVED, reason) for number in (2, 3, 4, 5, 6))
+
+
+def comes_to_its_end(after: RunRecord) -> Point:
+    """Point 2 where the original comes to its end, too."""
+    if after.failure is not None or not after.complete:
+        return point(2, Verdict.FAILED, str(after.failure.error if after.failure is not None else after.outcome.value))
+    steps, passes = count(after.steps, "step"), count(len(after.losses), "backward pass")
+    return point(2, Verdict.PASSED, f"ran to its end: {steps}, {passes}")
+
+
+def not_deterministic(one: Point) -> Point:
+    detail = "the original does not repeat itself with the same seed, so that the runs cannot be compared"
+    return replace(one, verdict=Verdict.NOT_PROVED, detail=detail)
+
+
+def matching(before: RunRecord, after: RunRecord) -> dict[int, int]:
+    """Index in the original's record to index in the patched one's, for every parameter that both have."""
+    keys = {p.key: i for i, p in after.parameters.items()}
+    return {i: keys[p.key] for i, p in before.parameters.items() if p.key in keys}
+
+
+def count(number: int, word: str) -> str:
+    plural = {"loss": "losses", "backward pass": "backward passes"}.get(word, word + "s")
+    return f"{number} {word if number == 1 else plural}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def short(text: str, most: int = 160) -> str:
+    first = text.strip().splitlines()[0] if text.strip() else ""
+    return first if len(first) <= most else first[: most - 3] + "..."

@@ -1,0 +1,217 @@
+"""Point 5, second part: the patched script trains on the original's formula, at every step.
+
+Compared are two runs with every parameter update left out (``child/frozen.py``): the reference, and the patched script.
+While nothing moves, nothing is stale: what a patch computes anew must have the bits of what it stands for, and what it
+takes off its graph has them anyhow.  So all losses must be the original's, whatever the patch does, and all gradients
+but for what a detach cuts by design.  Where the two runs draw other random numbers, or a parameter is not as it is in
+the original, nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+
+from autofix.execution.record import Pass, RunRecord
+from autofix.proof.points.base import listed, matching
+from autofix.proof.points.gradient import (
+    EXACT,
+    NOISE,
+    ROUGH,
+    Kind,
+    Meant,
+    Moment,
+    classify,
+    moments,
+    runs_once,
+    same_state,
+    size,
+)
+
+LOSS = 1e-4
+"""Relative difference up to which two losses count as equal: sums in another order, numpy's precision and torch's."""
+STILL = "with every parameter update left out"
+
+
+def otherwise(
+    reference: RunRecord, after: RunRecord, start: int, own: Collection[str] = (), *, cancels: bool = False
+) -> str:
+    """How the formula of the patched run is another one; empty where the two runs agree or say nothing.
+
+    *own* are the parameters that one of two passes need no longer train.  A patch may take out of the loss what belongs
+    to earlier iterations, values and all, as one does that empties a store: then the losses are others from the first
+    pass on that the original sent into the past, and nothing is said.  Where gradients have *cancelled* out in the
+    original, they are not compared.
+    """
+    if says_nothing(reference, after):
+        return ""
+    other = first_other_loss(reference, after)
+    if other is None:
+        return "" if cancels else other_gradients(reference, after, start, own)
+    mine, there = other
+    if drops_the_past(reference, mine, start):
+        return ""
+    here, now = sum(mine.losses), sum(there.losses)
+    return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
+
+
+def drops_the_past(reference: RunRecord, other: Pass, start: int) -> bool:
+    """Whether the first pass whose loss is another one is the first that came to graphs of earlier iterations."""
+    if not reference.optimizers:
+        into_past = [p for p in reference.passes if p.present]
+        return bool(into_past) and into_past[0].number >= other.number
+    steps = [s for s in reference.updates if s.present and s.number > start]
+    first = steps[0].number - 1 if steps else math.inf
+    return other.step == first or (other.step < first and other.past > 0 and steps != [])
+
+
+def says_nothing(reference: RunRecord, after: RunRecord) -> bool:
+    """Whether the runs did not get far enough to be compared."""
+    return not reference.complete or not after.complete or not reference.passes or not after.passes
+
+
+def parts_by_draws(reference: RunRecord, after: RunRecord) -> bool:
+    """Whether the two runs draw other random numbers, so that they cannot be compared from there on."""
+    return any(mine.random != other.random for mine, other in zip(*compared(reference, after), strict=False))
+
+
+# Losses --------------------------------------------------------------------------------------------------------------
+
+
+def first_other_loss(reference: RunRecord, after: RunRecord) -> tuple[Pass, Pass] | None:
+    """The first pass of the reference that the patched run sends back from another loss; None where there is none."""
+    ours, theirs = compared(reference, after)
+    if alike(ours, theirs):
+        return None
+    indices = matching(reference, after)
+    for mine, other in zip(ours, theirs, strict=False):
+        if mine.random != other.random or not same_state(mine.state, other.state, indices):
+            return None
+        if not close_all(mine.losses, other.losses):
+            return mine, other
+    return None
+
+
+def compared(reference: RunRecord, after: RunRecord) -> tuple[list[Pass], list[Pass]]:
+    """The passes of the steps that both runs made; of scripts without optimizers, as many as both made."""
+    ours, theirs = ([p for p in run.passes if p.error is None and p.trains] for run in (reference, after))
+    if reference.updates and after.updates:
+        steps = min(reference.steps, after.steps)
+        return [p for p in ours if p.step < steps], [p for p in theirs if p.step < steps]
+    both = min(len(ours), len(theirs))
+    return ours[:both], theirs[:both]
+
+
+def alike(ours: Sequence[Pass], theirs: Sequence[Pass]) -> bool:
+    """Whether two runs send back the same losses: one by one, in sum for each step, or in another order."""
+    if len(ours) == len(theirs) and all(close_all(a.losses, b.losses) for a, b in zip(ours, theirs, strict=True)):
+        return True
+    steps = sorted({p.step for p in ours} | {p.step for p in theirs})
+    pairs = [(losses_at(ours, step), losses_at(theirs, step)) for step in steps]
+    if all(close(sum(mine), sum(other)) for mine, other in pairs):
+        return True
+    if all(has_all(mine, other) and has_all(other, mine) for mine, other in pairs):
+        return True  # a pass that ran twice over one loss runs once
+    last = ours[-1].step if ours else 0
+    rest = [sum(p.losses) for p in theirs]
+    for loss in (sum(p.losses) for p in ours if p.step < last):
+        found = next((at for at, value in enumerate(rest) if close(loss, value)), None)
+        if found is None:
+            return False
+        del rest[found]
+    return len(rest) <= len(steps) or len(theirs) <= len(ours)
+
+
+def losses_at(passes: Sequence[Pass], step: int) -> list[float]:
+    return [sum(p.losses) for p in passes if p.step == step]
+
+
+def has_all(some: Sequence[float], others: Sequence[float]) -> bool:
+    return all(any(close(value, other) for other in others) for value in some)
+
+
+def close(a: float, b: float) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=LOSS, abs_tol=1e-7)
+
+
+def close_all(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    return close(sum(ours), sum(theirs)) and len(ours) == len(theirs)
+
+
+# Gradients -----------------------------------------------------------------------------------------------------------
+
+
+def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Collection[str]) -> str:
+    """Which gradients of the patched run are other than the reference's and cannot be; empty for none."""
+    if any(p.cut for p in reference.passes):
+        return ""  # what stands in for its gradients is none of them
+    indices = matching(reference, after)
+    rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
+    found: dict[tuple[Kind, int], list[str]] = {}
+    for number, here, there in pairs_of(moments(reference, start), moments(after, start)):
+        if here.random != there.random or not same_state(here.states[1], there.states[1], indices):
+            return ""
+        noise = NOISE * max(map(size, here.whole.values()), default=0.0)
+        for index, whole in sorted(here.whole.items()):
+            one = reference.parameters[index]
+            seen = there.whole.get(indices.get(index, -1), ())
+            if one.optimizer is None or one.name in own or max(size(whole), size(seen)) <= noise:
+                continue
+            kind, _ = classify(meant(here, index, rounding), seen, redrawn=False, fewer=True)
+            if kind is Kind.LOST and size(here.present.get(index, whole)) <= rounding * size(whole):
+                continue
+            if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
+                continue
+            present = here.present.get(index, whole)
+            if len(seen) == len(present) and math.dist(seen, present) <= max(rounding * size(present), 10 * noise):
+                continue  # the present part, also where the past cancels it out; a bias in front of a softmax
+            if kind not in (Kind.EXACT, Kind.TRUNCATED):
+                found.setdefault((kind, number), []).append(one.name)
+        if found:
+            break
+    for (kind, number), names in found.items():
+        return f"{kind.value} at compared step {number}, {STILL}: {listed(names)}"
+    return ""
+
+
+def pairs_of(ours: Sequence[Moment], theirs: Sequence[Moment]) -> Iterator[tuple[int, Moment, Moment]]:
+    """The steps of each optimizer, one by one: those of two optimizers may have changed places."""
+    for optimizer in dict.fromkeys(moment.optimizer for moment in ours):
+        mine, others = ([m for m in run if m.optimizer == optimizer] for run in (ours, theirs))
+        for number, (here, there) in enumerate(zip(mine, others, strict=False), 1):
+            yield number, here, there
+
+
+def meant(moment: Moment, index: int, rounding: float) -> Meant:
+    whole = moment.whole[index]
+    return Meant(
+        whole,
+        moment.sound.get(index, whole),
+        moment.present.get(index, whole),
+        moment.ways.get(index) if index in moment.sound else (),
+        moment.parts.get(index) if index in moment.present else (),
+        rounding,
+    )
+
+
+# Without such runs ---------------------------------------------------------------------------------------------------
+
+
+def alike_throughout(reference: RunRecord, after: RunRecord, start: int) -> bool:
+    """Whether the patched script does what the reference does, step by step, so that no further runs need show it."""
+    ours, theirs = compared(reference, after)
+    steps = list(zip(moments(reference, start), moments(after, start), strict=False))
+    indices = matching(reference, after)
+    return (
+        bool(ours)
+        and len(ours) == len(theirs)
+        and all(close_all(a.losses, b.losses) for a, b in zip(ours, theirs, strict=True))
+        and bool(steps)
+        and all(
+            here.optimizer == there.optimizer
+            and len(there.whole.get(indices.get(i, -1), ())) == len(whole)
+            and math.dist(whole, there.whole[indices[i]]) <= EXACT * size(whole)
+            for here, there in steps
+            for i, whole in here.whole.items()
+        )
+    )

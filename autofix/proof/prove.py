@@ -1,0 +1,405 @@
+"""Proves a patch by execution: runs the original and the patched script, and judges what the two runs recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypedDict
+
+from autofix.execution.record import Outcome, RunRecord
+from autofix.execution.runner import Bounds, Limits, Script, run
+from autofix.proof.points.agreement import (
+    but_for_what_is_reached,
+    in_another_order,
+    same_until_failure,
+    until_changed_later,
+    until_computed_anew,
+    without_what_failed,
+)
+from autofix.proof.points.base import Point, Verdict, not_deterministic, unproved
+from autofix.proof.points.failure import clean_after, fails_before, what_remains
+from autofix.proof.points.gradient import gradient, of_present_values
+from autofix.proof.points.held import held, points_between
+from autofix.proof.points.held import points as points_of_held
+from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
+from autofix.proof.points.idle import points as points_of_idle
+from autofix.proof.points.memory import memory_flat
+from autofix.proof.points.objective import alike_throughout, otherwise, parts_by_draws, says_nothing
+from autofix.proof.points.training import still_trains
+from autofix.proof.points.used import moved_otherwise, set_otherwise, used_otherwise
+from codemods.facts import CutGraph, Fact
+from codemods.proof import Keeps
+
+__all__ = [
+    "Certificate",
+    "Limits",
+    "Original",
+    "Outcome",
+    "Point",
+    "Promises",
+    "RunRecord",
+    "Script",
+    "Verdict",
+    "promised",
+    "prove",
+]
+
+
+HELD, IDLE = "memory grows", "trains nothing"
+"""The error to expect of a script that raises none, and keeps graphs for nothing."""
+LEAST_PATIENCE, PATIENCE = 30.0, 10.0
+"""Seconds that a run without updates may take, and how many times those of the original more."""
+REFERENCE_STEPS = 8
+"""Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What the runs showed, point by point."""
+
+    points: tuple[Point, ...]
+    before: RunRecord
+    after: RunRecord
+    reference: RunRecord | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Failed if a point failed; else not proved if one is open; else passed.  Some points may not apply.
+
+        What the script itself cannot show stays open without holding up the patch: gradients where the error leaves
+        nothing to compare with, and memory where the script ends after a few steps.
+        """
+        verdicts = {p.verdict for p in self.points if not p.optional or p.verdict is Verdict.FAILED}
+        for worst in (Verdict.FAILED, Verdict.NOT_PROVED):
+            if worst in verdicts:
+                return worst
+        return Verdict.PASSED
+
+    @property
+    def proved(self) -> bool:
+        return self.verdict is Verdict.PASSED
+
+    @property
+    def remains(self) -> str:
+        """The error of another kind at which the patched script ends, if all is well up to there; else empty."""
+        if any(one.verdict is Verdict.FAILED and one.number != 2 for one in self.points):
+            return ""
+        return what_remains(self.before, self.after)
+
+    @property
+    def cannot_get_further(self) -> bool:
+        """Whether the original would come to that error, too: no other patch of its first mistake avoids it."""
+        ours = self.reference.failure if self.reference is not None else None
+        theirs = self.after.failure
+        same = ours is not None and theirs is not None and ours.error.message == theirs.error.message
+        return same and bool(self.remains)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the certificate must know of how the scripts were run."""
+        remarks = list(dict.fromkeys((*self.before.open_ends, *self.after.open_ends)))
+        if "cpu" in (self.before.device, self.after.device):
+            remarks.append("what the script puts on a GPU ran on the CPU")
+        return tuple(remarks)
+
+
+@dataclass(frozen=True)
+class Original:
+    """The script to be repaired, and its runs: each is made when it is first asked for, once for all patches."""
+
+    script: Script
+    limits: Limits
+    healthy: float | None = None
+    """The seconds after which a script that has made its steps without a failure is stopped; None for never."""
+
+    @cached_property
+    def before(self) -> RunRecord:
+        """The script as it is."""
+        return run(self.script, self.limits, Bounds(healthy=self.healthy))
+
+    @cached_property
+    def reference(self) -> RunRecord | None:
+        """The script on past its failure, with the gradients that its formulas mean; None where it does not fail."""
+        return self._refer() if self.before.failure is not None else None
+
+    @cached_property
+    def apart(self) -> RunRecord:
+        """The reference in which modules leave their inputs as they are."""
+        return self._refer(apart=True)
+
+    @cached_property
+    def streamed(self) -> Original:
+        """The same, with random numbers of its own for each network."""
+        return Original(self.script, replace(self.limits, streams=True))
+
+    @cached_property
+    def further(self) -> RunRecord:
+        """The reference over as many steps as a patched script is judged on."""
+        return run(
+            self.script, self.limits, replace(bounds(self.before, reference=True), more_steps=None, throughout=True)
+        )
+
+    @cached_property
+    def frozen(self) -> RunRecord:
+        """The reference with every parameter update left out, past a pass without a graph, too."""
+        return self._freeze(same_calls=False)
+
+    @cached_property
+    def frozen_alike(self) -> RunRecord:
+        """The same with all calls of a module alike."""
+        return self._freeze(same_calls=True)
+
+    def _freeze(self, *, same_calls: bool) -> RunRecord:
+        return run(self.script, self._patiently, replace(still(self.before, same_calls=same_calls), reference=True))
+
+    @property
+    def _patiently(self) -> Limits:
+        """Limits for a run that may wait without end for a loss to fall."""
+        return replace(self.limits, timeout=min(self.limits.timeout, LEAST_PATIENCE + PATIENCE * self.before.seconds))
+
+    def still(self, patched: Script, *, same_calls: bool) -> RunRecord:
+        """A patched script with every parameter update left out."""
+        return run(patched, self._patiently, still(self.before, same_calls=same_calls))
+
+    @cached_property
+    def between(self) -> RunRecord:
+        """The script as it is, with the graphs counted that are held between two steps."""
+        return run(self.script, self.limits, Bounds(between=True))
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether a second run does the same: if not, comparing the script with a patched one shows nothing."""
+        again = run(self.script, self.limits)
+        return [(p.losses, p.state) for p in self.before.passes] == [(p.losses, p.state) for p in again.passes]
+
+    def _refer(self, *, apart: bool = False) -> RunRecord:
+        return run(self.script, self.limits, replace(bounds(self.before, reference=True), apart=apart))
+
+
+class Promises(TypedDict):
+    """Arguments of :func:`prove`."""
+
+    ratio: bool
+    once: bool
+    anew: bool
+    inputs: bool
+    reached: bool
+    smooth: bool
+    own: Collection[int]
+
+
+def promised(made: Collection[Keeps], facts: Collection[Fact] = (), own: Collection[int] = ()) -> Promises:
+    """What repairs of these *facts* promise beside what every patch does, as :func:`prove` is told."""
+    return {
+        "ratio": Keeps.RATIO in made,
+        "once": Keeps.ONCE in made,
+        "anew": Keeps.ANEW in made,
+        "inputs": Keeps.INPUTS in made,
+        "reached": Keeps.REACHED in made,
+        "smooth": any(isinstance(one, CutGraph) and any(drop.how == "integer" for drop in one.drops) for one in facts),
+        "own": own,
+    }
+
+
+def prove(
+    original: Original,
+    patched: Script,
+    *,
+    expected_error: str = "",
+    ratio: bool = False,
+    once: bool = False,
+    anew: bool = False,
+    inputs: bool = False,
+    reached: bool = False,
+    smooth: bool = False,
+    own: Collection[int] = (),
+) -> Certificate:
+    """Run the patched script within the original's limits, and judge the patch.
+
+    ``expected_error`` is a piece of the message that the original must raise; ``ratio`` says that the patch takes the
+    old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
+    another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
+    that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do, and
+    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``smooth``, that
+    a smooth function takes the place of a threshold or an index, so that the losses are others; ``own`` are the lines
+    of passes that need no longer train by the way what others are there for.
+    Never raises for what the scripts do: a run that did not happen is *not proved*.
+    """
+    promises: Promises = {
+        "ratio": ratio,
+        "once": once,
+        "anew": anew,
+        "inputs": inputs,
+        "reached": reached,
+        "smooth": smooth,
+        "own": own,
+    }
+    certificate = of_what_was_loaded(_judged(original, patched, expected_error, **promises))
+    if certificate.proved or not _parts_by_draws(certificate):
+        return certificate
+    streamed = of_what_was_loaded(_judged(original.streamed, patched, expected_error, **promises))
+    if not streamed.proved:
+        return certificate
+    points = tuple(
+        replace(one, detail=f"{one.detail}, where each network draws its own random numbers")
+        if one.number == 3
+        else one
+        for one in streamed.points
+    )
+    return replace(streamed, points=points)
+
+
+def of_what_was_loaded(certificate: Certificate) -> Certificate:
+    """*certificate*, with point 2 open where the patched run did not execute a file that the patch changes.
+
+    Such a run shows nothing of the patch: another copy of the package was imported, or none.
+    """
+    after = certificate.after
+    if not after.unloaded:
+        return certificate
+    name, place = next(iter(after.unloaded.items()))
+    reason = f"{name} was loaded from {place}" if place else f"{name} was never loaded"
+    points = tuple(
+        replace(one, verdict=Verdict.NOT_PROVED, detail=f"{reason}, so the run does not show the patch")
+        if one.number == 2 and one.verdict is Verdict.PASSED
+        else one
+        for one in certificate.points
+    )
+    return replace(certificate, points=points)
+
+
+def _parts_by_draws(certificate: Certificate) -> bool:
+    """Whether nothing fails but that the runs part, and they have drawn random numbers in another order by then."""
+    failed = {one.number for one in certificate.points if one.verdict is Verdict.FAILED}
+    pairs = zip(certificate.before.passes, certificate.after.passes, strict=False)
+    return failed == {3} and any(ours.random != theirs.random for ours, theirs in pairs)
+
+
+def _judged(
+    original: Original,
+    patched: Script,
+    expected_error: str,
+    *,
+    ratio: bool,
+    once: bool,
+    anew: bool,
+    inputs: bool,
+    reached: bool,
+    smooth: bool,
+    own: Collection[int],
+) -> Certificate:
+    """:func:`prove`, with the random numbers as they come."""
+    before, limits = original.before, original.limits
+    if trains_nothing(before) and expected_error in ("", IDLE):
+        after = run(patched, limits)
+        return Certificate(points_of_idle(before, after), before, after)
+    if held(before) and expected_error in ("", HELD):
+        after = run(patched, limits)
+        return Certificate(points_of_held(before, after), before, after)
+    if idle(before) and expected_error in ("", IDLE):
+        after = run(patched, limits)
+        if changes_what_is_idle(before, after):
+            return Certificate(points_of_idle(before, after), before, after)
+    if before.failure is None and before.complete and expected_error in ("", HELD):
+        after = run(patched, limits, Bounds(between=True))
+        return Certificate(points_between(original.between, after), original.between, after)
+    fails = fails_before(before, expected_error)
+    if fails.verdict is not Verdict.PASSED:
+        # Without the failure to compare with, the patched run would show nothing.
+        open_points = unproved("there is no failure of the original to compare with")
+        return Certificate((fails, *open_points), before, RunRecord(Outcome.NOT_STARTED))
+    reference = original.reference
+    assert reference is not None
+    after = run(patched, limits, bounds(before))
+    same = same_until_failure(before, after)
+    gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew, own=own)
+    if inputs and gradients.verdict is Verdict.FAILED:
+        apart = gradient(before, original.apart, after, first_difference(before), once=once, anew=anew)
+        if apart.verdict is Verdict.PASSED:
+            detail = f"{apart.detail}, where modules leave their inputs as they are"
+            gradients, reference = replace(apart, detail=detail), original.apart
+    differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
+    if differs and not original.repeats:
+        same, gradients = not_deterministic(same), not_deterministic(gradients)
+    if reached:
+        same = but_for_what_is_reached(before, after, same)
+    same = until_computed_anew(before, after, same, gradients)
+    same = until_changed_later(before, reference, after, same, gradients)
+    same = in_another_order(before, after, same, gradients)
+    gradients = of_present_values(before, after, gradients)
+    points = (
+        fails,
+        clean_after(before, after),
+        without_what_failed(before, reference, after, same, gradients, ratio=ratio),
+        still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
+        gradients,
+        memory_flat(before, after),
+    )
+    certificate = Certificate(points, before, after, reference)
+    if certificate.proved and not (once or anew) and "afresh" not in gradients.figures.get("counts", {}):
+        refused = _other_objective(original, patched, certificate, smooth=smooth)
+        return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
+    return certificate
+
+
+def _other_objective(
+    original: Original, patched: Script, certificate: Certificate, *, smooth: bool
+) -> dict[int, Point]:
+    """The points that fail because the patched script trains on another formula than the original, or otherwise."""
+    before, after, reference = certificate.before, certificate.after, certificate.reference
+    assert reference is not None
+    same, trains, gradients = certificate.points[2:5]
+    cancels = "cancelled_pass" in same.figures
+    start = first_difference(before)
+    own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
+    reason = ""
+    if alike_throughout(reference, after, start):
+        frozen, there = reference, after
+    else:
+        frozen, there = original.frozen, original.still(patched, same_calls=False)
+        if says_nothing(frozen, there):
+            return {}
+        reason = "" if smooth else otherwise(frozen, there, start, own, cancels=cancels)
+        if reason or (
+            parts_by_draws(frozen, there) and not smooth
+        ):  # a module that is called once more may draw, or adapt a buffer
+            alike = original.frozen_alike, original.still(patched, same_calls=True)
+            again = otherwise(*alike, start, own, cancels=cancels)
+            if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
+                reason = again
+    if setting := set_otherwise(frozen, there) or moved_otherwise(reference, after):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
+    if not reason and (use := used_otherwise(frozen, there, start)):
+        reason = f"a step is {use}"
+    if not reason:
+        return {}
+    refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
+    return {5: refused if original.repeats else not_deterministic(refused)}
+
+
+def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
+    """How far a run goes that is compared with *before*."""
+    failure = before.failure
+    assert failure is not None
+    more = REFERENCE_STEPS if reference else None
+    return Bounds(failure.steps, failure.passes + failure.in_pass, first_difference(before), reference, more)
+
+
+def still(before: RunRecord, *, same_calls: bool) -> Bounds:
+    """How far a run goes in which every parameter update is left out."""
+    return replace(bounds(before), more_steps=REFERENCE_STEPS, frozen=True, same_calls=same_calls)
+
+
+def first_difference(before: RunRecord) -> int:
+    """The step (the pass, without an optimizer) up to which any right patch does what the original did.
+
+    That is the failure; or, where the original kept its graphs, the first pass that walks into an earlier step's graph:
+    there a patch begins to differ.
+    """
+    failure = before.failure
+    assert failure is not None
+    onset = next((p for p in before.passes[: failure.passes] if p.past), None)
+    if before.optimizers:
+        return onset.step if onset else failure.steps
+    return onset.number - 1 if onset else failure.passes

@@ -1,0 +1,1 @@
+"""The tape itself, by autograd's own rules: nodes, leaves, versions, and the tensors that each operation saves."""

@@ -1,0 +1,630 @@
+"""The symbolic tape: nodes, what they save and at which version, and what a backward pass does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from codemods.facts import Form
+from codemods.source.sources import Site
+
+
+class LoopPoint(NamedTuple):
+    """Where a dynamic loop stands: the statement, which run of it, which iteration (from 0)."""
+
+    statement: Site
+    instance: int
+    iteration: int
+
+
+Loops = tuple[LoopPoint, ...]
+
+
+def crossing(earlier: Loops, later: Loops) -> LoopPoint | None:
+    """The outermost loop that moved on between two moments, as it stood at the later; None in the same iteration."""
+    for before, after in zip(earlier, later, strict=False):
+        if before.instance != after.instance:
+            return None
+        if before.iteration != after.iteration:
+            return after
+    return None
+
+
+def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
+    """How many iterations of each common loop lie between two moments."""
+    gaps = []
+    for before, after in zip(made, seen, strict=False):
+        if before.instance != after.instance:
+            break
+        gaps.append(after.iteration - before.iteration)
+    while gaps and gaps[-1] == 0:
+        gaps.pop()
+    return tuple(gaps)
+
+
+class DetachSite(NamedTuple):
+    """A place where a value lost its graph."""
+
+    site: Site
+    how: str
+    """``detach``, ``data``, ``item``, ``tensor`` (of a value), ``tensors`` (of several), ``number``, ``numpy``,
+    ``flag``, ``integer``, ``grad``, ``no_grad``, ``frozen`` or ``unflagged``."""
+    nodes: tuple[Node, ...]
+    """The graph that was lost."""
+    guard: Site | None = None
+    """What turned recording off: a ``with`` statement, a decorated function, a call."""
+    leaves: tuple[Leaf, ...] = ()
+    """For ``frozen``: the parameters that would have given it a graph."""
+
+
+class Detachment(NamedTuple):
+    """What a value without a graph knows of the graph that it could have had."""
+
+    cuts: tuple[DetachSite, ...]
+    """In the order in which the value met them."""
+    several: bool = False
+    """Whether several values that lost their graphs met in it, so that one of them may be meant to have none."""
+
+
+class StoreEvent(NamedTuple):
+    """A statement that carried a value on: an assignment, an append, an attribute."""
+
+    statement: Site
+    expression: Site | None
+    name: str
+    form: Form
+    loops: Loops
+    clock: int
+    owner: Any = None
+    """The object whose attribute it set, or the container of which it set an item."""
+    items: bool = False
+    """Whether the name is that of the container."""
+    whole: str = ""
+    """See :func:`~codemods.interpreter.forms.whole_of`, of what has a form without a name."""
+
+
+class Change(NamedTuple):
+    """An in-place change of a storage."""
+
+    site: Site
+    by_step: bool
+    clock: int
+    origin: Site | None = None
+    """Where the module was made that changed it."""
+    part: bool = False
+    """Whether it was made through a part of the tensor, picked by index, that other names do not see."""
+    stack: tuple[Site, ...] = ()
+    """The calls of the program's own functions that it was made in, outermost first."""
+    parameter: bool = False
+    """Whether it is a parameter that was changed, and not by a step."""
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    """What views share: a version counter and the places that raised it."""
+
+    changes: list[Change] = field(default_factory=list)
+    inference: Site | None = None
+    """What switched the inference mode on in which it was made."""
+
+    @property
+    def version(self) -> int:
+        return len(self.changes)
+
+
+@dataclass(eq=False, slots=True)
+class Leaf:
+    """A parameter, or all the parameters of one torch module: a tensor that collects gradients."""
+
+    name: str
+    storage: Storage
+    grads: list[BackwardCall] = field(default_factory=list)
+    node: Node | None = None
+    frozen: bool = False
+    """Whether ``requires_grad`` was taken from it."""
+    frozen_at: Site | None = None
+    """Where it was taken last."""
+    copied: Detachment | None = None
+    """Where it is a copy of what had a graph: ``torch.tensor(loss, requires_grad=True)``."""
+    asked: bool = False
+    """Whether the program asks for its gradient."""
+    given: bool = False
+    """Whether the program sets its gradient by hand."""
+    parts: dict[str, bool] = field(default_factory=dict)
+    """Of a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
+    within: tuple[Leaf, str] | None = None
+    """Of a parameter that was put in the place of a module's: the module's leaf and the name."""
+
+
+class Group(NamedTuple):
+    """A group of parameters that an optimizer was given beside others, and when."""
+
+    clock: int
+    leaves: frozenset[Leaf]
+
+
+class Computed(NamedTuple):
+    """What an optimizer is given and is no leaf: where it is computed, its name, whether that is so on a GPU only."""
+
+    made: Site
+    name: str
+    on_gpu: bool = False
+
+
+class Saved(NamedTuple):
+    storage: Storage
+    version: int
+
+
+class Operand(NamedTuple):
+    """An edge of the graph, and the statements that carried the operand to the operation that reads it."""
+
+    node: Node
+    provenance: tuple[StoreEvent, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A ``grad_fn``."""
+
+    operation: str
+    site: Site
+    operands: tuple[Operand, ...]
+    loops: Loops
+    clock: int
+    saves: bool = True
+    """Whether it saves a tensor at all: a second walk over a node that saves none raises nothing."""
+    saved: tuple[Saved, ...] = ()
+    opaque: bool = False
+    """Whether it stands for a model whose source was not read."""
+    doubtful: bool = False
+    """Whether it stands for a call of which it is not even known that its result carries the arguments' graph."""
+    leaf: Leaf | None = None
+    scalar: bool = False
+    """Whether its result certainly has no dimensions."""
+    stack: tuple[Site, ...] = ()
+    """The calls of the program's own functions that it was made in, outermost first."""
+    missing: tuple[Detachment, ...] = ()
+    """What those of the arguments lost that came without a graph."""
+    constants: tuple[DetachSite, ...] = ()
+    """Where arguments were detached, which is to say that they are meant as constants."""
+    walked: BackwardCall | None = None
+    """The first pass that went over it."""
+    freed_by: BackwardCall | None = None
+    """The pass that freed it."""
+    consumer: Node | None = None
+    """Of the nodes through which the pass that consumed it came, the one that was made first."""
+    surely: bool = True
+    """Whether that pass came to it for certain, and not through a call of which nothing is known."""
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether it is an item of what a call gave back that was not read: a count, maybe, without a graph."""
+        return self.operation == "select" and any(operand.node.opaque for operand in self.operands)
+
+
+@dataclass(eq=False, slots=True)
+class BackwardCall:
+    """One backward pass (or one call of ``autograd.grad``)."""
+
+    site: Site
+    loops: Loops
+    clock: int
+    retains: bool
+    stack: tuple[Site, ...] = ()
+    edges: list[tuple[Node, Node]] = field(default_factory=list)
+    """All edges, consumer and producer, under the roots."""
+    targets: set[int] = field(default_factory=set)
+    """Identities of the nodes, leaves apart, whose gradients it was asked for."""
+    old: set[int] = field(default_factory=set)
+    """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
+    explores: bool = False
+    """Whether it is a call of ``autograd.grad`` that leaves the graph as it is: more of the same are to come."""
+    idle: bool = False
+    """Whether it reaches only leaves that nobody trains."""
+    steps: set[int] = field(default_factory=set)
+    """The optimizers' steps that use its gradients, by their moments."""
+    served_again: bool = False
+    """Whether a parameter was stepped with its gradient more than once: nobody had set it to zero."""
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Its line, and those of the calls that led to it."""
+        return (self.site.line, *(site.line for site in self.stack))
+
+
+def repeats(earlier: BackwardCall, later: BackwardCall) -> bool:
+    """Whether *later* belongs to another iteration, or another call, of the same training step."""
+    return crossing(earlier.loops, later.loops) is not None or earlier.site.node is later.site.node
+
+
+class BackwardWithoutGraph(NamedTuple):
+    """A backward that was asked of a value which certainly lost its graph."""
+
+    detachment: Detachment
+    site: Site
+    loops: Loops
+    name: str
+    """The user's text of the value."""
+    copies: tuple[Leaf, ...] = ()
+    """The fresh leaves that require grad and end the pass: then PyTorch raises nothing."""
+    beside: bool = False
+    """Whether it is a part of the value only: the pass has other ways to go, and raises nothing."""
+
+    @property
+    def silent(self) -> bool:
+        return bool(self.copies) or self.beside
+
+
+class FreedGraphUse(NamedTuple):
+    """The frontier: a fresh node (None for the root itself) that reads a consumed one."""
+
+    reader: Node | None
+    node: Node
+    provenance: tuple[StoreEvent, ...]
+    freed: BackwardCall
+    failed: BackwardCall
+    walked: Node | None = None
+    """The node through which the freeing pass came."""
+    outside: tuple[StoreEvent, ...] = ()
+    """The statements that kept the value in attributes, under the names that callers have for them."""
+    surely: bool = True
+    """Whether the freeing pass came to it for certain."""
+
+
+class SavedTensorModified(NamedTuple):
+    """A node whose saved tensor was changed, and the change.
+
+    ``reader`` and ``via`` are the edge on the pass's way to the node that was laid after the change, where there is
+    one: there an old graph entered a new computation.
+    """
+
+    node: Node
+    change: Change
+    reader: Node | None
+    provenance: tuple[StoreEvent, ...]
+    failed: BackwardCall
+    outside: tuple[StoreEvent, ...] = ()
+
+
+class GraphLeak(NamedTuple):
+    """A tensor with a graph goes where none can."""
+
+    where: str
+    """``numpy``, ``copy``, ``process``, or the ``workers`` of a loader."""
+    value: Site | None = None
+    """The argument that has the graph."""
+    form: Form = Form.TENSOR
+    kept: tuple[StoreEvent, ...] = ()
+    """What put it into the object or the container that is copied."""
+    path: str = ""
+    """Where in the object it is: ``.encoder.features``."""
+    behind: tuple[Leaf, ...] = ()
+    """For what a loader's workers send: the parameters that it was computed with."""
+
+
+class RetainedGraph(NamedTuple):
+    """A statement that keeps a graph in every iteration of a loop."""
+
+    kept: StoreEvent
+    point: LoopPoint
+    """The loop, as it stood."""
+    cells: tuple[Any, ...]
+    """The tensors that are kept: one, or those in the container or object that is."""
+    evaluates: bool = False
+    """Whether all parameters under the graph belong to models in evaluation mode."""
+    parts: tuple[StoreEvent | None, ...] = ()
+    """For each of them what put it into the container or object, or handed it over."""
+    handed: bool = False
+    """Whether the parts are arguments of the call that led to the statement."""
+    bounded: bool = False
+    """Whether only so many values are kept: then those that no pass has freed are too many."""
+    mixed: bool = False
+    """Whether each value is a dictionary of tensors and other things."""
+
+
+@dataclass(eq=False)
+class Tape:
+    """Everything that happened on one path through the program."""
+
+    clock: int = 0
+    passes: list[BackwardCall] = field(default_factory=list)
+    stale: list[FreedGraphUse] = field(default_factory=list)
+    clobbered: list[SavedTensorModified] = field(default_factory=list)
+    trained: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    """Which pass (by line) gave a parameter a gradient that a step then used."""
+    served: set[tuple[int, str]] = field(default_factory=set)
+    """The same, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
+    owned: set[Leaf] = field(default_factory=set)
+    """Parameters that some optimizer holds."""
+    stepped: set[Leaf] = field(default_factory=set)
+    """Those for which an optimizer's step was made, whether they had a gradient or not."""
+    owners: dict[Leaf, Site] = field(default_factory=dict)
+    """Where the last optimizer was made that was given a parameter."""
+    groups: list[Group] = field(default_factory=list)
+    """Groups that optimizers were given one by one."""
+    unknown_owner: bool = False
+    """Whether an optimizer was met whose parameters are not known."""
+    leaf_changes: dict[Site, bool] = field(default_factory=dict)
+    """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
+    parts_changed: dict[Site, Site] = field(default_factory=dict)
+    """In-place changes of one of several views under grad mode, and the call that made the views."""
+    outs: set[Site] = field(default_factory=set)
+    """Calls with ``out=`` on tensors that require grad."""
+    escapes: dict[Site, GraphLeak] = field(default_factory=dict)
+    """Tensors with a graph that were handed to what can take none, by the call."""
+    rootless: set[int] = field(default_factory=set)
+    """Lines of passes whose root certainly has no graph."""
+    holdings: list[RetainedGraph] = field(default_factory=list)
+    waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    """Where parameters were read of which a gradient waited for a step: the line, and those of the calls."""
+    faded: set[tuple[int, str]] = field(default_factory=set)
+    """Lines of passes and names of leaves that only a closure's first evaluation gives a gradient."""
+    reserves: set[str] = field(default_factory=set)
+    """Names of leaves behind what stands in for a missing item, as ``stored.get(key, self.blank)``: any iteration may
+    ask for another one that is missing."""
+    reached: set[Any] = field(default_factory=set)
+    """Statements (nodes of the syntax tree) through which passes came."""
+    emptied: set[Any] = field(default_factory=set)
+    """Statements that keep values in what is emptied, or does not grow any further, in the very same loop."""
+    handed: list[Operand] = field(default_factory=list)
+    """Values that were handed to code that is not read."""
+    unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)
+    """Roots (tensors) that have several elements and were given no gradient, the passes, their names, and whether the
+    gradient of data is asked for."""
+    inference: dict[Site, Site] = field(default_factory=dict)
+    """Operations that saved a tensor made in inference mode, and what switched it on."""
+    computed: dict[Site, Computed] = field(default_factory=dict)
+    """Optimizers that are given what is no leaf: where that was made, and its name."""
+    beside: dict[Site, Site] = field(default_factory=dict)
+    """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
+    cut: list[BackwardWithoutGraph] = field(default_factory=list)
+    """Those of which it is known where the graph was lost."""
+    partial: list[BackwardWithoutGraph] = field(default_factory=list)
+    """Passes that have somewhere to go, though not to what a part of their loss was computed from."""
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def backward(
+        self,
+        roots: Iterable[Operand],
+        site: Site,
+        loops: Loops,
+        *,
+        retain: bool,
+        inputs: list[Node] | None = None,
+        accumulate: bool = True,
+        stack: tuple[Site, ...] = (),
+    ) -> BackwardCall:
+        """Walk the graph under *roots*: note what is stale or overwritten, give leaves their gradient, free the graph.
+
+        A pass that would raise goes on as if the graph had been kept, so that one run shows every mistake.
+        """
+        current = BackwardCall(site, loops, self.tick(), retain, stack, explores=retain and not accumulate)
+        self.passes.append(current)
+        wanted = _leading_to(inputs, roots) if inputs is not None else None
+        if inputs is not None and not accumulate:  # whoever asks for a gradient has a use for it
+            self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
+            current.targets.update(id(node) for node in inputs if node.leaf is None)
+        walked: list[Node] = []
+        parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]] = {}
+        sure: dict[int, bool] = {}
+        first: dict[int, Node] = {}
+        # The last item of an entry: whether the way to the node is certain; the one before, whether the loss must come
+        # this way, since a loss that can be sent backward has a graph.
+        pending: list[tuple[Node, Node | None, tuple[StoreEvent, ...], FreedGraphUse | None, bool, bool]] = []
+        roots = list(roots)
+        for root in roots:
+            self.reached.update(kept.statement.node for kept in root.provenance)
+            pending.append((root.node, None, root.provenance, None, len(roots) == 1, True))
+        if wanted is not None and not accumulate and all(id(root.node) not in wanted for root in roots):
+            self.rootless.add(site.line)  # nothing that was asked for has any part in it
+        found: dict[tuple[int, int], FreedGraphUse] = {}
+        while pending:
+            node, reader, provenance, entry, forced, certain = pending.pop()
+            certain = certain and (forced or not node.doubtful)
+            if wanted is not None and id(node) not in wanted:
+                continue
+            if node.freed_by is not None:
+                if entry is None:
+                    entry = FreedGraphUse(reader, node, provenance, node.freed_by, current, surely=node.surely)
+                if node.saves and certain:
+                    found.setdefault((id(entry.reader), id(entry.node)), entry)
+            if reader is not None and (id(node) not in first or reader.clock < first[id(node)].clock):
+                first[id(node)] = reader
+            if id(node) in parents and (certain <= sure[id(node)]):
+                continue
+            again = id(node) in parents
+            parents[id(node)] = (reader, provenance)
+            sure[id(node)] = certain
+            if certain:
+                self._check_saved(node, parents, current)
+            if again:
+                pending.extend((o.node, node, o.provenance, entry, False, certain) for o in node.operands)
+                continue
+            if node.leaf is not None:
+                if accumulate:
+                    node.leaf.grads.append(current)
+                elif wanted is not None and node.leaf in self.owned:  # asked for: it is an error if a part is missing
+                    self.trained.add((current.place, node.leaf.name))
+                continue
+            walked.append(node)
+            for operand in node.operands:
+                current.edges.append((node, operand.node))
+                self.reached.update(kept.statement.node for kept in operand.provenance)
+                pending.append(
+                    (operand.node, node, operand.provenance, entry, forced and len(node.operands) == 1, certain)
+                )
+        for one in found.values():
+            node, reader, provenance = _entry(one.node, one.reader, one.provenance, current, parents, one.freed)
+            self.stale.append(one._replace(node=node, reader=reader, provenance=provenance, walked=one.node.consumer))
+        current.old = self._past(walked, current)
+        for node in walked:
+            if node.walked is None:
+                node.walked = current
+            if not retain and node.freed_by is None:
+                node.freed_by = current
+                node.consumer = first.get(id(node))
+                node.surely = sure[id(node)]
+        return current
+
+    def _past(self, walked: list[Node], current: BackwardCall) -> set[int]:
+        """Identities of those nodes that a pass of an earlier iteration went over, or was to go over.
+
+        The latter were made before it and build on the former, but its root did not lead there: what a memory is given
+        last in an iteration is first read in the next one.  Whoever cuts the way to the past cuts them off as well.
+        """
+        before = max((one.clock for one in self.passes if one is not current and repeats(one, current)), default=0)
+        old: set[int] = set()
+        for node in sorted(walked, key=lambda node: node.clock):
+            again = node.walked is not None and repeats(node.walked, current)
+            late = node.clock < before and crossing(node.loops, current.loops) is not None
+            if again or (late and any(id(operand.node) in old for operand in node.operands)):
+                old.add(id(node))
+        return old | _behind_the_spoilt(walked, current)
+
+    def _check_saved(
+        self, node: Node, parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]], current: BackwardCall
+    ) -> None:
+        for storage, version in node.saved:
+            if storage.version > version:
+                change = storage.changes[version]
+                reader, provenance = parents[id(node)]
+                entered = node
+                while reader is not None and reader.clock < change.clock:
+                    entered = reader
+                    reader, provenance = parents[id(reader)]
+                earlier = (one for one in reversed(self.passes) if one.clock < change.clock and repeats(one, current))
+                _, reader, provenance = _entry(entered, reader, provenance, current, parents, next(earlier, None))
+                self.clobbered.append(SavedTensorModified(node, change, reader, provenance, current))
+                return
+
+    def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...]) -> None:
+        """An optimizer's step: changes in place every parameter that has a gradient."""
+        moment = self.tick()
+        for leaf in leaves:
+            self.stepped.add(leaf)
+            if not leaf.grads and not leaf.given:
+                continue
+            for backward in leaf.grads:
+                self.trained.add((backward.place, leaf.name))
+                backward.served_again |= (id(backward), leaf.name) in self.served
+                self.served.add((id(backward), leaf.name))
+                backward.steps.add(moment)
+            leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack))
+
+    def change(
+        self,
+        storage: Storage,
+        site: Site,
+        origin: Site | None = None,
+        part: bool = False,
+        stack: tuple[Site, ...] = (),
+        parameter: bool = False,
+    ) -> None:
+        storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
+
+
+def _behind_the_spoilt(walked: list[Node], current: BackwardCall) -> set[int]:
+    """Identities of the nodes that a pass reaches only through those of earlier iterations which a step has spoilt.
+
+    It fails there, so that no gradient of it gets any further, whatever is done about it.
+    """
+    spoilt = {
+        id(node)
+        for node in walked
+        if any(change.by_step for one in node.saved for change in one.storage.changes[one.version :])
+        and crossing(node.loops, current.loops) is not None
+    }
+    if not spoilt:
+        return spoilt
+    below: dict[int, list[int]] = {}
+    for consumer, producer in current.edges:
+        below.setdefault(id(consumer), []).append(id(producer))
+    producers = {one for found in below.values() for one in found}
+    pending = [id(node) for node in walked if id(node) not in producers]
+    reached: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if one not in reached and one not in spoilt:
+            reached.add(one)
+            pending.extend(below.get(one, ()))
+    return {id(node) for node in walked} - reached
+
+
+def _leading_to(inputs: list[Node], roots: Iterable[Operand]) -> set[int]:
+    """Identities of the nodes on a way from *roots* to *inputs*: what a pass with ``inputs=`` executes."""
+    targets = {id(node) for node in inputs}
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root.node, False) for root in roots]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        stack.extend((operand.node, False) for operand in node.operands)
+    leading = set(targets)
+    # An input that is no leaf gets its gradient before its own node would be executed.
+    executed = {id(node) for node in inputs if node.leaf is not None}
+    for node in order:
+        if any(id(operand.node) in leading for operand in node.operands):
+            leading.add(id(node))
+            executed.add(id(node))
+    return executed
+
+
+def _entry(
+    node: Node,
+    reader: Node | None,
+    provenance: tuple[StoreEvent, ...],
+    current: BackwardCall,
+    parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]],
+    freed: BackwardCall | None = None,
+) -> tuple[Node, Node | None, tuple[StoreEvent, ...]]:
+    """The edge by which the way to *node* enters the current iteration: what earlier ones computed is the past.
+
+    Where iterations lie between the pass that *freed* the graph and this one, they are one window with this one's.
+    """
+    while reader is not None and crossing(reader.loops, current.loops) is not None:
+        if freed is not None and reader.clock > freed.clock and crossing(freed.loops, reader.loops) is not None:
+            break
+        node = reader
+        reader, provenance = parents[id(reader)]
+    return node, reader, provenance
+
+
+def useful_edges(one: BackwardCall, wanted: Callable[[Leaf], bool]) -> Iterator[tuple[Node, Node]]:
+    """Edges through which a pass carries gradient to a leaf that *wanted* accepts, or to what it was asked for, without
+    a detour over old nodes.
+    """
+    memo: dict[int, bool] = dict.fromkeys(one.targets, True)
+    for consumer, producer in one.edges:
+        if id(producer) in one.targets:
+            continue  # what it was asked for may become a leaf, if what that was made of loses its graph
+        if id(consumer) not in one.old and id(producer) not in one.old and _leads(producer, wanted, one.old, memo):
+            yield consumer, producer
+
+
+def _leads(node: Node, wanted: Callable[[Leaf], bool], old: set[int], memo: dict[int, bool]) -> bool:
+    stack: list[tuple[Node, bool]] = [(node, False)]
+    while stack:
+        current, done = stack.pop()
+        if done:
+            memo[id(current)] = any(memo.get(id(operand.node), False) for operand in current.operands)
+        elif id(current) not in memo:
+            if current.leaf is not None:
+                memo[id(current)] = wanted(current.leaf)
+                continue
+            memo[id(current)] = False
+            if id(current) not in old:
+                stack.append((current, True))
+                stack.extend((operand.node, False) for operand in current.operands)
+    return memo[id(node)]

@@ -1,0 +1,672 @@
+"""Reading and writing attributes."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from codemods.autograd.graph import Leaf, Storage
+from codemods.autograd.saves import is_operation
+from codemods.interpreter import cuts, elements, escapes, holding, optimizers
+from codemods.interpreter.generators import Generator
+from codemods.interpreter.values import (
+    NOTHING,
+    Applied,
+    Binding,
+    Bound,
+    Class,
+    Exits,
+    Function,
+    Hook,
+    Instance,
+    Mapping,
+    Method,
+    Module,
+    Name,
+    Optimizer,
+    Registered,
+    Sequence,
+    Super,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+_NOT_TENSORS = frozenset(
+    """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
+    output_nr""".split()
+)
+COMMAND_LINE = ("command line",)
+"""The key of ``sys.argv``."""
+_SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
+_OF_DICTIONARIES = frozenset(dir(dict))
+_ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
+_ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
+_ONLY_CONTAINERS = frozenset("append extend clear pop popitem items keys setdefault".split())
+_ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
+_VIEWS = frozenset("T mT H mH real imag".split())
+_FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
+
+
+# Classes
+
+
+def lineage(cls: Class) -> list[Value]:
+    """The class and its bases, in the order in which attributes are looked up in them.
+
+    Source: "The Python 2.3 Method Resolution Order", which is Python's order still.
+    """
+    if len(cls.bases) < 2:
+        return [cls, *(one for base in cls.bases for one in (lineage(base) if isinstance(base, Class) else [base]))]
+    ways = [lineage(base) if isinstance(base, Class) else [base] for base in cls.bases]
+    ways.append(list(cls.bases))
+    found: list[Value] = [cls]
+    while ways := [way for way in ways if way]:
+        heads = (way[0] for way in ways if not any(way[0] in other[1:] for other in ways))
+        following = next(heads, ways[0][0])  # where there is no such order, Python refuses the class
+        found.append(following)
+        ways = [[one for one in way if one != following] for way in ways]
+    return found
+
+
+_ENUMERATIONS = frozenset(("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
+_OF_PLAIN = frozenset(("IntEnum", "StrEnum", "IntFlag", "int", "str"))
+
+
+def _last_names(cls: Class) -> set[str]:
+    """The last names of the classes behind *cls* that are not the program's own."""
+    return {base.path.rpartition(".")[2] for base in lineage(cls) if isinstance(base, Name)}
+
+
+def enumerate_members(interp: Interpreter, cls: Class, node: ast.expr) -> None:
+    """The constants in the body of a class that is derived from ``Enum`` become its members."""
+    bases = _last_names(cls)
+    if not bases & _ENUMERATIONS:
+        return
+    for name, slot in list(cls.names.items()):
+        if name.startswith("_") or isinstance(slot.value, (Function, Class, Bound, Instance)):
+            continue
+        value = slot.value
+        if value == Name("enum.auto()"):
+            value = name.lower() if "StrEnum" in bases else len(cls.members) + 1
+        member = Instance(cls, {"name": Binding(name), "value": Binding(value), "_value_": Binding(value)})
+        cls.members[name] = member
+        cls.names[name] = Binding(member)
+        begun = find(member, "__init__")
+        if isinstance(begun, Function):
+            parts = [part.value for part in value.items] if isinstance(value, Sequence) else [value]
+            interp.call(Bound(begun, member), parts, {}, node)
+
+
+def is_generic(cls: Class) -> bool:
+    """Whether ``cls[int]`` is the class itself."""
+    return bool(_last_names(cls) & {"Generic", "Protocol"})
+
+
+def number_of(value: Value) -> Value:
+    """The number, or the text, that a member of an ``IntEnum`` or a ``(str, Enum)`` is."""
+    if isinstance(value, Instance) and value.cls.members and _last_names(value.cls) & _OF_PLAIN:
+        return value.names["value"].value
+    return value
+
+
+class Annotated(NamedTuple):
+    """A name that the body of the class *owner* annotates, and its default."""
+
+    name: str
+    default: ast.expr | None
+    owner: Class
+
+
+def fields_of(cls: Class) -> list[Annotated]:
+    """The names that a class's body annotates, and those of the classes that it is derived from."""
+    return [
+        Annotated(part.target.id, part.value, ancestor)
+        for ancestor in reversed(lineage(cls))
+        if isinstance(ancestor, Class)
+        for part in ancestor.node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+
+
+def is_module(instance: Instance) -> bool:
+    """Whether it is a torch module (or a trainer's, which is one too)."""
+    return any(
+        isinstance(base, Name) and (base.path.endswith("Module") or base.path.startswith("torch.nn."))
+        for base in lineage(instance.cls)
+    )
+
+
+def torch_base(instance: Instance) -> str:
+    """The class of ``torch.nn`` that an object's class is derived from; empty for plain ``Module`` and others."""
+    for base in lineage(instance.cls):
+        if isinstance(base, Name) and base.path.startswith("torch.nn."):
+            kind = base.path.rpartition(".")[2]
+            return "" if kind == "Module" else kind
+    return ""
+
+
+def legacy_forward(instance: Instance) -> Function | None:
+    """The ``forward`` of an object of a ``torch.autograd.Function``, where it is a method as before PyTorch 0.4."""
+    found = find(instance, "forward")
+    if not isinstance(found, Function) or found.flavour == "staticmethod" or found.source is None:
+        return None
+    if any(isinstance(base, Name) and base.path in _FUNCTIONS for base in lineage(instance.cls)):
+        return None if find(instance, "__call__") is not None else found
+    return None
+
+
+_BASE = "~base"
+
+
+def base_module(instance: Instance) -> TorchModule | None:
+    """What an object of a class derived from one of torch's modules (``nn.Sequential``, ``nn.GRU``) is as such."""
+    slot = instance.names.get(_BASE)
+    return slot.value if slot is not None else None
+
+
+def set_base_module(instance: Instance, module: TorchModule) -> None:
+    """What ``super().__init__(...)`` makes of *instance*; parts of it are its attributes too."""
+    instance.names[_BASE] = Binding(module)
+    for name, slot in module.children.items():
+        instance.names.setdefault(str(name), slot)
+
+
+def find(instance: Instance, name: str, after: Class | None = None) -> Value | None:
+    """A class attribute of *instance*, looked up behind class *after* where that is given."""
+    classes = lineage(instance.cls)
+    if after is not None and after in classes:
+        classes = classes[classes.index(after) + 1 :]
+    for cls in classes:
+        if isinstance(cls, Class) and name in cls.names:
+            return cls.names[name].value
+    return None
+
+
+_LISTS, _DICTIONARIES = ("list", "UserList"), ("dict", "OrderedDict", "UserDict")
+
+
+def base_container(cls: Class) -> Name | None:
+    """``list`` or ``dict``, where a class of the program is derived from one."""
+    for base in lineage(cls):
+        if isinstance(base, Name) and base.path.partition(".")[0] in ("builtins", "collections"):
+            kind = base.path.rpartition(".")[2]
+            if kind in _LISTS or kind in _DICTIONARIES:
+                return Name("builtins.list" if kind in _LISTS else "builtins.dict")
+    return None
+
+
+def opened(value: Value) -> Value:
+    """The container that an object is by its class, where that class does not say itself what its items are."""
+    if isinstance(value, Instance) and value.items is not None and find(value, "__iter__") is None:
+        return value.items
+    return value
+
+
+def has_own_length(value: Value, function: str) -> bool:
+    """Whether it is the length of an object that is asked for, and its class says what that is."""
+    return function == "len" and isinstance(value, Instance) and find(value, "__len__") is not None
+
+
+def registered(instance: Instance) -> Registered:
+    """The buffers of a module, as its ``_buffers``."""
+    slot = instance.names.get("_buffers")
+    if slot is None or not isinstance(slot.value, Mapping) or not isinstance(slot.value.items, Registered):
+        known = Registered(instance.names)
+        instance.names["_buffers"] = Binding(Mapping(known))  # type: ignore[arg-type]
+        return known
+    return slot.value.items
+
+
+def bind(interp: Interpreter, function: Value, receiver: Value) -> Value:
+    if isinstance(function, Function):
+        if function.flavour == "staticmethod":
+            return function
+        if function.flavour == "classmethod":
+            return Bound(function, receiver.cls if isinstance(receiver, Instance) else receiver)
+        return Bound(function, receiver)
+    return function
+
+
+# Attributes
+
+
+_PARTS = frozenset(("real", "imag", "T", "flat"))
+"""Attributes that are an array's numbers again."""
+
+
+def get(interp: Interpreter, value: Value, name: str, node: ast.expr) -> Value:
+    """The attribute *name* of *value*."""
+    if name in _ONLY_CONTAINERS and _is_no_container(value, name):
+        interp.crash(f"what has no items has no attribute {name!r}")
+    match value:
+        case Instance():
+            return _of_instance(interp, value, name, node)
+        case TensorRef():
+            return _of_tensor(interp, value, name, node)
+        case Name() if name == "__name__":
+            return value.path.rpartition(".")[2]
+        case Name(path="math") if isinstance(getattr(math, name, None), float):
+            return float(getattr(math, name))
+        case Name():
+            path = f"{value.path}.{name}"
+            return interp.symbol(COMMAND_LINE) if path == "sys.argv" else Name(path)
+        case Module():
+            slot = value.scope.names.get(name)
+            return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
+        case Super():
+            found = find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
+            if found is not None:
+                return bind(interp, found, value.instance)
+            return Method((name != "__init__" and exits_of(value.instance)) or value, name, node)
+        case Class():
+            return _of_class(interp, value, name)
+        case TorchModule():
+            return _of_module(interp, value, name, node)
+        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator() | Exits():
+            if isinstance(value, Sequence) and name in value.fields:
+                return elements.item(interp, value, value.fields.index(name), node)
+            if isinstance(value, Sequence) and value.kind == "deque" and name == "maxlen":
+                return value.length
+            if isinstance(value, Optimizer) and name == "param_groups":
+                return optimizers.param_groups(value)
+            if isinstance(value, Mapping) and name in value.items and name not in _OF_DICTIONARIES:
+                return interp.read(value.items[name], value)
+            if name in _ONLY_TENSORS:
+                interp.crash(f"a container has no attribute {name!r}", "AttributeError")
+            if name in _ONLY_LISTS and isinstance(value, Sequence) and value.kind == "tuple":
+                interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
+            return Method(value, name, node)
+        case Symbol():
+            if name in _ONLY_TENSORS and value.key in interp.served:
+                interp.crash(f"a loader has no attribute {name!r}", "AttributeError")
+            if name in _ONLY_TENSORS and is_number(value.key):
+                interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+            slot = interp.attributes_of_opaque.get((value.key, name))
+            if slot is None and name in _PARTS and value.detachment is not None:
+                return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
+            return interp.read(slot) if slot is not None else Method(value, name, node)
+        case Function(cache=dict()) | Bound(function=Function(cache=dict())) if name == "cache_clear":
+            return Method(value, name, node)
+        case Function() | Bound() | Method():
+            slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
+            if slot is not None:
+                return interp.read(slot)
+            if name == "__name__" and isinstance(value, (Function, Bound)):
+                return (value.function if isinstance(value, Bound) else value).name
+            if isinstance(value, Method) and isinstance(value.receiver, Symbol):
+                return Method(interp.symbol(("attr", value.receiver.key, value.name)), name, node)
+        case None:
+            interp.crash(f"None has no attribute {name!r}", "AttributeError")
+        case int() | float() if name in _ONLY_TENSORS:
+            interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+    return interp.fresh_symbol("attr", name)
+
+
+def _is_no_container(value: Value, name: str) -> bool:
+    """Whether a value certainly has no method of lists or dictionaries with this name."""
+    match value:
+        case TensorRef() | Optimizer() | int() | float():
+            return True
+        case TorchModule():
+            return name not in value.children and not value.kind.startswith(("Module", "Parameter", "Sequential"))
+    return False
+
+
+def is_number(key: Hashable) -> bool:
+    """Whether an unknown value is certainly a number of Python's."""
+    if not isinstance(key, tuple) or len(key) < 2:
+        return False
+    if key[0] in ("new", "~"):
+        return key[1] in ("number", "dim", "numel", "nelement")
+    return key[0] in ("int", "float", "len", "index") or (key[0] in _ARITHMETIC and all(map(is_number, key[1:])))
+
+
+def shown(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
+    """Values are made text: an object of the program says how."""
+    for value in values:
+        if isinstance(value, (Sequence, Mapping)):
+            slots = value.items if isinstance(value, Sequence) else value.items.values()
+            shown(interp, [slot.value for slot in slots if isinstance(slot.value, Instance)], node)
+        if isinstance(value, Instance) and not is_module(value):
+            found = find(value, "__str__") or find(value, "__repr__")
+            if isinstance(found, Function):
+                interp.call(Bound(found, value), [], {}, node)
+
+
+def _owner(interp: Interpreter, value: Value) -> Hashable:
+    """What stands, in the keys of loose attributes, for a value that has no table of attributes of its own."""
+    match value:
+        case Bound():
+            return ("function", interp.identity(value.function))
+        case Method():
+            receiver = value.receiver
+            key = receiver.key if isinstance(receiver, Symbol) else interp.identity(receiver)
+            return ("method", key, value.name)
+        case TensorRef():
+            return ("tensor", interp.identity(value.cell))
+    return ("function", interp.identity(value))
+
+
+def plain(interp: Interpreter, value: Value) -> Value:
+    """An attribute that is not in the program and was not called is an unknown value, the same each time."""
+    if isinstance(value, Method):
+        if isinstance(value.receiver, Symbol):
+            found = interp.symbol(("attr", value.receiver.key, value.name))
+            found.usual = interp.defaults.get(found.key)
+            return found
+        if isinstance(value.receiver, (Instance, TorchModule)):
+            return interp.symbol(("attr", interp.identity(value.receiver), value.name))
+        receiver = value.receiver
+        made = receiver.cell.node if isinstance(receiver, TensorRef) else None
+        if made is not None and made.leaf is None and not is_operation(value.name):
+            # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
+            return interp.operation("select", [receiver], value.node)
+    return value
+
+
+def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
+    slot = value.names.get(name)
+    if slot is not None and not _is_described(value, name):
+        return interp.read(slot, value)
+    if find(value, "__getattribute__") is not None:
+        return interp.fresh_symbol("attr", name)
+    found = find(value, name)
+    if isinstance(found, Instance):
+        getter = find(found, "__get__")
+        if getter is not None:
+            return interp.call(bind(interp, getter, found), [value, value.cls], {}, node)
+    if isinstance(found, Function) and found.flavour == "property":
+        if found.cached_by is not None:
+            return interp.cached_attribute(found, value, node)
+        return interp.call(Bound(found, value), [], {}, node)
+    if found is not None:
+        return bind(interp, found, value)
+    if name == "__class__":
+        return value.cls
+    if name == "__dict__":
+        return Mapping(value.names)  # type: ignore[arg-type]  # the very names, so that an update is one of them
+    base = base_module(value)
+    if base is not None and _is_parameter(name):
+        return _of_module(interp, base, name, node)
+    if is_module(value) and name == "training":
+        return True  # until somebody says `eval()`
+    if value.items is not None:
+        if isinstance(value.items, Mapping) and name in value.items.items and find(value, "__getattr__") is not None:
+            return interp.read(value.items.items[name], value.items)
+        return Method(value.items, name, node)
+    if name in interp.sources.set_attributes and find(value, "__getattr__") is None:
+        # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
+        interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
+    return Method(exits_of(value) or value, name, node)
+
+
+EXITS = "~exits"
+"""Where an object of a class derived from ``ExitStack`` has what it is as such."""
+
+
+def exits_of(value: Value) -> Exits | None:
+    """The stack of context managers that a value is, also by its class."""
+    if isinstance(value, Instance) and EXITS in value.names:
+        value = value.names[EXITS].value
+    return value if isinstance(value, Exits) else None
+
+
+def _of_class(interp: Interpreter, value: Class, name: str) -> Value:
+    if name in ("__name__", "__qualname__"):
+        return value.name
+    for cls in lineage(value):
+        if isinstance(cls, Class) and name in cls.names:
+            slot = cls.names[name]
+            if isinstance(slot.value, Function) and slot.value.flavour == "classmethod":
+                return Bound(slot.value, value)
+            return interp.read(slot)
+        if isinstance(cls, Name):
+            return Applied(value) if name == "apply" and cls.path in _FUNCTIONS else Name(f"{cls.path}.{name}")
+    return interp.fresh_symbol("attr", name)
+
+
+def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr) -> Value:
+    if name == "data":
+        return interp.detached(value, node, own_version=True)
+    if name in ("grad", "_grad"):
+        if value.cell.leaf is not None:
+            value.cell.leaf.asked = True
+        return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
+    if name in _SHAPES:
+        # Who decides by the shape would not send back what cannot be.
+        if value.cell.node is None:
+            value.cell.extent = NOTHING
+        elif value.cell.extent.several:
+            interp.measured.add(interp.identity(value.cell))
+    if name in ("requires_grad", "grad_fn"):
+        return _recorded(interp, value, name)
+    if name == "is_leaf":
+        made = _recorded(interp, value, "grad_fn")
+        return made if isinstance(made, Symbol) else made is None
+    if name == "_version":
+        return value.cell.storage.version
+    if name in _NOT_TENSORS:
+        return interp.symbol(("attr", interp.identity(value.cell), name))
+    if name in _VIEWS:
+        return interp.operation("transpose", [value], node, view=value)
+    slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
+    return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _recorded(interp: Interpreter, value: TensorRef, name: str) -> Value:
+    """``requires_grad``, and ``grad_fn``, of which only the None of a leaf or of data says something."""
+    cell = value.cell
+    if cell.node is None and not (cell.vague or cell.unsure):
+        return False if name == "requires_grad" else None
+    if escapes.certainly_has_graph(value):
+        if name == "requires_grad":
+            return True
+        return Name("torch.autograd.Node") if cell.node is not None and cell.node.leaf is None else None
+    return interp.symbol(("attr", interp.identity(cell), name))
+
+
+def _is_parameter(name: str) -> bool:
+    """Whether torch's own modules call a parameter by this name."""
+    return name in ("weight", "bias") or name.startswith(("weight_", "bias_"))
+
+
+def _is_no_parameter(value: Value) -> bool:
+    return isinstance(value, TensorRef) and value.cell.leaf is None and not value.guessed
+
+
+OF_MODULES = frozenset(
+    """
+T_destination activation add_bias_kv add_module add_zero_attn affine align_corners all_weights alpha append
+apply approximate batch_first beta bfloat16 bias bias_k bias_v bidirectional blank buffers call_super_init
+ceil_mode check_forward_args check_hidden_size check_input children clear cls_to_become compile
+convert_sync_batchnorm copy count_include_pad cpu cuda custom_decoder custom_encoder cutoffs d_model
+decoder_layer delta device device_ids dilation dim dim_feedforward distance_function div_value divisor_override
+double downscale_factor dropout dtype dump_patches elementwise_affine embed_dim embedding_dim
+enable_nested_tensor encoder_layer end_dim eps eval extend extra_repr flatten_parameters float forward freeze
+from_pretrained fromkeys full gather generate_square_subsequent_mask get get_buffer get_expected_cell_size
+get_expected_hidden_size get_extra_state get_parameter get_submodule groups half has_uninitialized_params head
+head_bias hidden_size ignore_index in1_features in2_features in_channels in_features include_last_offset init
+initialize_parameters inplace input_size insert ipu items k kdim keepdim kernel_size keys label_smoothing lambd
+layer_norm_eps load_state_dict log_input log_prob log_target lower margin mask_check max_norm max_val max_value
+merge_masks min_val min_value mode module modules momentum mtia n_classes name named_buffers named_children
+named_modules named_parameters negative_slope nhead nonlinearity norm norm_first norm_type normalized_shape
+num_channels num_chunks num_classes num_decoder_layers num_embeddings num_encoder_layers num_features num_groups
+num_heads num_layers num_parameters options out_channels out_features output_device output_padding output_ratio
+output_size p padding padding_idx padding_mode parallel_apply parameters permute_hidden pop popitem pos_weight
+predict process_group proj_size recompute_scale_factor reduce reduction register_backward_hook register_buffer
+register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
+register_state_dict_post_hook register_state_dict_pre_hook replicate requires_grad_ reset_parameters
+reset_running_stats return_indices scale_factor scale_grad_by_freq scatter set_extra_state set_submodule
+setdefault share_memory size size_average sparse start_dim state_dict stride swap tail threshold to to_empty
+track_running_stats train training transposed type unflattened_size update upper upscale_factor value values
+vdim weight weight_hh weight_ih xpu zero_grad zero_infinity
+""".split()
+)
+"""Attributes, methods and options of the classes in torch.nn, as PyTorch 2.13 has them."""
+
+
+CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
+
+
+def lacks(interp: Interpreter, module: TorchModule, name: str) -> bool:
+    """Whether a module of torch's has no attribute of that name, for nobody has set it."""
+    own = (
+        name in module.children
+        or name in module.options
+        or (_owner(interp, module), name) in interp.attributes_of_opaque
+    )
+    return not own and not name.startswith("_") and name not in OF_MODULES and not _is_parameter(name)
+
+
+def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.expr) -> Value:
+    slot = value.children.get(name) or interp.attributes_of_opaque.get((_owner(interp, value), name))
+    if slot is not None:
+        return interp.read(slot)
+    if value.leaf is not None and _is_parameter(name):
+        # A bias is added: only a norm saves it.
+        storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage
+        cell = TensorImpl(node=value.leaf.node, storage=storage, leaf=value.leaf, part=True, place=(name,))
+        tensor = TensorRef(cell)
+        value.children[name] = Binding(tensor)
+        return tensor
+    if name in value.options:
+        return value.options[name]
+    return Method(value, name, node)
+
+
+def set_attribute(
+    interp: Interpreter, receiver: Value, name: str, value: Value, target: ast.Attribute, expression: ast.expr | None
+) -> None:
+    """``receiver.name = value``."""
+    receiver = plain(interp, receiver)
+    if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target):
+        return
+    set_plainly(interp, receiver, name, value, target, expression)
+
+
+def _set_by_the_class(interp: Interpreter, receiver: Instance, name: str, value: Value, target: ast.expr) -> bool:
+    """Whether a property, a descriptor or the class's own ``__setattr__`` takes care of ``receiver.name = value``."""
+    known, own = find(receiver, name), find(receiver, "__setattr__")
+    if isinstance(own, Function) and all(frame.function is not own for frame in interp.frames):
+        interp.call(Bound(own, receiver), [name, value], {}, target)
+        return True
+    if isinstance(known, Function) and known.setter is not None:
+        interp.call(Bound(known.setter, receiver), [value], {}, target)
+        return True
+    setter = find(known, "__set__") if isinstance(known, Instance) else None
+    if setter is not None:
+        interp.call(bind(interp, setter, known), [receiver, value], {}, target)
+    return setter is not None
+
+
+def _is_described(value: Instance, name: str) -> bool:
+    """Whether the class has a descriptor under this name that comes before what the object has."""
+    found = find(value, name)
+    return isinstance(found, Instance) and find(found, "__set__") is not None
+
+
+def set_plainly(
+    interp: Interpreter, receiver: Value, name: str, value: Value, target: ast.expr, expression: ast.expr | None
+) -> None:
+    """The same without asking the class."""
+    owner = receiver if isinstance(receiver, Instance) else None
+    slot = interp.slot(value, interp.source.text_of(target), expression, owner)
+    if interp.policy.path.entry:
+        holding.given_away(interp, value)  # an object may be looked at by whoever made the call
+    match receiver:
+        case Instance():
+            former = receiver.names.get(name)
+            if former is not None and former.value is not value:
+                holding.given_up(interp, former.value)
+            receiver.names[name] = slot
+            receiver.whole, receiver.kept = False, ()
+            _put_in_place(interp, base_module(receiver), name, value, target)
+        case TorchModule():
+            if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
+                interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
+            if name == "inplace":
+                receiver.options[name] = value
+                receiver.site = interp.site(target)
+            elif receiver.kind in CONTAINERS and not isinstance(value, (Instance, TorchModule)):
+                interp.attributes_of_opaque[_owner(interp, receiver), name] = slot  # no part of what it is made of
+            else:
+                receiver.children[name] = slot
+                _put_in_place(interp, receiver, name, value, target)
+        case Class():
+            receiver.names[name] = slot
+        case Module():
+            receiver.scope.names[name] = slot
+        case TensorRef():
+            _set_on_tensor(interp, receiver, name, value, slot, target)
+        case Symbol():
+            interp.attributes_of_opaque[receiver.key, name] = slot
+        case Function() | Bound():
+            interp.attributes_of_opaque[_owner(interp, receiver), name] = slot
+        case Mapping():
+            receiver.items[name] = slot
+
+
+def _set_on_tensor(
+    interp: Interpreter, tensor: TensorRef, name: str, value: Value, slot: Binding, target: ast.expr
+) -> None:
+    cell = tensor.cell
+    if name == "requires_grad":
+        require_grad(interp, tensor, value, target)
+    elif name == "grad":
+        if cell.leaf is not None:
+            cell.leaf.given = value is not None
+            if value is None:
+                cell.leaf.grads.clear()
+    elif name == "data":
+        interp.change_by_hand(tensor)
+    else:
+        interp.attributes_of_opaque[("tensor", interp.identity(cell)), name] = slot
+
+
+def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:
+    """``requires_grad_(wanted)``."""
+    cell = tensor.cell
+    interp.activity += 1
+    if cell.node is None:
+        if wanted is True:
+            made = interp.parameter("tensor", node, cell=cell)
+            if made.cell.leaf is not None and not cell.vague and not cuts.is_unflagged(cell):
+                made.cell.leaf.copied = cuts.dropped(
+                    interp, [TensorRef(TensorImpl(detachment=cell.detachment))], node, "flag"
+                )
+    elif cell.part:
+        cell.frozen = wanted is False
+        if cell.leaf is not None:
+            for name in cell.place:
+                _freeze_part(interp, cell.leaf, str(name), cell.frozen, node)
+    elif cell.node.leaf is not None:
+        cuts.freeze(interp, cell.node.leaf, wanted, node)
+        if cell.node.leaf.within is not None:
+            _freeze_part(interp, *cell.node.leaf.within, cell.node.leaf.frozen, node)
+
+
+def _put_in_place(interp: Interpreter, module: TorchModule | None, name: str, value: Value, node: ast.expr) -> None:
+    """A parameter of torch's own module is replaced by another, which may be frozen."""
+    own = module.leaf if module is not None else None
+    leaf = value.cell.leaf if isinstance(value, TensorRef) else None
+    if own is not None and leaf is not None and leaf is not own:
+        leaf.within = own, name
+        _freeze_part(interp, own, name, leaf.frozen or value.cell.frozen, node)
+
+
+def _freeze_part(interp: Interpreter, leaf: Leaf, name: str, frozen: bool, node: ast.expr) -> None:
+    """One parameter of a module is frozen, or not; the module is where all of them are."""
+    if name not in leaf.parts:
+        return
+    leaf.parts[name] = frozen
+    if all(leaf.parts.values()) if frozen else leaf.frozen:
+        cuts.freeze(interp, leaf, not frozen, node)

@@ -1,0 +1,453 @@
+"""Calls: into the program's own functions, methods, classes and ``forward``s, and out of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import (
+    attributes,
+    elements,
+    errors,
+    frameworks,
+    managers,
+    module_calls,
+    optimizers,
+    own_functions,
+    python_calls,
+    tensor_calls,
+    torch_calls,
+    unknown_calls,
+)
+from codemods.interpreter.forms import is_made_whole
+from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
+from codemods.interpreter.values import (
+    Applied,
+    Binding,
+    Bound,
+    Class,
+    Exits,
+    Function,
+    GradMode,
+    Hook,
+    Instance,
+    Mapping,
+    Method,
+    Name,
+    Optimizer,
+    Partial,
+    Record,
+    Scope,
+    Sequence,
+    Super,
+    Symbol,
+    TensorRef,
+    TorchModule,
+    Value,
+    is_constant,
+)
+from codemods.source.sources import Site
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Frame, Interpreter
+
+_RECURSION = 3
+"""How often a function may stand on the stack of calls."""
+
+
+def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """The result of ``function(*args, **keywords)`` written at *node*."""
+    if isinstance(function, (Name, Method)) and any(
+        isinstance(value, Generator) for value in (*args, *keywords.values())
+    ):
+        path = function.path if isinstance(function, Name) else function.name
+        if path.rpartition(".")[2] not in LAZY:
+            args = [_used_up(value) for value in args]
+            keywords = {name: _used_up(value) for name, value in keywords.items()}
+    match function:
+        case Function():
+            return call_function(interp, function, args, keywords, node)
+        case Bound():
+            return call_function(interp, function.function, [function.receiver, *args], keywords, node)
+        case Class():
+            return instantiate(interp, function, args, keywords, node)
+        case Instance() | TorchModule():
+            return call_hooked(interp, function, args, keywords, node)
+        case Name():
+            return torch_calls.call_name(interp, function.path, args, keywords, node)
+        case Method():
+            return call_method(interp, function, args, keywords, node)
+        case Applied():
+            return own_functions.apply(interp, function.function, [*args, *keywords.values()], node)
+        case Record():
+            written = _written(node)
+            slots = [
+                interp.slot(value, "", written[at] if at < len(written) else None)
+                for at, value in enumerate((*args, *keywords.values()))
+            ]
+            return Sequence("tuple", slots, fields=function.fields)
+        case Partial():
+            return call(interp, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
+        case GradMode():
+            if args and isinstance(args[0], Function):
+                args[0].grad_mode = function.enabled
+                return args[0]
+            return None
+        case Symbol():
+            return unknown_calls.call_unknown(interp, function, "", args, keywords, node)
+        case TensorRef() if unknown_calls.is_object(function, ""):
+            return unknown_calls.call_unknown(
+                interp, unknown_calls.as_object(interp, function), "", args, keywords, node
+            )
+        case TensorRef():
+            return interp.opaque("call", [function, *args, *keywords.values()], node)
+    return interp.opaque("call", [*args, *keywords.values()], node)
+
+
+def _used_up(value: Value) -> Value:
+    """What a function gets that takes all the items of a generator at once."""
+    if not isinstance(value, Generator):
+        return value
+    items, more = drained(value)
+    return Sequence("list", items, more=more)
+
+
+def _written(node: ast.expr) -> list[ast.expr]:
+    """The expressions written for a call's arguments, in order; none where some are unpacked."""
+    if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return []
+    return [*node.args, *(keyword.value for keyword in node.keywords)]
+
+
+def call_function(
+    interp: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """Enter a function of the program; one that is cached only where it was not called alike before."""
+    if function.cache is None:
+        return _enter(interp, function, args, keywords, node)
+    key: Hashable = (
+        tuple(_recurring(interp.key(value)) for value in args),
+        tuple((name, _recurring(interp.key(keywords[name]))) for name in keywords),
+    )
+    if key not in function.cache:
+        function.cache[key] = _cached(interp, function, _enter(interp, function, args, keywords, node))
+    return interp.read(function.cache[key])
+
+
+def _recurring(key: Hashable) -> Hashable:
+    """The key of an argument, where the sizes of a batch are taken to come again in a later one."""
+    if not isinstance(key, tuple):
+        return key
+    if len(key) == 3 and key[0] == "attr" and key[2] == "shape":
+        return "shape"
+    return tuple(_recurring(part) for part in key)
+
+
+def _cached(interp: Interpreter, function: Function, value: Value) -> Binding:
+    """What a decorator keeps of a function's result."""
+    statement = interp.statement
+    interp.statement = function.cached_by or statement
+    try:
+        return interp.slot(value, function.name, None)
+    finally:
+        interp.statement = statement
+
+
+def cached_attribute(interp: Interpreter, function: Function, receiver: Instance, node: ast.expr) -> Value:
+    """The value of a ``cached_property``: an attribute of the object from the first time on."""
+    slot = _cached(interp, function, _enter(interp, function, [receiver], {}, node))
+    receiver.names[function.name] = slot
+    return interp.read(slot)
+
+
+def _enter(
+    interp: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """Run a function of the program."""
+    from codemods.interpreter.interpreter import DEPTH, Frame
+
+    standing = sum(1 for frame in interp.frames if frame.function and frame.function.node is function.node)
+    if standing >= _RECURSION or len(interp.frames) >= DEPTH:
+        return interp.opaque("recursion", [*args, *keywords.values()], node)
+    interp.called.add(function.node)
+    scope = Scope(
+        _bound_names(interp, function, args, keywords, node), parent=function.scope, globals=outermost(function.scope)
+    )
+    frame = Frame(function, scope)
+    outer, statement, source, stack = interp.scope, interp.statement, interp.source, interp.stack
+    interp.stack = (*stack, interp.site(node))
+    interp.scope, interp.source = scope, function.source
+    interp.frames.append(frame)
+    try:
+        if function.generator:
+            return Generator(interp, lambda: _run_body(interp, function, frame), frame, interp.stack[-1])
+        _run_body(interp, function, frame)
+    finally:
+        interp.frames.pop()
+        interp.scope, interp.statement, interp.source, interp.stack = outer, statement, source, stack
+    return frame.result
+
+
+def _run_body(interp: Interpreter, function: Function, frame: Frame) -> None:
+    """Run a function's own code."""
+    with interp.grad_mode(function.grad_mode, Site(function.source, function.node)):
+        if isinstance(function.node, ast.Lambda):
+            interp.statement = function.statement or interp.statement
+            frame.result = interp.eval(function.node.body)
+        else:
+            interp.raised = interp.run(function.node.body) == "raise"
+            if interp.raised:
+                errors.raise_awaited(interp, interp.error)
+
+
+def outermost(scope: Scope) -> Scope:
+    """The names of the module that a scope is in."""
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def _bound_names(
+    interp: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> dict[str, Binding]:
+    """The parameters of a call, bound as Python binds them; what was not given and has no default is unknown."""
+    spec = function.node.args
+    names: dict[str, Binding] = {}
+    positional = [*spec.posonlyargs, *spec.args]
+    rest = dict(keywords)
+    for parameter, value in zip(positional, args, strict=False):
+        names[parameter.arg] = Binding(value)
+    first_default = len(positional) - len(function.defaults)
+    for at, parameter in enumerate(positional):
+        if parameter.arg in names:
+            continue
+        if parameter.arg in rest:
+            names[parameter.arg] = Binding(rest.pop(parameter.arg))
+        elif at >= first_default and node not in interp.spread:
+            names[parameter.arg] = Binding(function.defaults[at - first_default])
+        else:
+            names[parameter.arg] = Binding(interp.symbol(("parameter", id(function.node), parameter.arg)))
+    for parameter in spec.kwonlyargs:
+        if parameter.arg in rest:
+            names[parameter.arg] = Binding(rest.pop(parameter.arg))
+        else:
+            default = interp.fresh_symbol("parameter", parameter.arg)
+            if node not in interp.spread:
+                default = function.keyword_defaults.get(parameter.arg, default)
+            names[parameter.arg] = Binding(default)
+    if spec.vararg is not None:
+        names[spec.vararg.arg] = Binding(Sequence("tuple", [Binding(value) for value in args[len(positional) :]]))
+    if spec.kwarg is not None:
+        given: dict[Hashable, Binding] = {
+            name: interp.slot(value, "", python_calls.written_keyword(node, name)) for name, value in rest.items()
+        }
+        names[spec.kwarg.arg] = Binding(Mapping(given))
+    return names
+
+
+def _is_value(member: Instance, value: Value) -> bool:
+    own = member.names["value"].value
+    return bool(is_constant(own) and own == value)
+
+
+def instantiate(
+    interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A new object of a class of the program."""
+    if cls.members:
+        found = (one for one in cls.members.values() if args and is_constant(args[0]) and _is_value(one, args[0]))
+        return next(found, interp.fresh_symbol(cls.name))
+    if _is_record(cls):
+        return _record(interp, cls, args, keywords, node)
+    instance = Instance(cls)
+    if any(isinstance(base, Name) and base.path == "contextlib.ExitStack" for base in attributes.lineage(cls)):
+        instance.names[attributes.EXITS] = Binding(Exits())
+    inherited = attributes.base_container(cls)
+    instance.items = interp.call(inherited, [], {}, node) if inherited is not None else None
+    init = attributes.find(instance, "__init__")
+    if isinstance(init, Function):
+        call_function(interp, init, [instance, *args], keywords, node)
+        return instance
+    module_calls.become_base(interp, instance, args, keywords, node)
+    fields = attributes.fields_of(cls)
+    written = _written(node)
+    for at, (one, value) in enumerate(zip(fields, args, strict=False)):
+        instance.names[one.name] = interp.slot(value, one.name, written[at] if at < len(written) else None)
+    for name, value in keywords.items():
+        instance.names[name] = interp.slot(value, name, python_calls.written_keyword(node, name))
+    for one in fields:
+        if one.name not in instance.names and one.default is not None:
+            instance.names[one.name] = Binding(_default_of(interp, one, node))
+    if isinstance(attributes.find(instance, "__post_init__"), Function):
+        call_method_of(interp, instance, "__post_init__", [], node)
+    instance.whole = is_made_whole(cls.node) or _is_named_tuple(cls)
+    return instance
+
+
+def _is_named_tuple(cls: Class) -> bool:
+    return any(isinstance(base, Name) and base.path.rpartition(".")[2] == "NamedTuple" for base in cls.bases)
+
+
+def _is_record(cls: Class) -> bool:
+    """Whether a class is a named tuple and nothing more."""
+    return _is_named_tuple(cls) and not any(isinstance(slot.value, Function) for slot in cls.names.values())
+
+
+def _of_record(
+    interp: Interpreter, record: Instance, name: str, keywords: dict[str, Value], node: ast.expr
+) -> Instance | Mapping:
+    """``_replace`` and ``_asdict`` of a named tuple that has methods of its own."""
+    if name == "_asdict":
+        fields = [one.name for one in attributes.fields_of(record.cls) if one.name in record.names]
+        return Mapping({elements.mapping_key(interp, field): Binding(record.names[field].value) for field in fields})
+    changed = Instance(record.cls, dict(record.names), whole=True)
+    for field, value in keywords.items():
+        changed.names[field] = interp.slot(value, field, python_calls.written_keyword(node, field))
+    return changed
+
+
+def _record(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A named tuple of a class of the program."""
+    fields, written = attributes.fields_of(cls), _written(node)
+    slots = [
+        interp.slot(value, "", written[at] if at < len(written) else None)
+        for at, value in enumerate(args[: len(fields)])
+    ]
+    for one in fields[len(slots) :]:
+        if one.name in keywords:
+            slots.append(interp.slot(keywords[one.name], "", python_calls.written_keyword(node, one.name)))
+        else:
+            slots.append(
+                Binding(_default_of(interp, one, node) if one.default is not None else interp.fresh_symbol(one.name))
+            )
+    return Sequence("tuple", slots, fields=tuple(one.name for one in fields))
+
+
+def _default_of(interp: Interpreter, field: attributes.Annotated, node: ast.expr) -> Value:
+    """A field's default, by the names of its own module; ``field(default_factory=list)`` makes a new one each time."""
+    written = field.default
+    assert written is not None
+    factory = False
+    for keyword in written.keywords if isinstance(written, ast.Call) else ():
+        if keyword.arg in ("default_factory", "default"):
+            written, factory = keyword.value, keyword.arg == "default_factory"
+            break
+    here = interp.scope, interp.source
+    around = field.owner.scope
+    if around is not None:
+        interp.scope = Scope(field.owner.names, parent=around, globals=around.globals)
+    interp.source = field.owner.source
+    try:
+        value = interp.eval(written)
+    finally:
+        interp.scope, interp.source = here
+    return interp.call(value, [], {}, node) if factory else value
+
+
+def call_method_of(interp: Interpreter, instance: Instance, name: str, args: list[Value], node: ast.expr) -> Value:
+    found = attributes.find(instance, name)
+    return interp.call(attributes.bind(interp, found, instance), args, {}, node)
+
+
+def call_hooked(
+    interp: Interpreter, module: Instance | TorchModule, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A call of a module, with the hooks that were registered on it."""
+    hooks = [hook for hook in interp.hooks if hook.module is module]
+    for hook in hooks:
+        if hook.before:
+            changed = call(interp, hook.function, [module, _packed(args)], {}, node)
+            if isinstance(changed, Sequence):
+                args = [slot.value for slot in changed.items]
+            elif changed is not None and not isinstance(changed, Symbol):
+                args = [changed]
+    if isinstance(module, Instance):
+        result = call_instance(interp, module, args, keywords, node)
+    else:
+        result = module_calls.call_module(interp, module, args, keywords, node)
+    for hook in hooks:
+        if not hook.before:
+            changed = call(interp, hook.function, [module, _packed(args), result], {}, node)
+            result = result if changed is None or isinstance(changed, Symbol) else changed
+    return result
+
+
+def _packed(args: list[Value]) -> Sequence:
+    return Sequence("tuple", [Binding(value) for value in args])
+
+
+def call_instance(
+    interp: Interpreter, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``model(x)``: its ``__call__``, or its ``forward`` where it is a module."""
+    old = attributes.legacy_forward(instance)
+    if old is not None:
+        interp.old_functions[interp.site(node)] = Site(old.source, old.node)
+        return interp.opaque("call", [*args, *keywords.values()], node, differentiable=True)
+    for name in ("__call__", "forward"):
+        found = attributes.find(instance, name)
+        if found is not None:
+            return interp.call(attributes.bind(interp, found, instance), args, keywords, node)
+    base = attributes.base_module(instance)
+    if base is not None:
+        return module_calls.call_module(interp, base, args, keywords, node)
+    return interp.opaque("call", [instance, *args, *keywords.values()], node)
+
+
+def call_generator(interp: Interpreter, generator: Generator, name: str, args: list[Value]) -> Value:
+    """A method of a generator."""
+    if name == "close":
+        generator.close()
+        return None
+    if name in ("send", "__next__"):
+        try:
+            return interp.read(generator.resume(args[0] if args else None))
+        except Exhausted:
+            return interp.fresh_symbol("exhausted")
+    return interp.fresh_symbol(name)
+
+
+def call_method(
+    interp: Interpreter, method: Method, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    receiver, name = method.receiver, method.name
+    match receiver:
+        case TensorRef() if unknown_calls.is_object(receiver, name):
+            receiver = unknown_calls.as_object(interp, receiver)
+            return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
+        case TensorRef():
+            return tensor_calls.call_tensor_method(interp, receiver, name, args, keywords, node)
+        case Sequence() | Mapping() | str() | bytes():
+            return python_calls.call_container_method(interp, receiver, name, args, keywords, node)
+        case Generator():
+            return call_generator(interp, receiver, name, args)
+        case Hook():
+            if name == "remove":
+                interp.hooks = [hook for hook in interp.hooks if hook is not receiver]
+                interp.backward_hooks = [hook for hook in interp.backward_hooks if hook is not receiver]
+            return None
+        case Exits():
+            return managers.call_exits(interp, receiver, name, args, keywords, node)
+        case Optimizer():
+            return optimizers.call_method(interp, receiver, name, args, keywords, node)
+        case Instance() if name in frameworks.STARTS and frameworks.step_of(receiver):
+            frameworks.drive(interp, receiver, node)
+            return None
+        case Instance() if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
+            target = ast.copy_location(ast.Attribute(node, args[0], ast.Store()), node)
+            attributes.set_attribute(interp, receiver, args[0], args[1], target, None)
+            return None
+        case Instance() if name in ("_replace", "_asdict") and _is_named_tuple(receiver.cls):
+            return _of_record(interp, receiver, name, keywords, node)
+        case TorchModule() | Instance():
+            return module_calls.call_module_method(interp, receiver, name, args, keywords, node)
+        case Super():
+            return module_calls.call_super(interp, receiver, name, args, keywords, node)
+        case Symbol():
+            return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
+        case Function() | Bound() if name == "cache_clear":
+            cached = receiver.function if isinstance(receiver, Bound) else receiver
+            cached.cache = {}
+            return None
+    return interp.opaque(name, [receiver, *args, *keywords.values()], node)

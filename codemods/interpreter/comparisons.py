@@ -1,0 +1,211 @@
+"""Comparisons: decided where the values are known well enough, else asked of the oracle under one key for each fact."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from codemods.interpreter import attributes, constants, counters, cuts, elements
+from codemods.interpreter.counters import COMPARE
+from codemods.interpreter.policy import varies
+from codemods.interpreter.values import (
+    Instance,
+    Mapping,
+    Name,
+    Sequence,
+    Symbol,
+    TensorRef,
+    TorchModule,
+    Value,
+    is_constant,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+_VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
+_CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
+
+
+_ORDERS = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
+_EQUALS = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
+NOWHERE = ast.Name("", ast.Load())
+
+
+def compare(interp: Interpreter, node: ast.Compare) -> Value:
+    left = interp.eval(node.left)
+    result: Value = True
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
+        right = interp.eval(comparator)
+        if isinstance(node.left, ast.Name) and isinstance(op, _ORDERS) and type(left) is type(right) is int:
+            interp.thresholds.append((node.left.id, right))
+        result = _compare_two(interp, op, left, right, node)
+        if result is False:
+            return False
+        left = right
+    return result
+
+
+def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
+    if isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(left, int) and isinstance(right, Sequence):
+            interp.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
+        found = _contains(interp, left, right)
+        if isinstance(found, Symbol):
+            return negated(interp, found) if isinstance(op, ast.NotIn) else found
+        return found != isinstance(op, ast.NotIn)
+    left, right = interp.settled(left), interp.settled(right)
+    if not isinstance(op, (ast.Is, ast.IsNot)):
+        left, right = attributes.number_of(left), attributes.number_of(right)
+    if is_constant(left) and is_constant(right):
+        try:
+            return bool(COMPARE[type(op)](left, right))
+        except TypeError:
+            return interp.fresh_symbol("compare")
+    if isinstance(left, Name) and isinstance(right, Name) and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+        alike = _same_class(interp, left, right, node)
+        if alike is not None:
+            return alike == isinstance(op, (ast.Is, ast.Eq))
+    if isinstance(left, Symbol) and isinstance(right, bool) and varies(left.key) and isinstance(op, _EQUALS):
+        return left if right == isinstance(op, (ast.Is, ast.Eq)) else negated(interp, left)  # `done == True` is `done`
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        same = _identity(left, right)
+        if same is not None:
+            return same == isinstance(op, ast.Is)
+        asked = interp.symbol(("is", interp.key(left), interp.key(right)))
+        return negated(interp, asked) if isinstance(op, ast.IsNot) else asked
+    if isinstance(left, TensorRef) or isinstance(right, TensorRef):
+        made = interp.data()
+        made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
+        return made
+    if isinstance(left, Instance) and isinstance(right, Instance) and left.cls.members and right.cls.members:
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            return (left is right) == isinstance(op, ast.Eq)
+    if isinstance(left, (Sequence, Mapping)) and type(left) is type(right) and type(op) in COMPARE:
+        with suppress(constants.NotWritten):
+            return constants.computed(interp, COMPARE[type(op)], [left, right])
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
+        equal = _same_items(interp, left, right)
+        if equal is not None:
+            return equal == isinstance(op, ast.Eq)
+    decided = counters.by_bounds(interp, op, left, right)
+    if decided is None:
+        decided = counters.by_offsets(op, left, right)
+    if decided is not None:
+        return decided
+    kind: type[ast.cmpop] = type(op)
+    residue = _residue(left, right)
+    if residue is not None and kind in (ast.Eq, ast.NotEq):
+        asked = interp.symbol(residue)
+        return negated(interp, asked) if kind is ast.NotEq else asked
+    if kind is ast.NotEq:
+        return negated(interp, interp.symbol(("Eq", interp.key(left), interp.key(right))))
+    if kind is ast.GtE:
+        return negated(interp, interp.symbol(("Lt", interp.key(left), interp.key(right))))
+    if kind is ast.LtE:
+        return negated(interp, interp.symbol(("Gt", interp.key(left), interp.key(right))))
+    return interp.symbol((kind.__name__, interp.key(left), interp.key(right)))
+
+
+def _same_items(interp: Interpreter, left: Sequence, right: Sequence) -> bool | None:
+    """Whether two tuples or lists are equal; None where that is not known."""
+    if left.more or right.more or (left.kind == "set") or (right.kind == "set"):
+        return None
+    if len(left.items) != len(right.items):
+        return False
+    equal: bool | None = True
+    for one, other in zip(left.items, right.items, strict=True):
+        first, second = interp.settled(one.value), interp.settled(other.value)
+        if is_constant(first) and is_constant(second):
+            if first != second:
+                return False
+        elif not (isinstance(first, Symbol) and isinstance(second, Symbol) and first.key == second.key):
+            equal = None
+    return equal
+
+
+def _same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) -> bool | None:
+    """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
+    names = {left.path, right.path}
+    if names & _VARIABLES and "torch.Tensor" in names:
+        if node is not NOWHERE:
+            interp.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)
+        return True
+    if len(names) == 1:
+        return True
+    known = all(path == "torch.Tensor" or path in _CLASSES for path in names)
+    return False if known else None
+
+
+def _identity(left: Value, right: Value) -> bool | None:
+    if left is right:
+        return True
+    if isinstance(left, TensorRef) and isinstance(right, TensorRef):
+        parts = left.cell is not right.cell and (left.cell.part or right.cell.part)
+        same = left.cell.itself is right.cell.itself
+        return None if parts and same else same
+    if isinstance(left, (Instance, TorchModule)) and isinstance(right, (Instance, TorchModule)):
+        return False
+    for one, other in ((left, right), (right, left)):
+        if one is None and not isinstance(other, Symbol):
+            return False
+    return None
+
+
+def _contains(interp: Interpreter, item: Value, container: Value) -> Value:
+    container = attributes.opened(container)
+    if isinstance(container, Instance) and attributes.find(container, "__contains__") is not None:
+        bound = attributes.bind(interp, attributes.find(container, "__contains__"), container)
+        return interp.call(bound, [item], {}, NOWHERE)
+    if isinstance(item, Instance) and item.cls.members and isinstance(container, Sequence) and not container.more:
+        return any(slot.value is item for slot in container.items)
+    if isinstance(container, str) and isinstance(item, str):
+        return item in container
+    if isinstance(container, range) and isinstance(item, int):
+        return item in container
+    if isinstance(container, Mapping):
+        return _is_key(interp, item, container)
+    if isinstance(container, Sequence) and is_constant(item):
+        if any(is_constant(slot.value) and slot.value == item for slot in container.items):
+            return True
+    if isinstance(container, Sequence) and not container.more and is_constant(item):
+        if all(is_constant(slot.value) for slot in container.items):
+            return any(slot.value == item for slot in container.items)
+    if isinstance(container, Sequence) and not container.more and isinstance(item, Name):
+        classes = [slot.value for slot in container.items]
+        answers = [_same_class(interp, item, one, NOWHERE) if isinstance(one, Name) else None for one in classes]
+        if True in answers or None not in answers:
+            return True in answers
+    return interp.symbol(("in", interp.key(item), interp.key(container)))
+
+
+def _is_key(interp: Interpreter, item: Value, mapping: Mapping) -> Value:
+    key = elements.mapping_key(interp, item)
+    if key in mapping.items:
+        return True
+    known = is_constant(item) or isinstance(item, TensorRef) or isinstance(key, elements.Itself)
+    if known and not mapping.more:  # tensors and modules are keys by what they are, not by what they hold
+        return False
+    if isinstance(item, Symbol) and not mapping.more:
+        others = [elements.key_value(interp, one) for one in mapping.items]
+        if all(_compare_two(interp, ast.Eq(), item, one, NOWHERE) is False for one in others):
+            return False
+    asked = interp.identity(mapping) if known else interp.key(mapping)
+    return interp.symbol(("in", interp.key(item), asked))
+
+
+def _residue(left: Value, right: Value) -> tuple[Any, ...] | None:
+    """The key of ``(t + a) % k == c``, one for all ways to write it; None for another comparison."""
+    if isinstance(left, Symbol) and isinstance(right, int) and isinstance(left.key, tuple):
+        if len(left.key) == 4 and left.key[0] == "remainder":
+            _, base, offset, modulus = left.key
+            return ("residue", base, modulus, (right - offset) % modulus)
+    return None
+
+
+def negated(interp: Interpreter, value: Symbol) -> Symbol:
+    key = value.key
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+        return interp.symbol(key[1])
+    return interp.symbol(("not", key))

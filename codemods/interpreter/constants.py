@@ -1,0 +1,143 @@
+"""What Python itself computes: calls all of whose arguments are written out, numbers, text and containers of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import os.path
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from codemods.interpreter import elements
+from codemods.interpreter.values import Binding, Sequence, Value, is_constant
+from codemods.interpreter.values import Mapping as Dictionary
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+LARGEST = 10_000
+"""Numbers, and lengths of text, up to which a result is worked out."""
+ITEMS = 64
+"""Items of a container up to which it is looked through."""
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **{
+        f"builtins.{one.__name__}": one
+        for one in (abs, bin, chr, divmod, hex, max, min, oct, ord, pow, repr, round, sorted, sum)
+    },
+    **{
+        f"math.{one.__name__}": one
+        for one in (math.ceil, math.floor, math.sqrt, math.prod, math.log, math.log2, math.exp, math.gcd, math.isclose)
+    },
+    **{f"operator.{name}": getattr(operator, name) for name in "add sub mul truediv floordiv mod neg lt le eq".split()},
+    **{f"os.path.{name}": getattr(os.path, name) for name in "join basename dirname splitext".split()},
+}
+_OF_TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {"encode", "translate", "maketrans"}
+_KINDS: Mapping[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "set": frozenset,
+    "frozenset": frozenset,
+    "deque": deque,
+}
+# What `itertools` makes of containers by their places alone, whatever is in them.
+_BY_PLACE: Mapping[str, Callable[..., Any]] = {
+    name: getattr(itertools, name)
+    for name in "product combinations permutations combinations_with_replacement zip_longest pairwise repeat".split()
+}
+
+
+class NotWritten(Exception):
+    """A value that is not written out, or too large."""
+
+
+def as_python(value: Value) -> Any:
+    """The value itself.  Raises :class:`NotWritten`."""
+    if is_constant(value):
+        if isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST and math.isfinite(value):
+            raise NotWritten
+        return value
+    if isinstance(value, Sequence) and not (value.more or value.fields) and len(value.items) <= ITEMS:
+        try:
+            return _KINDS[value.kind]([as_python(slot.value) for slot in value.items])
+        except TypeError:
+            raise NotWritten from None
+    if isinstance(value, Dictionary) and not value.more and len(value.items) <= ITEMS:
+        if all(is_constant(key) for key in value.items):
+            return {key: as_python(slot.value) for key, slot in value.items.items()}
+    raise NotWritten
+
+
+def as_value(interp: Interpreter, found: Any) -> Value:
+    """The same the other way round.  Raises :class:`NotWritten`."""
+    if is_constant(found):
+        if isinstance(found, str) and len(found) > LARGEST:
+            raise NotWritten
+        return found
+    kind = "set" if isinstance(found, (set, frozenset)) else type(found).__name__
+    if kind == "set":
+        found = sorted(found, key=repr)  # in one order in every run of autofix
+    if kind in _KINDS and len(found) <= ITEMS:
+        return Sequence(kind, [Binding(as_value(interp, one)) for one in found])
+    if isinstance(found, dict):
+        pairs = ((elements.mapping_key(interp, key), as_value(interp, one)) for key, one in found.items())
+        return Dictionary({key: Binding(one) for key, one in pairs})
+    raise NotWritten
+
+
+def computed(
+    interp: Interpreter, function: Callable[..., Any], args: list[Value], keywords: Mapping[str, Value] | None = None
+) -> Value:
+    """What *function* gives for these arguments.  Raises :class:`NotWritten`, also where it raises an error."""
+    given = [as_python(arg) for arg in args]
+    named = {name: as_python(value) for name, value in (keywords or {}).items()}
+    try:
+        return as_value(interp, function(*given, **named))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise NotWritten from None
+
+
+def of_text(interp: Interpreter, text: str, name: str, args: list[Value], keywords: Mapping[str, Value]) -> Value:
+    """A method of text.  Raises :class:`NotWritten`."""
+    if name not in _OF_TEXT or len(text) > LARGEST or (name == "format" and is_wide(text)):
+        raise NotWritten
+    return computed(interp, getattr(text, name), args, keywords)
+
+
+def is_wide(text: str) -> bool:
+    """Whether a format may ask for text of many thousand characters: ``{:>10000000}``."""
+    return _WIDE.search(text) is not None
+
+
+_WIDE = re.compile(r"\d{5}")
+
+
+def by_place(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Sequence:
+    """``itertools.product(xs, ys)`` and its like, of containers that are known.  Raises :class:`NotWritten`."""
+    if name not in _BY_PLACE:
+        raise NotWritten
+    given: list[Any] = [args[0], *args[1:]] if name == "repeat" else [_places(arg) for arg in args]
+    if name == "repeat" and (len(args) < 2 or not isinstance(args[1], int)):
+        raise NotWritten
+    named = {key: value for key, value in keywords.items() if is_constant(value)}
+    try:
+        found = list(itertools.islice(_BY_PLACE[name](*given, **named), ITEMS + 1))
+    except (TypeError, ValueError):
+        raise NotWritten from None
+    if len(found) > ITEMS or len(named) < len(keywords):
+        raise NotWritten
+    if name == "repeat":
+        return Sequence("list", [Binding(one) for one in found])
+    return Sequence("list", [Binding(Sequence("tuple", [Binding(one) for one in several])) for several in found])
+
+
+def _places(value: Value) -> Any:
+    """The items of a container; a number, or nothing, is itself."""
+    if isinstance(value, Sequence) and not value.more:
+        return [slot.value for slot in value.items]
+    if isinstance(value, (int, type(None))) or (isinstance(value, (range, str)) and len(value) <= ITEMS):
+        return value
+    raise NotWritten

@@ -1,0 +1,124 @@
+"""What is known of numbers that count: bounds, how far apart two are, and what a condition tells of the next."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+from codemods.interpreter.values import Symbol, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+def offset_of(key: Any) -> tuple[Any, int]:
+    """What a counter was, and how far it has come since."""
+    return (key[1], key[2]) if isinstance(key, tuple) and len(key) == 3 and key[0] == "plus" else (key, 0)
+
+
+def by_bounds(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """Decide a comparison of a bounded unknown with a number, where the bounds decide it."""
+    if isinstance(right, Symbol) and isinstance(left, (int, float)):
+        mirrored: dict[type[ast.cmpop], type[ast.cmpop]] = {
+            ast.Lt: ast.Gt,
+            ast.Gt: ast.Lt,
+            ast.LtE: ast.GtE,
+            ast.GtE: ast.LtE,
+        }
+        return by_bounds(interp, mirrored.get(type(op), type(op))(), right, left)
+    if not (isinstance(left, Symbol) and isinstance(right, (int, float))):
+        return None
+    low, high = _bounds_of(interp, left)
+    if low > right:
+        return isinstance(op, (ast.Gt, ast.GtE, ast.NotEq))
+    if high < right:
+        return isinstance(op, (ast.Lt, ast.LtE, ast.NotEq))
+    if low == right and isinstance(op, (ast.GtE, ast.Lt)):
+        return isinstance(op, ast.GtE)
+    if high == right and isinstance(op, (ast.LtE, ast.Gt)):
+        return isinstance(op, ast.LtE)
+    return None
+
+
+def note(interp: Interpreter, key: Hashable, answer: bool) -> None:
+    """A condition was answered: from ``step > 5`` on, the counter is 6 or more, and more than that later."""
+    while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+        key, answer = key[1], not answer
+    low, high = -math.inf, math.inf
+    match key:
+        case ("Gt", which, ("int" | "float", int() | float() as bound)) | (
+            "Lt",
+            ("int" | "float", int() | float() as bound),
+            which,
+        ):
+            low, high = (_beyond(bound), high) if answer else (low, _beyond(bound) - 1)
+        case ("Lt", which, ("int" | "float", int() | float() as bound)) | (
+            "Gt",
+            ("int" | "float", int() | float() as bound),
+            which,
+        ):
+            low, high = (low, -_beyond(-bound)) if answer else (1 - _beyond(-bound), high)
+        case ("Eq", which, ("int", int() as bound)) | ("Eq", ("int", int() as bound), which) if answer:
+            low = high = bound
+        case _:
+            return
+    base, offset = offset_of(which)
+    if isinstance(base, tuple) and base[:1] in (("index",), ("count",)):
+        least, most = interp.bounds.get(base, (-math.inf, math.inf))
+        interp.bounds[base] = max(least, low - offset), min(most, high - offset)
+
+
+def _beyond(bound: float) -> float:
+    """The first whole number above a bound."""
+    return math.floor(bound) + 1 if math.isfinite(bound) else bound
+
+
+def _bounds_of(interp: Interpreter, value: Symbol) -> tuple[float, float]:
+    """Between what a value is, both inclusive, by what it is and by the conditions that held of it or of others."""
+    low = -math.inf if value.low is None else value.low
+    high = math.inf if value.high is None else value.high
+    base, offset = offset_of(value.key)
+    for known, (least, most) in interp.bounds.items():
+        ahead = 0 if known == base else base[2] - known[2] if _are_siblings(base, known) else None  # type: ignore[index]
+        if ahead is not None:  # a counter that falls has falling numbers in its keys
+            low = max(low, least + ahead + offset) if ahead >= 0 else low
+            high = min(high, most + ahead + offset) if ahead <= 0 else high
+    return low, high
+
+
+def by_offsets(op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """Decide a comparison of a counter with what it was, or will be, some counts away."""
+    if not (isinstance(left, Symbol) and isinstance(right, Symbol)):
+        return None
+    (base, offset), (other, away) = offset_of(left.key), offset_of(right.key)
+    if base == other:
+        return bool(COMPARE[type(op)](offset, away)) if offset != away else None
+    if offset == away and _are_siblings(base, other) and isinstance(op, (ast.Eq, ast.NotEq)):
+        return isinstance(op, ast.NotEq)
+    return None
+
+
+def _are_siblings(one: Hashable, other: Hashable) -> bool:
+    """Whether two values are the counter of one run of one loop in different iterations."""
+    return (
+        isinstance(one, tuple)
+        and isinstance(other, tuple)
+        and len(one) == len(other) == 3
+        and one[:2] == other[:2]
+        and one[0] == "index"
+        and one[2] != other[2]
+    )

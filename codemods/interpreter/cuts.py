@@ -1,0 +1,381 @@
+"""Where values lose their graphs, and the passes that find none because of it.
+
+A tensor without a graph is no mistake.  It becomes one when a backward is asked of it.  So every value that certainly
+has no graph remembers the places where graphs were dropped on its way, and only a pass that starts from it makes a
+finding of them.  What may have come with a graph from code that was not read is *vague* and makes none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
+from codemods.facts import TENSORS_AND_NUMBERS
+from codemods.interpreter.values import Instance, Mapping, Method, Sequence, Symbol, TensorImpl, TensorRef, Value
+from codemods.source.sources import Site, last_name
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+CUTS = 24
+"""How many drops on one value's way are remembered."""
+INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
+"""Operations whose result has no gradient because it is not a smooth function of what goes in."""
+
+_COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number", "item", "tolist"))
+"""Drops that are no way to say that a value is meant as a constant."""
+_DETACHES = ("detach", "data", "variable")
+_PROBABILITIES = frozenset(("sigmoid", "softmax"))
+_PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
+# Methods that have no tensors but their own among what they are called with.
+_OF_DATA = _PARTS | frozenset(
+    """sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
+    double long int bool exp log log1p sqrt square neg sign round floor ceil sigmoid tanh relu softmax log_softmax
+    cumsum cumprod prod std var norm any all flip roll narrow median cos sin tan acos asin atan cosh sinh acosh asinh
+    atanh erf expm1 log2 log10 rsqrt reciprocal logit softplus nan_to_num""".split()
+)
+_NUMBERS = frozenset(
+    """number item tolist size dim numel stride len nelement ndimension round index count get_device
+    is_floating_point is_complex equal allclose torch.cuda torch.device time compare""".split()
+)
+# Sums of losses: where several of these lost their graphs, all of them want theirs back.
+_SUMS = frozenset("add sum_of sum mean stack cat div".split())
+
+
+def _parts(values: Iterable[Value]) -> Iterator[TensorRef | Symbol | Method | Instance]:
+    """The tensors and the unknown values among *values*, containers opened; an object (a tuple's class) is unknown."""
+    stack, seen = list(reversed(list(values))), set()
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (TensorRef, Symbol, Method, Instance)):
+            yield value
+        elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+            seen.add(id(value))
+            slots = value.items if isinstance(value, Sequence) else value.items.values()
+            stack.extend(reversed([slot.value for slot in slots]))
+
+
+def lost_by(value: Value) -> Detachment | None:
+    """The graph that a value certainly lost; None where it has one, or never could have."""
+    if isinstance(value, TensorRef):
+        return value.cell.detachment if value.cell.node is None else None
+    return value.detachment if isinstance(value, Symbol) else None
+
+
+def _graph_of(value: Value) -> Node | None:
+    node = value.cell.node if isinstance(value, TensorRef) else None
+    if node is None or (node.leaf is not None and node.leaf.frozen):
+        return None
+    return None if isinstance(value, TensorRef) and value.cell.frozen else node
+
+
+def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: str) -> Detachment | None:
+    """What the result of an expression that drops the graphs of *values* knows of them."""
+    parts = list(_parts(values))
+    nodes = tuple(found for part in parts if (found := _graph_of(part)) is not None)
+    earlier = [detachment for part in parts if (detachment := lost_by(part)) is not None]
+    if not nodes and not earlier:
+        return None
+    mine = Detachment((DetachSite(interp.site(node), how, nodes),))
+    return _joined(earlier, mine, sums=not nodes or how.startswith("tensor"))
+
+
+def _joined(earlier: list[Detachment], last: Detachment | None, *, sums: bool) -> Detachment | None:
+    """One record of several; *sums* where all of them want their graph back."""
+    cuts: dict[tuple[Site, str] | None, DetachSite] = {}  # what is frozen is one cut, wherever it is met
+    ways = {tuple(cut.site for cut in detachment.cuts) for detachment in earlier}
+    # Nobody makes a constant by a display of tensors.
+    chosen = any(not cut.how.startswith("tensors") for detachment in earlier for cut in detachment.cuts)
+    several = any(detachment.several for detachment in earlier)
+    for detachment in [*earlier, *([last] if last is not None else [])]:
+        for cut in detachment.cuts:
+            place = None if cut.leaves else (cut.guard or cut.site, "no_grad" if cut.guard else cut.how)
+            known = cuts.get(place)
+            nodes = (*known.nodes, *cut.nodes) if known is not None else cut.nodes
+            leaves = (*known.leaves, *cut.leaves) if known is not None else cut.leaves
+            cuts[place] = (known or cut)._replace(
+                nodes=tuple(dict.fromkeys(nodes)), leaves=tuple(dict.fromkeys(leaves))
+            )
+    if last is not None and any(cut.nodes for cut in last.cuts) and earlier and not sums:
+        several = True
+    if not cuts:
+        return None
+    same_guard = all(cut.guard is not None for cut in cuts.values())
+    return Detachment(
+        tuple(cuts.values())[:CUTS], several or (len(ways) > 1 and chosen and not sums and not same_guard)
+    )
+
+
+def without_graph(
+    interp: Interpreter, cell: TensorImpl, name: str, args: Iterable[Value], leaves: Iterable[Leaf], node: ast.expr
+) -> None:
+    """*cell* is the result of an operation that laid no edge: note why it has no graph, or that it may have one."""
+    parts = list(_parts(args))
+    earlier = [detachment for part in parts if (detachment := lost_by(part)) is not None]
+    last: Detachment | None = None
+    if not interp.grad:
+        if cell.base is None and "dropout" not in name and _is_inference(interp.guard):
+            cell.storage.inference = interp.guard
+        found = [_graph_of(part) for part in parts] + [leaf.node for leaf in leaves if not leaf.frozen]
+        nodes = tuple(one for one in found if one is not None)
+        if nodes:
+            last = Detachment((DetachSite(interp.site(node), "no_grad", nodes, interp.guard),))
+    else:
+        frozen = [leaf for leaf in leaves if leaf.frozen]
+        frozen += [leaf for part in parts if (leaf := _frozen(part)) is not None]
+        if frozen:
+            last = Detachment((DetachSite(interp.site(node), "frozen", (), leaves=tuple(frozen)),))
+        cell.vague = any(_is_vague(part) for part in parts)
+        if frozen and any(isinstance(part, TensorRef) and part.cell.handed for part in parts):
+            cell.vague = True  # the parameters have no graph; their input may
+    if earlier or last is not None:
+        cell.detachment = _joined(earlier, last, sums=name in _SUMS or not earlier)
+
+
+def _frozen(value: Value) -> Leaf | None:
+    node = value.cell.node if isinstance(value, TensorRef) else None
+    return node.leaf if node is not None and node.leaf is not None and node.leaf.frozen else None
+
+
+def freeze(interp: Interpreter, leaf: Leaf, wanted: Value, node: ast.expr) -> None:
+    """``requires_grad`` of a parameter is set."""
+    leaf.frozen = wanted is False
+    leaf.frozen_at = interp.site(node) if leaf.frozen else None
+
+
+def given_without_flag(interp: Interpreter, params: Value, node: ast.expr) -> list[TensorImpl]:
+    """The tensors among what an optimizer is given that do not require grad: what is computed of them has no graph."""
+    written = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    places = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
+    found = []
+    for at, part in enumerate(_parts([params])):
+        if isinstance(part, TensorRef) and part.cell.node is None and not _may_require_grad(part.cell):
+            place = places[at] if at < len(places) else written
+            part.cell.detachment = Detachment((DetachSite(interp.site(place), "unflagged", ()),))
+            found.append(part.cell)
+    return found
+
+
+def _may_require_grad(cell: TensorImpl) -> bool:
+    return cell.vague or cell.unsure or cell.handed
+
+
+def handed_over(tensors: Iterable[TensorRef]) -> None:
+    """Code that was not read is given *tensors*: whatever the optimizer holds of them may require grad from now on."""
+    for tensor in tensors:
+        tensor.cell.handed = True
+        if is_unflagged(tensor.cell):
+            tensor.cell.detachment = None
+
+
+def _is_inference(guard: Site | None) -> bool:
+    """Whether what turned recording off is ``inference_mode``: a block or a decorator."""
+    node = guard.node if guard is not None else None
+    modes: list[ast.expr] = []
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        modes = [item.context_expr for item in node.items]
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        modes = node.decorator_list
+    for mode in modes:
+        call = mode if isinstance(mode, ast.Call) else None
+        name = call.func if call is not None else mode
+        if last_name(name) == "inference_mode" and (call is None or not (call.args or call.keywords)):
+            return True
+    return False
+
+
+def saves_inference(interp: Interpreter, saved: Iterable[Saved], node: ast.expr) -> None:
+    """An operation that is recorded saves these tensors: what was made in inference mode cannot be."""
+    guard = next((one.storage.inference for one in saved if one.storage.inference is not None), None)
+    if guard is not None and not _is_inference(interp.guard):  # `enable_grad` in inference mode records nothing
+        interp.tape.inference.setdefault(interp.site(node), guard)
+
+
+def maybe_copied(tensor: TensorRef, name: str) -> TensorRef:
+    """A tensor moved or converted by *name*: where that copies it, the copy was not made in inference mode."""
+    storage = tensor.cell.storage
+    if storage.inference is not None and name not in ("contiguous", "requires_grad_"):
+        return TensorRef(replace(tensor.cell, storage=replace(storage, inference=None)), tensor.provenance)
+    return tensor
+
+
+def is_unflagged(cell: TensorImpl) -> bool:
+    """Whether a tensor was given to an optimizer, and does not require grad."""
+    return cell.detachment is not None and cell.detachment.cuts[0].how == "unflagged"
+
+
+def _is_vague(value: Value) -> bool:
+    """Whether a value without a known graph may have one that was not seen."""
+    if isinstance(value, TensorRef):
+        return value.cell.vague and value.cell.node is None
+    return not (isinstance(value, Symbol) and (value.detachment is not None or plain_number(value.key)))
+
+
+def plain_number(key: Hashable, depth: int = 8) -> bool:
+    """Whether the unknown value with this key is a number or a piece of data, which has no graph in any case."""
+    if not isinstance(key, tuple) or not key or depth == 0:
+        return isinstance(key, (int, float, str, bool, type(None)))
+    match key[0]:
+        case "index" | "count" | "len" | "residue" | "remainder" | "int" | "float" | "str" | "text" | "range":
+            return True
+        case "~" | "new" if len(key) > 2 and key[1] == "call":
+            called = key[2]
+            if not (isinstance(called, tuple) and len(called) == 3 and called[0] == "method"):
+                return False
+            return called[2] in _OF_DATA and plain_number(called[1], depth - 1)
+        case "~" | "new" if len(key) > 2:
+            label = key[1]
+            return isinstance(label, str) and (label in _NUMBERS or label.startswith("torch.utils.data"))
+        case "item" | "attr" if len(key) > 2:
+            if isinstance(key[1], int):  # the address of an object
+                return key[2] in ("shape", "ndim")
+            return plain_number(key[1], depth - 1)
+        case "min" | "max":
+            return all(plain_number(part, depth - 1) for part in key[1:])
+        case "add" | "sub" | "mul" | "div" | "pow" | "floor_divide" | "plus" if len(key) > 2:
+            return plain_number(key[1], depth - 1) and plain_number(key[2], depth - 1)
+    return False
+
+
+def carry(interp: Interpreter, result: Value, values: Iterable[Value], node: ast.expr, how: str = "") -> Value:
+    """*result*, a number or an array computed of *values*, knows what they lost; with *how*, that they lose it here."""
+    if not isinstance(result, Symbol):
+        return result
+    values = list(values)
+    if how:
+        result.detachment = dropped(interp, values, node, how)
+        return result
+    parts = list(_parts(values))
+    if all(part for part in parts if lost_by(part) is not None or not _is_vague(part)):
+        result.detachment = _joined(
+            [detachment for part in parts if (detachment := lost_by(part)) is not None], None, sums=True
+        )
+    return result
+
+
+def sent_back(interp: Interpreter, roots: Iterable[Value], node: ast.expr) -> None:
+    """A pass was asked of *roots*, none of which has a graph."""
+    if any(isinstance(root, TensorRef) or lost_by(root) is not None for root in roots):
+        interp.tape.rootless.add(interp.site(node).line)
+    found: list[Detachment] = []
+    for root in _parts(roots):
+        detachment = lost_by(root)
+        if detachment is None or (isinstance(root, TensorRef) and root.cell.vague):
+            return
+        found.append(detachment)
+    detachment = _joined(found, None, sums=True)
+    if detachment is not None:
+        interp.tape.cut.append(BackwardWithoutGraph(detachment, interp.site(node), interp.loops, name_of(interp, node)))
+
+
+def missing(args: Iterable[Value]) -> tuple[tuple[Detachment, ...], tuple[DetachSite, ...]]:
+    """What the arguments of an operation lost on ways that keep no graph, whatever is meant: as numbers, as arrays.
+
+    And what a function that records nothing has computed for it, which may be meant: see the witness.  Then the one
+    place where an argument lost its graph that was only detached.
+    """
+    found = [detachment for part in _parts(args) if (detachment := lost_by(part)) is not None]
+    graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one))
+    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in _DETACHES)
+    return graphs, tuple(detached)
+
+
+def _is_copied(detachment: Detachment) -> bool:
+    return all(cut.how in _COPIES or cut.how in _DETACHES for cut in detachment.cuts) and any(
+        cut.how in _COPIES for cut in detachment.cuts
+    )
+
+
+def is_unrecorded(detachment: Detachment) -> bool:
+    """Whether nothing but a decorated function, or a block that records nothing, is in the way of a graph."""
+    return all(
+        cut.how == "no_grad" and cut.guard is not None and isinstance(cut.guard.node, (ast.FunctionDef, ast.With))
+        for cut in detachment.cuts
+    )
+
+
+def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr) -> None:
+    """A pass was asked of what has a graph, but misses parts of it."""
+    detachment = dict.fromkeys(detachment for one in nodes_under(tops).values() for detachment in one.missing)
+    for one in detachment:
+        interp.tape.partial.append(
+            BackwardWithoutGraph(one, interp.site(node), interp.loops, name_of(interp, node), beside=True)
+        )
+
+
+def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
+    """Whether a pass reaches nothing but fresh leaves that are copies of what had a graph: it trains nothing."""
+    leaves: list[Leaf] = []
+    pending = [root.node for root in roots]
+    while pending:
+        one = pending.pop()
+        if one.leaf is not None:
+            leaves.append(one.leaf)
+        elif one.operation in ("sum", "mean", "sum_of", "add", "mul", "div", "neg", "stack"):
+            pending.extend(operand.node for operand in one.operands)
+        else:
+            return False
+    if not leaves or any(leaf.copied is None or leaf in interp.tape.owned for leaf in leaves):
+        return False
+    detachment = _joined([leaf.copied for leaf in leaves if leaf.copied is not None], None, sums=True)
+    if detachment is not None:
+        interp.tape.cut.append(
+            BackwardWithoutGraph(detachment, interp.site(node), interp.loops, name_of(interp, node), tuple(leaves))
+        )
+    return True
+
+
+def part_beside(interp: Interpreter, roots: Iterable[Value], wanted: Value, node: ast.expr) -> None:
+    """A gradient for *wanted* is asked of *roots*: a part of what they were computed from is not what they were."""
+    tops = [part.cell.node for part in _parts(roots) if isinstance(part, TensorRef) and part.cell.node is not None]
+    known = nodes_under(tops)
+    if not tops or any(one.opaque or one.doubtful for one in known.values()):
+        return
+    for part in _parts([wanted]):
+        made = part.cell.node if isinstance(part, TensorRef) and not part.guessed else None
+        if made is None or made.operation != "select" or id(made) in known:
+            continue
+        if any(id(operand.node) in known for operand in made.operands):
+            interp.tape.beside.setdefault(interp.site(node), made.site)
+
+
+def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
+    """All nodes of a graph, by identity."""
+    found: dict[int, Node] = {}
+    pending = list(tops)
+    while pending:
+        one = pending.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            pending.extend(operand.node for operand in one.operands)
+    return found
+
+
+def name_of(interp: Interpreter, node: ast.expr) -> str:
+    """The user's text of what is sent backward."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and not node.args:
+            return interp.source.text_of(node.func.value)
+        if node.args:
+            return interp.source.text_of(node.args[0])
+    return ""
+
+
+def is_probability(node: Node) -> bool:
+    """Whether a node's result lies between 0 and 1: a sigmoid's or a softmax's, or a part of one."""
+    while node.operation in _PARTS and len(node.operands) == 1:
+        node = node.operands[0].node
+    return node.operation in _PROBABILITIES
+
+
+def leaves_in(values: Iterable[Value]) -> set[Leaf]:
+    """The leaves that the graphs of *values* lead to."""
+    return leaves_under(node for part in _parts(values) if (node := _graph_of(part)) is not None)
+
+
+def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:
+    """The leaves that a graph leads to."""
+    return {node.leaf for node in nodes_under(nodes).values() if node.leaf is not None}

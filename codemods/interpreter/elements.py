@@ -1,0 +1,567 @@
+"""Reading and writing items: of containers, mappings and tensors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from codemods.interpreter import attributes, cuts, datasets, errors, extents, holding, module_calls, overwriting
+from codemods.interpreter.values import (
+    Binding,
+    Class,
+    Instance,
+    Mapping,
+    Method,
+    Name,
+    Sequence,
+    Symbol,
+    TensorRef,
+    TorchModule,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+_SEVERAL_VIEWS = frozenset("chunk split unbind tensor_split split_with_sizes hsplit vsplit dsplit".split())
+
+
+def mapping_key(interp: Interpreter, value: Value) -> Hashable:
+    """The key under which a mapping of the program holds what it stores for *value*."""
+    if isinstance(value, (str, int, float, bool, bytes, type(None))):
+        return value
+    if isinstance(value, Sequence) and value.kind == "tuple":
+        parts = tuple(slot.value for slot in value.items)
+        if all(isinstance(part, (str, int, float, bool, bytes, type(None))) for part in parts):
+            return Constants(parts)
+    if isinstance(value, Instance) and attributes.find(value, "__eq__") is None:
+        if attributes.is_module(value) or value.cls.members:
+            return Itself(value)
+    if isinstance(value, TorchModule):
+        return Itself(value)
+    return ("?", interp.key(value))
+
+
+def key_in(interp: Interpreter, index: Value, mapping: Mapping) -> Hashable:
+    """The key that *index* is in *mapping*: of an argument of the command line, its default, where there is one."""
+    key = mapping_key(interp, index)
+    if key in mapping.items or not isinstance(index, Symbol) or index.usual is None:
+        return key
+    known = mapping_key(interp, index.usual)
+    return known if known in mapping.items and interp.usual(index) is not None else key
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The key of a mapping that is a tuple of constants."""
+
+    parts: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Itself:
+    """The key of a mapping that is an object equal to itself alone, as modules are."""
+
+    value: Value
+
+
+def key_value(interp: Interpreter, key: Hashable) -> Value:
+    """The value for which a mapping holds something under *key*: what iterating over it gives."""
+    if isinstance(key, tuple) and len(key) == 2 and key[0] == "?":
+        return interp.symbol(key[1])
+    if isinstance(key, Constants):
+        return Sequence("tuple", [Binding(part) for part in key.parts])
+    if isinstance(key, Itself):
+        return key.value
+    return key
+
+
+def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:
+    """Whether ``loss.data[0]`` is written here, and not where only a tuple gets to: ``if isinstance(out, tuple)``."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+        return False
+    source, statement = interp.statement
+    return not any("isinstance(" in ast.unparse(one.test) for one in source.ifs_around(statement))
+
+
+def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
+    """``value[index]``."""
+    match value:
+        case Sequence():
+            return _of_sequence(interp, value, index, node)
+        case Mapping():
+            return _of_mapping(interp, value, index, node)
+        case TensorRef():
+            if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
+                interp.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
+                return interp.fresh_symbol("number")
+            picked = _of_tensor_item(interp, value, index, node)
+            picked.cell.extent = extents.of_item(interp, extents.extent_of(value), index)
+            made = value.cell.node
+            picked.cell.sibling = made is not None and made.operation in _SEVERAL_VIEWS and not isinstance(index, slice)
+            return picked
+        case TorchModule():
+            return _of_container_module(interp, value, index)
+        case str() | bytes() | range() if isinstance(index, (int, slice)):
+            try:
+                return value[index]
+            except IndexError:
+                return interp.fresh_symbol("item")
+        case Class() if isinstance(index, str) and index in value.members:
+            return value.members[index]
+        case Class() if attributes.is_generic(value):
+            return value
+        case Instance():
+            found = attributes.find(value, "__getitem__")
+            if found is not None:
+                return interp.call(attributes.bind(interp, found, value), [index], {}, node)
+            base = attributes.base_module(value)
+            if base is not None:
+                return _of_container_module(interp, base, index)
+            if value.items is not None:
+                return item(interp, value.items, index, node)
+        case Name():
+            return value  # Optional[int], nn.Module[...]
+        case Symbol() | Method():
+            owner = attributes.plain(interp, value)
+            if isinstance(owner, Symbol):
+                slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
+                if slot is not None:
+                    return interp.read(slot)
+                if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
+                    return one
+                picked_out = interp.symbol(("item", owner.key, interp.key(index)))
+                picked_out.detachment = picked_out.detachment or owner.detachment
+                return picked_out
+    return interp.fresh_symbol("item")
+
+
+def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
+    if isinstance(index, (int, slice)) or index is None or _basic(index, node):
+        place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
+        picked = interp.operation("select", [_untouched(value, place)], node, view=value)
+        if value.cell.base is None:
+            picked.cell.place = place
+        return picked
+    if isinstance(index, TensorRef) or (isinstance(index, Sequence) and any(True for _ in interp.tensors(index))):
+        return interp.operation("index", [value, index], node, names=("self", "indices"))
+    return interp.operation("select", [value], node, view=value if isinstance(index, Symbol) else None)
+
+
+def _untouched(value: TensorRef, place: tuple[object, ...]) -> TensorRef:
+    """A tensor as it was before other parts of it than this were changed."""
+    node = value.cell.node
+    for written in reversed(value.cell.writes):
+        if node is not written.after or not apart(written.place, place):
+            break
+        node = written.before
+    return value if node is value.cell.node else TensorRef(replace(value.cell, node=node), value.provenance)
+
+
+def apart(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Whether two indices certainly take different parts of a tensor: ``x[:, :2]`` and ``x[:, 2:]``."""
+    for mine, theirs in zip(one, other, strict=False):
+        if mine is Ellipsis or theirs is Ellipsis:
+            if mine is not theirs:
+                return False
+            continue
+        first, second = _range(mine), _range(theirs)
+        if first is None or second is None:
+            return False
+        if _ends_before(first, second) or _ends_before(second, first):
+            return True
+    return False
+
+
+def _range(index: object) -> tuple[int | None, int | None] | None:
+    """From where and to where an index goes; None for what adds a dimension, has a step, or is not known."""
+    if isinstance(index, int):
+        return index, None if index == -1 else index + 1
+    if isinstance(index, slice) and index.step is None:
+        bounds = index.start, index.stop
+        return bounds if all(bound is None or isinstance(bound, int) for bound in bounds) else None
+    return None
+
+
+def _ends_before(one: tuple[int | None, int | None], other: tuple[int | None, int | None]) -> bool:
+    end, start = one[1], other[0]
+    return end is not None and start is not None and (end < 0) == (start < 0) and end <= start
+
+
+def _basic(index: Value, node: ast.expr) -> bool:
+    """Whether an index is made of numbers and slices only, known or not, so that the result is a view."""
+    if not isinstance(index, Sequence) or index.kind != "tuple":
+        return False
+    written = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    slices = {at for at, part in enumerate(written) if isinstance(part, ast.Slice)}
+    return all(
+        at in slices
+        or isinstance(slot.value, (int, slice, type(None), type(Ellipsis)))
+        or (isinstance(slot.value, Symbol) and cuts.plain_number(slot.value.key))
+        for at, slot in enumerate(index.items)
+    )
+
+
+def _are_containers(value: Sequence) -> bool:
+    return all(isinstance(slot.value, (Sequence, Mapping)) for slot in value.items)
+
+
+def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.expr) -> Value:
+    if isinstance(index, slice):
+        picked = Sequence(value.kind, more=value.more)
+        first = index == slice(1, None, None) and value.loses_an_unknown_one()
+        for slot in value.items if first else value.items[index]:
+            picked.items.append(Binding(interp.read(slot, value), None))
+        return picked
+    if isinstance(index, int):
+        if -len(value.items) <= index < len(value.items):
+            return interp.read(value.items[index], value)
+        if not value.more:
+            errors.happen(interp, "IndexError")
+        return interp.fresh_symbol("item")
+    place = _place_of(interp, value, index)
+    if place is not None:
+        return _guessed(interp.read(value.items[place], value), value)
+    taken = _taken_in_turn(interp, value, index)
+    if taken is not None and taken.value is None and value.items and _are_containers(value):
+        taken = value.items[-1]  # one of those that are not known is like those that are
+    if taken is not None:
+        return _guessed(interp.read(taken, value), value) if taken.value is not None else interp.fresh_symbol("item")
+    # Which one is not known: the oldest tensor with a graph stands for it, as the one most likely to be stale.
+    for slot in value.items:
+        if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
+            return _guessed(interp.read(slot, value), value)
+    return _guessed(interp.read(value.items[0], value), value) if value.items else interp.fresh_symbol("item")
+
+
+def _guessed(found: Value, among: Sequence) -> Value:
+    """An item picked out of several."""
+    if isinstance(found, TensorRef) and (among.more or len(among.items) > 1):
+        return TensorRef(found.cell, found.provenance, guessed=True)
+    return found
+
+
+def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value:
+    key = key_in(interp, index, value)
+    slot = value.items.get(key)
+    if slot is not None:
+        return interp.read(slot, value)
+    place = _place_of(interp, value, index)
+    if place is not None:
+        return interp.read(value.items[place], value)
+    named = _named_parameter(interp, value, index, node)
+    if named is not None:
+        return named
+    slot = _taken_in_turn(interp, value, index)
+    if slot is not None and slot.value is not None:
+        return interp.read(slot, value)
+    of_lists = isinstance(index, Symbol) and bool(value.items) and all(map(_is_list, value.items.values()))
+    if slot is not None and value.default is None and not of_lists:
+        return interp.fresh_symbol("item")
+    slot = alias(interp, value, key) if slot is None else None
+    if slot is not None:
+        return interp.read(slot, value)
+    if value.default is not None:
+        made = interp.call(value.default, [], {}, node)
+        value.items[key] = Binding(made)
+        stood_in(interp, made, key)
+        return made
+    if of_lists:
+        value.items[key] = Binding(Sequence("list"))  # one of them, whichever
+        return value.items[key].value
+    if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
+        interp.crash(f"KeyError: {key!r}", "KeyError")
+    return interp.symbol(("item", interp.identity(value), key))
+
+
+def _named_parameter(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value | None:
+    """``dict(net.named_parameters())["head.weight"]``."""
+    if not isinstance(index, str):
+        return None
+    names = (key_value(interp, key) for key in value.items)
+    modules = (interp.named.get(name.key) for name in names if isinstance(name, Symbol))
+    found = (module_calls.parameter_called(interp, one, index, node) for one in modules if one is not None)
+    return next(found, None)
+
+
+def stood_in(interp: Interpreter, value: Value, key: Hashable) -> None:
+    """*value* stands in for the missing item of a *key* that is another one in each iteration."""
+    if isinstance(key, tuple):
+        interp.tape.reserves.update(leaf.name for leaf in cuts.leaves_in([value]))
+
+
+def _is_list(slot: Binding) -> bool:
+    return isinstance(slot.value, Sequence) and slot.value.kind in ("list", "deque")
+
+
+def _taken_in_turn(interp: Interpreter, value: Sequence | Mapping, index: Value) -> Binding | None:
+    """The item for an index that a loop hands out: another one in each iteration, as in a loop over a permutation.
+
+    An empty slot where none is left; None where the index is no such value.
+    """
+    if not isinstance(index, Symbol):
+        return None
+    run = _run_of(interp, index.key)
+    if run is None:
+        return None
+    slots: dict[Any, Binding] = dict(enumerate(value.items)) if isinstance(value, Sequence) else value.items
+    taken = interp.taken.setdefault((interp.identity(value), run), {})
+    if index.key not in taken:
+        least = index.low if isinstance(value, Sequence) and index.low is not None else 0
+        graphs = [at for at, slot in slots.items() if at not in taken.values() and _has_graph(interp, slot)]
+        # A loop's first number is known, and its later ones are greater: they stand for none of the items before.
+        at = next((at for at in graphs if not isinstance(at, int) or at >= least), None)
+        if at is None and not taken and not graphs:
+            return None  # nothing in it has a graph
+        taken[index.key] = at
+    found = taken[index.key]
+    return slots[found] if found is not None and found in slots else Binding(None)
+
+
+def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) -> Any:
+    """Where a container of states is taken to hold what an unknown key stands for; None where that is not to be said.
+
+    Two keys of one iteration stand for two places, those of the next one for the same two again, and those of a third
+    for the same with their parts changed: nodes come again in other edges.  What no pass has used yet may be the states
+    of a permutation, each in its turn.  A counter's numbers are all different; so are those of a loop that only reads
+    what has graphs.
+    """
+    if not isinstance(index, Symbol) or not _holds_states(container):
+        return None
+    known = interp.places.setdefault(interp.identity(container), {})
+    at = known.get(index.key)
+    if at is not None:
+        return at[0]
+    run = _run_of(interp, index.key)
+    slots: dict[Any, Binding] = dict(enumerate(container.items)) if isinstance(container, Sequence) else container.items
+    if run is not None and not known and any(_has_graph(interp, slot) for slot in slots.values()):
+        return None
+    moment = run if _counter_in(index) else _moment(interp, run)
+    passes = len(interp.tape.passes)
+    occupied = {place for place, when, then in known.values() if when == moment or then == passes}
+    before = list(dict.fromkeys(place for place, *_ in known.values() if place in slots))
+    if isinstance(moment, tuple) and moment[1] > 1:
+        before.reverse()  # and any of them in the place of another
+    interp.several_places += bool(occupied)
+    found = next((place for place in (*before, *slots) if place not in occupied), None)
+    if found is not None:
+        known[index.key] = found, moment, passes
+    return found
+
+
+def _moment(interp: Interpreter, run: int | None) -> Hashable:
+    """The iteration in which a loop's *run* is; None for the innermost loop that is over no more than a few names."""
+    for point in reversed(interp.loops):
+        over = getattr(point.statement.node, "iter", None)
+        if point.instance == run or (run is None and not isinstance(over, (ast.Tuple, ast.List))):
+            return point.instance, point.iteration
+    return None
+
+
+def _holds_states(container: Sequence | Mapping) -> bool:
+    """Whether all that is known of a list or a mapping are tensors, or objects that are no modules."""
+    if isinstance(container, Sequence):
+        values = [slot.value for slot in container.items] if container.kind in ("list", "deque") else []
+    else:
+        values = [slot.value for slot in container.items.values()]
+        if _holds_unknown_keys(container) and not container.more:
+            return False
+    return bool(values) and all(
+        value.cell.leaf is None if isinstance(value, TensorRef) else isinstance(value, Instance) and _is_plain(value)
+        for value in values
+    )
+
+
+def _is_plain(value: Instance) -> bool:
+    return not attributes.is_module(value)
+
+
+def _has_graph(interp: Interpreter, slot: Binding) -> bool:
+    return any(tensor.cell.node is not None for tensor in interp.tensors(slot.value))
+
+
+def _run_of(interp: Interpreter, key: Hashable) -> int | None:
+    """The run of a loop that is still going on and hands out the value with this *key*, or what it is a part of."""
+    run = interp.handed_out.get(key)
+    if run is None and isinstance(key, tuple) and key[:1] == ("item",) and len(key) > 1:  # `for one, other in pairs`
+        run = interp.handed_out.get(key[1])
+    return run if run is not None and any(point.instance == run for point in interp.loops) else None
+
+
+def _turn_of(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> Any:
+    """Where the item is that was read under an index that a loop hands out; None where none was."""
+    if not isinstance(index, Symbol):
+        return None
+    for point in reversed(interp.loops):
+        at = interp.taken.get((interp.identity(receiver), point.instance), {}).get(index.key)
+        if at is not None:
+            return at
+    return None
+
+
+def _holds_unknown_keys(value: Mapping) -> bool:
+    return any(isinstance(key, tuple) for key in value.items)
+
+
+def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
+    """What a mapping may hold under a key of which only its origin is known: a tensor that an earlier loop stored.
+
+    Keys that one run of one loop produces are taken to differ from each other.
+    """
+    if not isinstance(key, tuple):
+        return None
+    found = None
+    for known, slot in value.items.items():
+        if isinstance(known, tuple) and _origin(known) == _origin(key):
+            continue
+        if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
+            if isinstance(known, tuple) and known[1][-1:] == key[1][-1:]:
+                return slot
+            found = found or slot
+    return found
+
+
+def _origin(key: tuple[Hashable, ...]) -> Hashable:
+    """The loop run that produced an unknown key."""
+    inner = key[1]
+    return inner[:-1] if isinstance(inner, tuple) and inner[:1] in (("item",), ("index",)) else inner
+
+
+def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) -> Value:
+    slots = list(value.children.values())
+    if isinstance(index, slice):
+        picked = dict(list(value.children.items())[index])
+        return TorchModule(value.kind, children=picked)
+    if isinstance(index, (int, str)):
+        slot = value.children.get(index)
+        if slot is None and isinstance(index, int) and -len(slots) <= index < len(slots):
+            slot = slots[index]
+        if slot is not None:
+            return slot.value
+    return slots[0].value if slots else interp.fresh_symbol("module")
+
+
+def put_at(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> Any:
+    """Where an item is put for an unknown key, or where it was read before; None where that is not known."""
+    taken = _turn_of(interp, receiver, index)
+    if taken is None and isinstance(receiver, Mapping):  # a key that nobody has asked for may be a new one
+        known = interp.places.get(interp.identity(receiver), {}).get(index.key if isinstance(index, Symbol) else None)
+        return known[0] if known is not None else None
+    return _place_of(interp, receiver, index) if taken is None else taken
+
+
+def set_item(
+    interp: Interpreter, receiver: Value, index: Value, value: Value, target: ast.Subscript, expression: ast.expr | None
+) -> None:
+    """``receiver[index] = value``."""
+    receiver = attributes.plain(interp, receiver)
+    name = interp.source.text_of(target)
+    match receiver:
+        case TensorRef():
+            overwriting.write_into(interp, receiver, [value], target, expression=expression)
+        case Mapping():
+            key, slot = mapping_key(interp, index), interp.slot(value, name, expression, receiver)
+            place = put_at(interp, receiver, index)
+            key = key if place is None else place
+            counter = _counter_in(index)
+            if key not in receiver.items and (isinstance(index, int) or counter):
+                holding.added(interp, receiver, slot, name, expression, again=counter != "count")
+                # Beside what an earlier iteration added, it stands for all that are to come.
+                receiver.more = receiver.more or (isinstance(index, Symbol) and bool(receiver.items))
+            _added_inside(interp, receiver, receiver.items.get(key), slot, target)
+            receiver.items[key] = slot
+        case Sequence():
+            if receiver.kind == "tuple":
+                interp.crash("a tuple takes no other items")
+            slot = interp.slot(value, name, expression, receiver)
+            known = isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items)
+            _added_inside(interp, receiver, receiver.items[index] if known else None, slot, target)
+            counter = _counter_in(index)
+            if counter:
+                holding.added(interp, receiver, slot, name, expression, again=counter != "count")
+            if known:
+                receiver.items[index] = slot
+            elif isinstance(index, slice):
+                holding.emptied(interp, receiver)
+                given = value
+                if not isinstance(value, (Sequence, Symbol)):
+                    given = interp.call(Name("builtins.list"), [value], {}, target)
+                if not isinstance(given, Sequence):
+                    receiver.more = True
+                    return
+                try:
+                    receiver.items[index] = [Binding(interp.read(part, given), part.kept) for part in given.items]
+                except ValueError:
+                    receiver.more = True
+            elif (at := put_at(interp, receiver, index)) is not None:
+                receiver.items[at] = slot
+            else:
+                _set_somewhere(receiver, slot)
+        case TorchModule():
+            if isinstance(index, (int, str)):
+                receiver.children[index] = Binding(value)
+        case Instance():
+            found = attributes.find(receiver, "__setitem__")
+            if found is not None:
+                interp.call(attributes.bind(interp, found, receiver), [index, value], {}, target)
+            elif receiver.items is not None:
+                set_item(interp, receiver.items, index, value, target, expression)
+        case Symbol():
+            interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = interp.slot(value, name, expression)
+
+
+_COUNTERS = ("index", "count")
+"""Kinds of unknown values: the number of a loop's iteration, and what is counted up in one."""
+
+
+def _counter_in(index: Value) -> str:
+    """What kind of counter an index is, or has in it: ``epoch``, ``(epoch, step)``, ``f"{epoch}/{step}"``."""
+    if isinstance(index, Sequence) and index.kind == "tuple":
+        return max((_counter_in(slot.value) for slot in index.items), default="")
+    if not isinstance(index, Symbol) or not isinstance(index.key, tuple):
+        return ""
+    kinds = [part[0] for part in index.key[1:] if isinstance(part, tuple) and part] if index.key[0] == "text" else []
+    return next((kind for kind in (index.key[0], *kinds) if kind in _COUNTERS), "")
+
+
+def _added_inside(
+    interp: Interpreter, receiver: Sequence | Mapping, former: Binding | None, slot: Binding, target: ast.Subscript
+) -> None:
+    """``log[epoch]["loss"] = loss``: something was put into one of a container's containers, which a loop counts."""
+    outer = target.value
+    if isinstance(outer, ast.Subscript) and isinstance(outer.value, (ast.Name, ast.Attribute)):
+        index = interp.eval(outer.slice) if isinstance(outer.slice, ast.Name) else None
+        around = interp.eval(outer.value) if _counter_in(index) else None
+        if isinstance(around, (Sequence, Mapping)) and isinstance(index, Symbol):
+            run = interp.handed_out.get(index.key)
+            holding.added_inside(interp, around, receiver, former, slot, run)
+
+
+def _set_somewhere(receiver: Sequence, slot: Binding) -> None:
+    """An item whose position is not known: what the program reads back may be any of them, so the last is replaced."""
+    if receiver.items:
+        receiver.items[-1] = slot
+    else:
+        receiver.items.append(slot)
+    receiver.more = True
+
+
+def append(
+    interp: Interpreter, receiver: Sequence, value: Value, name: str, expression: ast.expr | None, at: int | None = None
+) -> Binding:
+    """Add one item to a sequence, and give it back; a ``deque`` with a limit drops its oldest."""
+    slot = interp.slot(value, name, expression)
+    holding.added(interp, receiver, slot, name, expression)
+    if at is None or at >= len(receiver.items):
+        receiver.items.append(slot)
+    else:
+        receiver.items.insert(at, slot)
+    if interp.cut_short:
+        receiver.more = True
+    else:
+        interp.grows(receiver)
+    if receiver.limit is not None and len(receiver.items) > receiver.limit:
+        del receiver.items[0 if at is None else -1]
+    return slot

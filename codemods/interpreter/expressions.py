@@ -1,0 +1,470 @@
+"""How each kind of expression is evaluated."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from codemods.autograd.saves import operand_names
+from codemods.interpreter import attributes, comparisons, constants, counters, cuts, elements, extents, loops
+from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
+from codemods.interpreter.values import (
+    Binding,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Scope,
+    Sequence,
+    Symbol,
+    TensorRef,
+    Value,
+    is_constant,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+_BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("floor_divide", operator.floordiv),
+    ast.Mod: ("remainder", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("bitwise_and", operator.and_),
+    ast.BitOr: ("bitwise_or", operator.or_),
+    ast.BitXor: ("bitwise_xor", operator.xor),
+    ast.LShift: ("lshift", operator.lshift),
+    ast.RShift: ("rshift", operator.rshift),
+}
+_WITHOUT_GRADIENT = {"floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "lshift", "rshift"}
+
+
+def _constant(interp: Interpreter, node: ast.Constant) -> Value:
+    return node.value
+
+
+def lookup(interp: Interpreter, name: str) -> Binding | None:
+    scope: Scope | None = interp.scope
+    while scope is not None:
+        if name in scope.declared:
+            return scope.declared[name].names.get(name)
+        found = scope.names.get(name)
+        if found is not None:
+            return found
+        scope = scope.parent
+    return None
+
+
+def _name(interp: Interpreter, node: ast.Name) -> Value:
+    slot = lookup(interp, node.id)
+    if slot is not None:
+        return interp.read(slot)
+    if hasattr(builtins, node.id):
+        return Name(f"builtins.{node.id}")
+    if node.id not in ("__file__", "__doc__", "__name__") and not interp.star_imports:
+        interp.crash(f"name {node.id!r} is not defined", "NameError")
+    return interp.symbol(("name", node.id))
+
+
+def _attribute(interp: Interpreter, node: ast.Attribute) -> Value:
+    return attributes.plain(interp, attributes.get(interp, interp.eval(node.value), node.attr, node))
+
+
+def _subscript(interp: Interpreter, node: ast.Subscript) -> Value:
+    return elements.item(interp, interp.eval(node.value), interp.eval(node.slice), node)
+
+
+def _slice(interp: Interpreter, node: ast.Slice) -> Value:
+    parts = [interp.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)]
+    if all(part is None or isinstance(part, int) for part in parts):
+        return slice(*parts)
+    return interp.fresh_symbol("slice", extents.is_wide_slice(*parts))
+
+
+def _binary(interp: Interpreter, node: ast.BinOp) -> Value:
+    left, right = interp.eval(node.left), interp.eval(node.right)
+    return binary(interp, type(node.op), left, right, node)
+
+
+_SPECIAL: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.MatMult: "matmul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+}
+
+
+_OF_SETS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
+
+
+def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
+    """*left* operator *right*; a new tensor where one of them is one."""
+    name, compute = _BINARY[kind]
+    if kind is ast.Mod and isinstance(right, Symbol):
+        if isinstance(right.usual, int) and right.usual > 1 and interp.usual(right) is not None:
+            right = right.usual
+        elif left in (0, 1) and isinstance(left, int):
+            return left  # every k-th iteration: were it every one, nobody would write it
+    if is_constant(left) and is_constant(right):
+        if kind is ast.Mod and isinstance(left, int) and isinstance(right, int) and right > 1 and interp.loops:
+            # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
+            interp.spans.append(2 * right + 2)
+            interp.periods.append(right)
+        if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
+            return interp.symbol(("format", left, interp.key(right)))
+        try:
+            if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
+                return interp.symbol((name, left, right))
+            return compute(left, right)
+        except Exception:  # the program's own arithmetic may fail in any way; then nothing is known of the result
+            return interp.fresh_symbol(name)
+    for owner, other, own in ((left, right, f"__{_SPECIAL[kind]}__"), (right, left, f"__r{_SPECIAL[kind]}__")):
+        found = attributes.find(owner, own) if isinstance(owner, Instance) else None
+        if found is not None:
+            return interp.call(attributes.bind(interp, found, owner), [other], {}, node)
+    if isinstance(left, TensorRef) or isinstance(right, TensorRef):
+        scalar: bool | None = True
+        for value in (left, right):
+            if isinstance(value, TensorRef):
+                scalar = scalar and value.cell.scalar
+            elif not isinstance(value, (int, float)):
+                scalar = None
+        if name in _WITHOUT_GRADIENT:
+            made = interp.data(scalar=scalar)
+            made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
+            return made
+        computed = interp.operation(name, [left, right], node, names=operand_names(name), scalar=scalar)
+        if kind is ast.Div and isinstance(left, (int, float)) and computed.cell.node is not None:
+            computed.cell.node.saved = ()  # the reciprocal times the number: nobody gets hold of what that saves
+        computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
+        return computed
+    sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")
+    if (kind in _OF_SETS and sets) or (isinstance(left, str) and not constants.is_wide(left)):
+        with suppress(constants.NotWritten):
+            return constants.computed(interp, compute, [left, right])
+    if isinstance(left, Mapping) and isinstance(right, Mapping) and kind is ast.BitOr:
+        return Mapping({**left.items, **right.items}, left.more or right.more, default=left.default)
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
+        slots = [Binding(interp.read(slot, left), slot.kept) for slot in left.items]
+        slots += [Binding(interp.read(slot, right), slot.kept) for slot in right.items]
+        return Sequence(left.kind, slots, more=left.more or right.more)
+    if any(isinstance(value, Symbol) and value.detachment is not None for value in (left, right)) and (
+        _is_of_numbers(left) or _is_of_numbers(right)
+    ):
+        # An array that was a tensor, and a list of numbers: NumPy makes an array of the list, where Python would fail.
+        result = interp.symbol((name, interp.key(left), interp.key(right)))
+        return cuts.carry(interp, result, [left, right], node)
+    if isinstance(left, Sequence) and kind is ast.Mult:
+        times = right if isinstance(right, int) else 1
+        return Sequence(left.kind, left.items * min(times, 4), more=times > 4 or not isinstance(right, int))
+    if isinstance(left, Sequence) or isinstance(right, Sequence):
+        return interp.opaque(name, [left, right], node)
+    low, high = _bounds(kind, left, right)
+    result = interp.symbol(_arithmetic_key(interp, name, left, right))
+    if low is not None or high is not None:
+        result = Symbol(result.key, low, high)
+    return cuts.carry(interp, result, [left, right], node)
+
+
+def _is_of_numbers(value: Value) -> bool:
+    """Whether it is a list of numbers, or of lists of them."""
+    if not isinstance(value, Sequence) or value.more or not value.items:
+        return False
+    return all(isinstance(slot.value, (int, float)) or _is_of_numbers(slot.value) for slot in value.items)
+
+
+def _arithmetic_key(interp: Interpreter, name: str, left: Value, right: Value) -> tuple[Any, ...]:
+    """The key of a result; sums and remainders of one counter in one form, so that equal conditions have equal keys.
+
+    ``(t + 1) % 5`` is ``("remainder", t, 1, 5)``, and so is ``(1 + t) % 5``.
+    """
+    if name == "add" and isinstance(right, Symbol) and isinstance(left, int):
+        left, right = right, left
+    if isinstance(left, Symbol) and isinstance(right, int):
+        base, offset = counters.offset_of(left.key)
+        if name in ("add", "sub"):
+            return ("plus", base, offset + (right if name == "add" else -right))
+        if name == "remainder" and right > 0:
+            return ("remainder", base, offset % right, right)
+    return (name, interp.key(left), interp.key(right))
+
+
+def _magnitude(value: Any) -> float:
+    return float(len(value)) if isinstance(value, (str, bytes)) else abs(float(value or 0))
+
+
+def _bounds(kind: type[ast.operator], left: Value, right: Value) -> tuple[float | None, float | None]:
+    """Bounds of a sum or difference of a bounded unknown and a number."""
+    sign = {ast.Add: 1, ast.Sub: -1}.get(kind)
+    if sign and isinstance(left, Symbol) and isinstance(right, (int, float)):
+        low = None if left.low is None else left.low + sign * right
+        return low, None if left.high is None else left.high + sign * right
+    if kind is ast.Add and isinstance(right, Symbol) and isinstance(left, (int, float)):
+        return _bounds(kind, right, left)
+    return None, None
+
+
+def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
+    value = interp.eval(node.operand)
+    if isinstance(node.op, ast.Not):
+        if isinstance(value, TensorRef):  # `while not torch.all(done)`: asked where it is known what is likely
+            value = interp.symbol(interp.truth_key(value))
+        if isinstance(value, Symbol) and value.low is None:
+            return comparisons.negated(interp, value)
+        return not interp.truth(value)
+    if isinstance(value, int) and isinstance(node.op, ast.Invert):
+        return ~value
+    if isinstance(value, (int, float)) and not isinstance(node.op, ast.Invert):
+        return -value if isinstance(node.op, ast.USub) else +value
+    if isinstance(value, TensorRef):
+        if isinstance(node.op, ast.USub):
+            opposite = interp.operation("neg", [value], node, scalar=value.cell.scalar)
+            opposite.cell.extent = value.cell.extent
+            return opposite
+        return value if isinstance(node.op, ast.UAdd) else interp.data(scalar=value.cell.scalar)
+    return cuts.carry(interp, interp.symbol((type(node.op).__name__, interp.key(value))), [value], node)
+
+
+def _bool_op(interp: Interpreter, node: ast.BoolOp) -> Value:
+    wanted = isinstance(node.op, ast.Or)
+    value: Value = None
+    for part in node.values:
+        value = interp.eval(part)
+        if part is node.values[-1] or interp.truth(value, likely=_is_likely(value), optional=True) == wanted:
+            return value
+    return value
+
+
+def _is_likely(value: Value) -> bool:
+    """Whether a condition in an expression is more likely to hold.
+
+    Most scripts are run without arguments, as the defaults of their parsers have it.
+    """
+    return not (isinstance(value, Symbol) and _of_command_line(value.key))
+
+
+def _of_command_line(key: Hashable) -> bool:
+    """Whether a value with this key is ``sys.argv``, or was computed from it."""
+    return key == attributes.COMMAND_LINE or (isinstance(key, tuple) and any(map(_of_command_line, key)))
+
+
+def _if_expression(interp: Interpreter, node: ast.IfExp) -> Value:
+    test = interp.eval(node.test)
+    return interp.eval(node.body if interp.truth(test, likely=_is_likely(test)) else node.orelse)
+
+
+def _generator_expression(interp: Interpreter, node: ast.GeneratorExp) -> Value:
+    """A generator expression as a value.  Where a call takes all its items at once, see :func:`_argument`."""
+    from codemods.interpreter.interpreter import Frame
+
+    frame = Frame(interp.frames[-1].function, interp.scope)
+    generator = Generator(interp, lambda: loops.comprehend(interp, node, hand_out), frame, interp.site(node))
+
+    def hand_out() -> None:
+        generator.give(Binding(interp.eval(node.elt)))
+
+    return generator
+
+
+def _argument(interp: Interpreter, argument: ast.expr, function: ast.expr) -> Value:
+    """An argument of a call.  Most functions use up a generator before they return."""
+    if isinstance(argument, ast.GeneratorExp):
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name not in LAZY:
+            return loops.comprehension(interp, argument)
+    return interp.eval(argument)
+
+
+def _call(interp: Interpreter, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Attribute):
+        function = attributes.get(interp, interp.eval(node.func.value), node.func.attr, node.func)
+    else:
+        function = interp.eval(node.func)
+    args: list[Value] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            args.extend(unpacked(interp, interp.eval(argument.value), None, argument))
+        else:
+            args.append(_argument(interp, argument, node.func))
+    keywords: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = _argument(interp, keyword.value, node.func)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = value
+        elif isinstance(value, Mapping):
+            keywords.update({str(name): interp.read(slot, value) for name, slot in value.items.items()})
+        if keyword.arg is None and (not isinstance(value, Mapping) or value.more):
+            interp.spread.add(node)
+    return interp.call(function, args, keywords, node)
+
+
+def unpacked(interp: Interpreter, value: Value, count: int | None, node: ast.expr) -> list[Value]:
+    """The items of *value*, *count* of them where that is known."""
+    if isinstance(value, Sequence):
+        return [interp.read(slot, value) for slot in value.items]
+    if isinstance(value, Generator):
+        return [interp.read(slot) for slot in drained(value)[0]]
+    if isinstance(value, Instance) and value.names and attributes.find(value, "__iter__") is None:
+        return [interp.read(slot) for slot in value.names.values()]
+    if isinstance(value, (TensorRef, Symbol)):
+        items = [elements.item(interp, value, position, node) for position in range(count or 2)]
+        if isinstance(value, TensorRef) and value.cell.node is not None and value.cell.node.opaque:
+            for item in items:
+                item.cell.unsure = True
+        return items
+    stream = loops.stream(interp, value, node)
+    known = stream.count if stream.count is not None else (count or 2)
+    return loops.first_of(stream, min(known, 16))
+
+
+def _lambda(interp: Interpreter, node: ast.Lambda) -> Value:
+    defaults = [interp.eval(default) for default in node.args.defaults]
+    named = {
+        argument.arg: interp.eval(default)
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default is not None
+    }
+    return Function(node, interp.source, interp.scope, defaults, named, "<lambda>", statement=interp.statement)
+
+
+def _display(kind: str) -> Callable[[Interpreter, Any], Value]:
+    def evaluate(interp: Interpreter, node: Any) -> Value:
+        slots: list[Binding] = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                slots.extend(Binding(value) for value in unpacked(interp, interp.eval(element.value), None, element))
+            else:
+                value = interp.eval(element)
+                slots.append(Binding(value, interp.kept(value, "", element) if isinstance(value, TensorRef) else None))
+        return Sequence(kind, slots)
+
+    return evaluate
+
+
+def _dict(interp: Interpreter, node: ast.Dict) -> Value:
+    mapping = Mapping()
+    for key_node, value_node in zip(node.keys, node.values, strict=True):
+        value = interp.eval(value_node)
+        if key_node is None:
+            if isinstance(value, Mapping):
+                mapping.items.update(value.items)
+                mapping.more = mapping.more or value.more
+            else:
+                mapping.more = True
+            continue
+        key = elements.mapping_key(interp, interp.eval(key_node))
+        kept = interp.kept(value, "", value_node) if isinstance(value, TensorRef) else None
+        mapping.items[key] = Binding(value, kept)
+    return mapping
+
+
+def _formatted(interp: Interpreter, node: ast.JoinedStr) -> Value:
+    parts: list[Any] = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            value = interp.eval(part.value)
+            attributes.shown(interp, [value], part.value)
+            spec = interp.eval(part.format_spec) if part.format_spec is not None else ""
+            text = _text_of(value, part.conversion, spec)
+            parts.append(interp.key(value) if text is None else text)
+        else:
+            parts.append(interp.eval(part))
+    if all(isinstance(part, str) for part in parts):
+        return "".join(parts)
+    return interp.symbol(("text", *parts))
+
+
+def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
+    """What ``{value!r:>8}`` becomes; None where that is not known."""
+    if not is_constant(value) or not isinstance(spec, str) or constants.is_wide(spec):
+        return None
+    shown = repr(value) if conversion == ord("r") else value if conversion < 0 else str(value)
+    try:
+        return format(shown, spec)
+    except (TypeError, ValueError):
+        return None
+
+
+def _named(interp: Interpreter, node: ast.NamedExpr) -> Value:
+    value = interp.eval(node.value)
+    interp.assign(node.target, value, node.value)
+    return interp.eval(node.target)
+
+
+def _yield(interp: Interpreter, node: ast.Yield) -> Value:
+    value = interp.eval(node.value) if node.value is not None else None
+    generator = interp.frames[-1].generator
+    if generator is None:
+        return interp.fresh_symbol("sent")
+    return generator.give(interp.slot(value, "", node.value))
+
+
+def _yield_from(interp: Interpreter, node: ast.YieldFrom) -> Value:
+    value = interp.eval(node.value)
+    generator = interp.frames[-1].generator
+    if generator is None:
+        return None
+    if isinstance(value, Generator):
+        try:
+            while True:
+                generator.give(value.resume())
+        except Exhausted:
+            return value.returned
+    if isinstance(value, Sequence):
+        for slot in value.items:
+            generator.give(slot)
+        return None
+    items = loops.stream(interp, value, node.value)
+    try:
+        for at in range(min(items.limit or items.count or loops.HANDED_OUT, loops.HANDED_OUT)):
+            generator.give(Binding(items.at(at, not items.cut or at == 0)))
+    except Exhausted:
+        pass
+    return None
+
+
+EVALUATE: dict[type[ast.expr], Callable[[Interpreter, Any], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _bool_op,
+    ast.Compare: comparisons.compare,
+    ast.IfExp: _if_expression,
+    ast.Call: _call,
+    ast.Lambda: _lambda,
+    ast.List: _display("list"),
+    ast.Tuple: _display("tuple"),
+    ast.Set: _display("set"),
+    ast.Dict: _dict,
+    ast.JoinedStr: _formatted,
+    ast.NamedExpr: _named,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.Await: lambda interp, node: interp.eval(node.value),
+    ast.Starred: lambda interp, node: interp.eval(node.value),
+    ast.ListComp: loops.comprehension,
+    ast.SetComp: loops.comprehension,
+    ast.GeneratorExp: _generator_expression,
+    ast.DictComp: loops.comprehension,
+}

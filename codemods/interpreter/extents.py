@@ -1,0 +1,345 @@
+"""Whether a tensor has several elements: as much of shapes as it takes to know that a loss is no scalar.
+
+Only what is certain, or nearly so, is said: a batch is several rows where its size is written as a number above one,
+where a ``DataLoader`` was told to make batches, or where sequences were padded to one length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+from codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+
+_MANY = Shape(BatchSize.CERTAIN, 1)
+_PADDED = Shape(BatchSize.LIKELY, 2)
+
+_ELEMENTWISE = frozenset(
+    """neg exp log log1p sqrt rsqrt abs pow square sigmoid tanh relu leaky_relu elu gelu silu softplus logsigmoid
+    softmax log_softmax clamp clamp_min clamp_max sin cos erf reciprocal native_dropout dropout native_layer_norm
+    native_batch_norm layer_norm batch_norm add sum_of sub mul div minimum maximum where lerp clone normalize hardtanh
+    log_sigmoid masked_fill poisson bernoulli addcmul addcdiv logaddexp atan2 hypot tan asin acos atan sinh cosh expm1
+    log2 log10 celu selu mish hardswish hardsigmoid relu6 softmin softsign nan_to_num cumsum cumprod logcumsumexp
+    """.split()
+)
+_FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())
+_REDUCING = frozenset("sum mean norm logsumexp amax amin std var prod max min median".split())
+_PER_ROW = frozenset(
+    """cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity
+    PairwiseDistance cosine_similarity pairwise_distance""".split()
+)
+_OF_ROWS = ("CosineSimilarity", "PairwiseDistance", "cosine_similarity", "pairwise_distance")
+_JOINING = frozenset("stack cat concat concatenate hstack vstack".split())
+_ROW_BY_ROW = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "Bilinear"))
+
+
+def extent_of(value: Value) -> Shape:
+    if isinstance(value, TensorRef):
+        return value.cell.extent
+    return _MANY if isinstance(value, Symbol) and _is_batch(value.key) else NOTHING
+
+
+def _is_batch(key: Hashable) -> bool:
+    """Whether an unknown value is what a loader of batches yields, or a part of it."""
+    for _ in range(4):
+        if not isinstance(key, tuple) or len(key) < 3:
+            return False
+        if key[0] in ("new", "~"):
+            return key[1:3] == ("torch.utils.data.DataLoader", True)
+        if key[0] != "item":
+            return False
+        key = key[1]
+    return False
+
+
+def makes_batches(args: list[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether a ``DataLoader`` is told to make batches of several items."""
+    size = keywords.get("batch_size", args[1] if len(args) > 1 else 1)
+    return size > 1 if isinstance(size, int) else isinstance(size, Symbol)
+
+
+def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
+    """Of ``torch.randn(8, 4)`` and its like.  Nothing is said of masks, for what they pick may be a single element."""
+    if is_mask(keywords.get("dtype")) or not args:
+        return NOTHING
+    if name.endswith("_like"):
+        return extent_of(args[0])
+    if name in ("tensor", "as_tensor"):
+        return _of_display(args[0])
+    if name == "linspace":
+        return _of_sizes([keywords.get("steps", args[2] if len(args) > 2 else None)])
+    if name in ("arange", "randperm", "eye"):
+        return _of_sizes(args[:1]) if len(args) == 1 else NOTHING
+    if name == "randint":
+        args = args[-1:]
+    elif name not in ("zeros", "ones", "rand", "randn", "empty"):
+        return NOTHING
+    return _of_sizes([slot.value for slot in args[0].items] if args and isinstance(args[0], Sequence) else args)
+
+
+def is_mask(dtype: Value) -> bool:
+    return isinstance(dtype, Name) and dtype.path.rpartition(".")[2] in ("bool", "uint8")
+
+
+def _of_sizes(sizes: list[Value]) -> Shape:
+    if not sizes or not all(isinstance(size, (int, Symbol)) for size in sizes) or 0 in sizes:
+        return NOTHING
+    # One row of several elements is not followed: a mean over the elements makes one number of it.
+    return Shape(BatchSize.CERTAIN, len(sizes)) if isinstance(sizes[0], int) and sizes[0] > 1 else NOTHING
+
+
+def _of_display(value: Value) -> Shape:
+    """Of ``torch.tensor([[0.1, 0.2], [0.3, 0.4]])``."""
+    if not isinstance(value, Sequence) or value.more or len(value.items) < 2:
+        return NOTHING
+    items = [slot.value for slot in value.items]
+    if all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
+        return _MANY
+    inner = [item for item in items if isinstance(item, Sequence) and item.items]
+    numbers = all(isinstance(slot.value, (int, float)) for item in inner for slot in item.items)
+    return Shape(BatchSize.CERTAIN, 2) if len(inner) == len(items) and numbers else NOTHING
+
+
+def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], scalar: bool | None) -> Shape:
+    """Of the result of an operation of torch's."""
+    first = extent_of(args[0]) if args else NOTHING
+    if scalar or not args:
+        return NOTHING
+    if name in _PER_ROW or name.endswith(("_loss", "_entropy", "_logits", "kl_div")):
+        return of_loss(name, args, keywords)
+    if name in _ELEMENTWISE:
+        found = _broadcast(args)
+        weighted = found.several is BatchSize.UNREDUCED and name in ("mul", "div") and all(map(_is_array, args))
+        return found._replace(several=BatchSize.CERTAIN) if weighted else found
+    if name in ("pad_sequence", "pad_packed_sequence"):
+        return _PADDED
+    if name in _JOINING:
+        return _joined(name, args[0])
+    if name in ("split", "chunk") and _is_inner(_dim(args, keywords, 2), first):
+        return first._replace(each=True)
+    if name == "split":
+        return _of_pieces(first, args[1:], keywords)
+    if name == "einsum" and isinstance(args[0], str):
+        return _of_einsum(args[0], args[1:])
+    if not first.several:
+        return NOTHING
+    if name in _FLAT:
+        return _reshaped(name, args, first)
+    if name in ("sort", "cummax", "cummin"):
+        return first
+    if name == "topk":
+        return _best(first, _dim(args, keywords, 2), keywords.get("k", args[1] if len(args) > 1 else None))
+    if name in _REDUCING:
+        return _reduced(first, _dim(args, keywords, 2 if name == "norm" else 1), keywords)
+    if name == "gather":
+        return first if first.dims > 1 and _is_inner(_dim(args, keywords, 1), first) else NOTHING
+    if name == "linear":
+        return first if first.dims > 1 else NOTHING
+    if name in ("matmul", "mm"):
+        if len(args) > 1 and extent_of(args[1]).dims > 1:
+            return first
+        return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
+    if name in ("bmm", "cdist"):
+        return first
+    if name == "diff":
+        return first if _is_inner(_dim(args, keywords, 2), first) else NOTHING
+    if name == "index":
+        return _picked(first, extent_of(args[1])) if len(args) > 1 else NOTHING
+    return NOTHING
+
+
+def _dim(args: list[Value], keywords: Mapping[str, Value], at: int) -> Value:
+    """The dimension that an operation is told, by its name or at this position."""
+    return keywords.get("dim", args[at] if len(args) > at else None)
+
+
+def _broadcast(args: list[Value]) -> Shape:
+    """Of an operation element by element: what is the most in one of them is there in the result."""
+    extents = [extent_of(value) for value in args]
+    return max(extents)
+
+
+def _picked(extent: Shape, index: Shape) -> Shape:
+    """Of the rows that a tensor of numbers picks."""
+    several = index.several  # masks, which may pick a single element or none, have no extent
+    return Shape(several, index.dims + max(extent.dims, 1) - 1) if several else NOTHING
+
+
+def _joined(name: str, parts: Value) -> Shape:
+    """Of several values side by side."""
+    slots = parts.items if isinstance(parts, Sequence) else []
+    computed = [slot for slot in slots if isinstance(slot.value, TensorRef) and slot.value.cell.node is not None]
+    if not isinstance(parts, Sequence) or not slots:
+        return NOTHING
+    most = max(extent_of(slot.value) for slot in slots)
+    if name != "stack" and most.several is BatchSize.CERTAIN and not most.each:
+        return most  # on whatever side the others are, its rows are there
+    if len(computed) < 2:
+        return NOTHING
+    return Shape(BatchSize.LIKELY if parts.more and parts.least < len(computed) else BatchSize.CERTAIN, 1)
+
+
+def _of_einsum(equation: str, operands: list[Value]) -> Shape:
+    """Of ``torch.einsum("bi,bi->b", x, y)``: the rows of an operand whose first letter is the first of the result."""
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    if not arrow or not result.isalpha():
+        return NOTHING
+    for letters, operand in zip(inputs.split(","), operands, strict=False):
+        extent = extent_of(operand)
+        if extent.several and letters[:1] == result[0]:
+            return Shape(extent.several, len(result))
+    return NOTHING
+
+
+def _of_pieces(first: Shape, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
+    """Of each piece of ``x.split(size)``: nobody cuts batches of one row."""
+    size = args[0] if args else keywords.get("split_size_or_sections", keywords.get("split_size"))
+    along_rows = keywords.get("dim", args[1] if len(args) > 1 else 0) == 0
+    several = size > 1 if isinstance(size, int) else isinstance(size, Symbol)
+    return Shape(BatchSize.CERTAIN, max(first.dims, 1), each=True) if along_rows and several else NOTHING
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, TensorRef) and value.cell.scalar is not True
+
+
+def _is_inner(dim: Value, extent: Shape) -> bool:
+    """Whether a dimension is certainly not the first."""
+    return isinstance(dim, int) and (dim > 0 or -extent.dims < dim < 0)
+
+
+def _reduced(first: Shape, dim: Value, options: Mapping[str, Value]) -> Shape:
+    """Of a reduction over some dimensions."""
+    dims = [slot.value for slot in dim.items] if isinstance(dim, Sequence) else [dim]
+    if not all(_is_inner(one, first) for one in dims):
+        return NOTHING
+    if options.get("keepdim") is True:
+        return first
+    return first._replace(dims=max(first.dims - len(dims), 1))
+
+
+def _best(first: Shape, dim: Value, wanted: Value) -> Shape:
+    """Of the largest elements: nobody asks for the largest one in this way."""
+    if first.dims > 1 and (dim is None or _is_inner(dim, first)):
+        return first
+    if isinstance(wanted, int):
+        return first._replace(several=BatchSize.CERTAIN) if wanted > 1 else NOTHING
+    return first._replace(several=min(first.several, BatchSize.LIKELY))
+
+
+def _reshaped(name: str, args: list[Value], first: Shape) -> Shape:
+    flat = first._replace(dims=min(first.dims, 1))
+    rest = args[1:]
+    if name in ("view", "reshape") and rest[:1] == [1]:
+        return NOTHING
+    match name:
+        case "flatten" if rest[:1] == [1]:
+            return first._replace(dims=min(first.dims, 2))
+        case "unsqueeze" if rest and isinstance(rest[0], int) and (rest[0] > 0 or rest[0] == -1):
+            return first._replace(dims=first.dims + 1)
+        case "squeeze" if rest and _is_inner(rest[0], first):
+            return first._replace(dims=max(first.dims - 1, 1))
+        case "transpose" if len(rest) == 2 and all(_is_inner(dim, first) for dim in rest):
+            return first
+        case "permute" if rest[:1] == [0]:
+            return first
+        case "contiguous":
+            return first
+        case "view" | "reshape" if rest == [-1, 1]:
+            return first._replace(dims=2)
+        case "view" | "reshape" if len(rest) == 2 and rest[1] == -1 and not isinstance(rest[0], int):
+            return first._replace(dims=min(first.dims, 2))
+    return flat
+
+
+def _unreduced(options: Mapping[str, Value]) -> bool:
+    """Whether a loss was told not to reduce."""
+    return options.get("reduction") == "none" or options.get("reduce") is False
+
+
+def of_loss(kind: str, values: list[Value], options: Mapping[str, Value]) -> Shape:
+    """Of a loss of torch's, as an operation or a module: many numbers where it was told not to reduce."""
+    if kind in _OF_ROWS:
+        return _of_rows(values[0]) if options.get("dim", -1) in (1, -1) else NOTHING
+    if not _unreduced(options) or not values:
+        return NOTHING
+    most = _of_rows(values[0]) if kind in _PER_ROW else _broadcast(values)
+    return max(most, Shape(BatchSize.UNREDUCED, most.dims))
+
+
+def _of_rows(value: Value) -> Shape:
+    """Of one number for each row."""
+    first = extent_of(value)
+    if first.dims > 1:
+        return first._replace(dims=first.dims - 1)
+    likely = first if isinstance(value, Symbol) else first._replace(several=min(first.several, BatchSize.LIKELY))
+    return likely if first.several else NOTHING
+
+
+def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> Shape:
+    """Of the output of a module of torch's."""
+    if not values:
+        return NOTHING
+    if kind.endswith("Loss") or kind in _PER_ROW:
+        return of_loss(kind, values, options)
+    first = extent_of(values[0])
+    if kind == "Embedding":
+        return first._replace(dims=first.dims + 1) if first.several else NOTHING
+    if kind in _ROW_BY_ROW or "Norm" in kind or kind in ("RNN", "GRU", "LSTM", "Flatten", "Unflatten"):
+        # A layer takes no batch without a second dimension; of a single vector it may make a single number.
+        if first.several and isinstance(values[0], Symbol):
+            return first._replace(dims=max(first.dims, 2))
+        if kind == "Flatten":
+            return first._replace(dims=min(first.dims, 2)) if first.dims > 1 else NOTHING
+        return first if first.dims > 1 else NOTHING
+    return first
+
+
+def of_item(interp: Interpreter, extent: Shape, index: Value) -> Shape:
+    """Of ``x[index]``."""
+    if extent.each:
+        return NOTHING if isinstance(index, slice) else extent._replace(each=False)
+    if isinstance(index, TensorRef):
+        return _picked(extent, extent_of(index))
+    parts = [slot.value for slot in index.items] if isinstance(index, Sequence) else [index]
+    if len(parts) > 1 and isinstance(parts[0], (TensorRef, range)):
+        rows = extent_of(parts[0]) if isinstance(parts[0], TensorRef) else _of_sizes([len(parts[0])])
+        return Shape(rows.several, 1) if extent.several and rows.several else NOTHING
+    if not parts or not _is_wide(parts[0]):
+        return NOTHING
+    if not extent.several and _is_slice(parts[0]):
+        extent = _MANY  # a window that moves over the rows: nobody cuts batches out of a single one
+    dims = extent.dims
+    for part in parts[1:]:
+        if part is Ellipsis:
+            return extent._replace(dims=min(dims, 1))
+        if not isinstance(part, (slice, TensorRef)) and not _is_slice(part):
+            dims += 1 if part is None else -1
+    return extent._replace(dims=dims) if dims > 0 else NOTHING
+
+
+def _is_slice(index: Value) -> bool:
+    return isinstance(index, Symbol) and isinstance(index.key, tuple) and index.key[1:2] == ("slice",)
+
+
+def _is_wide(index: Value) -> bool:
+    """Whether a slice certainly leaves several items."""
+    if isinstance(index, slice):
+        if index.step not in (None, 1, -1):
+            return False
+        if isinstance(index.start, int) and isinstance(index.stop, int):
+            return index.stop - index.start > 1 and index.start * index.stop >= 0
+        return (index.start is None and index.stop is None) or (index.start in (0, None) and (index.stop or 0) > 1)
+    return _is_slice(index) and index.key[2] is True
+
+
+def is_wide_slice(lower: Value, upper: Value, step: Value) -> bool:
+    """Whether ``lower : upper``, not both of them known, spans several items: ``start : start + 16``."""
+    if step is not None or not isinstance(upper, Symbol) or not isinstance(lower, Symbol):
+        return False
+    key = upper.key
+    return isinstance(key, tuple) and len(key) == 3 and key[0] == "plus" and key[1] == lower.key and key[2] > 1

@@ -1,0 +1,568 @@
+"""Graphs that are kept alive for nothing: values that grow with every iteration and never reach a backward.
+
+A statement that adds to a list, or to a sum, keeps every value that it was ever given.  Where those values carry graphs
+and no pass on any path comes through the statement, the graphs serve nobody.  Whatever leaves the code that is read (a
+value returned to an unknown caller, handed to an unknown function) may be sent backward there, and counts as used.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, crossing
+from codemods.facts import Form, Span
+from codemods.interpreter import attributes
+from codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
+from codemods.source.sources import Site, Source, last_name
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+ITERATIONS = 4
+"""A loop that was followed for so many iterations is a long one."""
+DEPTH = 4
+"""Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
+OPERANDS = 16
+"""So many of the values that one was computed of are looked at."""
+LAYER = 64
+"""Operations between a layer's output and that of the layer before."""
+FEW = 64
+"""So many values are few enough to be kept with their graphs."""
+_ONLY_SHOW = frozenset(
+    """add_scalar add_scalars info debug warning error write set_postfix set_postfix_str set_description log_metric
+    log_metrics log save extreme sum abs pow""".split()
+)
+
+
+def added(
+    interp: Interpreter,
+    receiver: Sequence | Mapping,
+    slot: Binding,
+    name: str,
+    expression: ast.expr | None,
+    *,
+    again: bool = False,
+) -> None:
+    """*slot* was just added to a container; *expression* is what was written for its value.
+
+    Under an index that goes with a loop; *again* says that another run of that loop counts the same.
+    """
+    value = slot.value
+    if isinstance(value, Instance) and any(_graphs_of(interp, value)):
+        site = interp.site(expression) if expression is not None else None
+        slot.kept = StoreEvent(interp.statement, site, name, Form.OTHER, interp.loops, interp.tape.tick())
+    kept = _kept_at(slot, interp.statement.node)
+    limit = receiver.limit if isinstance(receiver, Sequence) else None
+    if kept is None or (limit is not None and limit < FEW):
+        return
+    for earlier in _slots_of(receiver):
+        before = _kept_at(earlier, interp.statement.node)
+        if before is not None:
+            if _is_step_on(value, earlier.value):
+                return
+            if again and not _is_outermost(interp, before, receiver):
+                return
+            cells = list(_graphs_of(interp, value))
+            _note(interp, kept, before, cells, bounded=limit is not None, mixed=_is_mixed(value))
+            return
+
+
+def _is_mixed(value: Value) -> bool:
+    """Whether it is a dictionary of tensors and of what has no graph."""
+    if not isinstance(value, Mapping):
+        return False
+    values = [slot.value for slot in value.items.values()]
+    tensors = sum(isinstance(one, TensorRef) for one in values)
+    return tensors > 0 and tensors + sum(map(_is_plain, values)) == len(values)
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value is no tensor, and no container in which one may be: ``{"loss": loss, "metrics": {}}``."""
+    if isinstance(value, (Sequence, Mapping)):
+        slots = value.items if isinstance(value, Sequence) else value.items.values()
+        return not value.more and all(_is_plain(slot.value) for slot in slots)
+    return not isinstance(value, (TensorRef, Instance))
+
+
+def added_inside(
+    interp: Interpreter,
+    around: Sequence | Mapping,
+    receiver: Sequence | Mapping,
+    former: Binding | None,
+    slot: Binding,
+    run: int | None,
+) -> None:
+    """*slot* was just put into the *receiver*, which goes with the loop *run* as each container in *around* does.
+
+    It takes the place of the *former*, where the receiver stands for any of them.
+    """
+    kept = _kept_at(slot, interp.statement.node)
+    if kept is None:
+        return
+    others = [one.value for one in _slots_of(around) if one.value is not receiver]
+    inside = [one for other in others if isinstance(other, (Sequence, Mapping)) for one in _slots_of(other)]
+    for earlier in ([former] if former is not None else []) + inside:
+        before = _kept_at(earlier, interp.statement.node)
+        point = crossing(before.loops, interp.loops) if before is not None else None
+        if before is not None and point is not None and run in (None, point.instance):
+            if not _is_step_on(slot.value, earlier.value):
+                _note(interp, kept, before, list(_graphs_of(interp, slot.value)))
+            return
+
+
+def added_beside(interp: Interpreter, around: Sequence | Mapping, receiver: Sequence, slot: Binding) -> None:
+    """*slot* was just added to one of the containers in *around*; another may have what the statement kept before."""
+    kept = _kept_at(slot, interp.statement.node)
+    if kept is None:
+        return
+    for other in _slots_of(around):
+        if other.value is receiver or not isinstance(other.value, (Sequence, Mapping)):
+            continue
+        for earlier in _slots_of(other.value):
+            before = _kept_at(earlier, interp.statement.node)
+            if before is not None and not _is_step_on(slot.value, earlier.value):
+                _note(interp, kept, before, list(_graphs_of(interp, slot.value)))
+                return
+
+
+def rebuilt(interp: Interpreter, before: Value, after: Value, node: ast.stmt, name: str) -> None:
+    """A name was given a new list of all that its old one held, and more: ``losses = [*losses, loss]``."""
+    if not isinstance(before, Sequence) or not isinstance(after, Sequence) or not interp.loops:
+        return
+    old = {id(cell) for cell, _ in _graphs_of(interp, before, 0)}
+    now = list(_graphs_of(interp, after, 0))
+    if not old <= {id(cell) for cell, _ in now}:
+        return
+    for slot in after.items:
+        if not isinstance(slot.value, TensorRef) or id(slot.value.cell) not in old:
+            continue
+        records = (*slot.value.provenance, slot.kept)
+        earlier = next((one for one in records if one is not None and one.statement.node is node), None)
+        if earlier is None:
+            continue
+        for cell, kept in now:
+            if id(cell) not in old and kept is not None:
+                _note(interp, kept._replace(name=name), earlier, [(cell, kept)])
+        return
+
+
+def _slots_of(container: Sequence | Mapping) -> Iterable[Binding]:
+    return container.items if isinstance(container, Sequence) else container.items.values()
+
+
+def _is_step_on(value: Value, before: Value) -> bool:
+    """Whether a value was computed from the one before, as a layer's output is: they are one graph."""
+    if not isinstance(value, TensorRef) or not isinstance(before, TensorRef) or value.cell.node is None:
+        return False
+    pending, seen = [value.cell.node], {id(value.cell.node)}
+    while pending and len(seen) < LAYER:
+        one = pending.pop()
+        if one is before.cell.node:
+            return True
+        inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
+        seen.update(map(id, inner))
+        pending.extend(inner)
+    return False
+
+
+def _is_outermost(interp: Interpreter, before: StoreEvent, receiver: Sequence | Mapping) -> bool:
+    """Whether the loop that fills a container has no loop around it in which the container stays the same."""
+    point = crossing(before.loops, interp.loops)
+    made = max((len(kept.loops) for kept in receiver.kept), default=0)
+    return point is not None and interp.loops.index(point) == made
+
+
+def given_up(interp: Interpreter, container: Value, taking_over: Value = None) -> None:
+    """A name that a container had stands for something else now: it is gone, unless another container holds it."""
+    kept = container.kept if isinstance(container, (Sequence, Mapping)) else ()
+    if any(isinstance(one.statement.node, ast.Expr) for one in kept):
+        return  # `rows.append(row)`
+    emptied(interp, container, taking_over)
+
+
+def emptied(interp: Interpreter, container: Value, taking_over: Value = None) -> None:
+    """Something is taken out of a container, or the container is given up: it does not grow for ever.
+
+    All but what another container is *taking over*.
+    """
+    if not interp.loops or not isinstance(container, (Sequence, Mapping)):
+        return
+    running = {point.instance for point in interp.loops}
+    still = {id(cell) for cell, _ in _graphs_of(interp, taking_over, 0)}
+    for slot in _slots_of(container):
+        if isinstance(slot.value, TensorRef) and id(slot.value.cell) in still:
+            continue
+        records = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
+        for kept in records:
+            if kept is not None and kept.loops and kept.loops[-1].instance in running:
+                interp.tape.emptied.add(kept.statement.node)
+
+
+def _kept_at(slot: Binding, statement: ast.AST) -> StoreEvent | None:
+    """The record that this statement put the value into the slot."""
+    kept = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
+    return next((one for one in reversed(kept) if one is not None and one.statement.node is statement), None)
+
+
+def _graphs_of(interp: Interpreter, value: Value, depth: int = 2) -> Iterator[tuple[TensorImpl, StoreEvent | None]]:
+    """The tensors with graphs in a value, each with what put it there where that is a container or an object."""
+    slots: list[Binding] = []
+    match value:
+        case TensorRef():
+            if value.cell.node is not None and value.cell.node.leaf is None:
+                yield value.cell, None
+        case Sequence():
+            slots = value.items
+        case Mapping():
+            slots = list(value.items.values())
+        case Instance() if not attributes.is_module(value):
+            slots = list(value.names.values())
+    for slot in slots:
+        if isinstance(slot.value, TensorRef):
+            cell = slot.value.cell
+            if cell.node is not None and cell.node.leaf is None:
+                yield cell, slot.kept
+        elif depth > 0:
+            yield from _graphs_of(interp, slot.value, depth - 1)
+
+
+def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, name: str) -> None:
+    """A name was given a new value that is made of its old one, and maybe of something with a graph."""
+    if not isinstance(after, TensorRef) or after.cell.node is None or not interp.loops:
+        return
+    vias = before.provenance if isinstance(before, TensorRef) else ()
+    earlier = next((kept for kept in reversed(vias) if kept.statement.node is node), None)
+    if earlier is None or not _is_made_of(after.cell.node, node, DEPTH):
+        return
+    point = crossing(earlier.loops, interp.loops)
+    if point is not None and _begins_again(name, point.statement.node):
+        return
+    _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, [(after.cell, None)])
+
+
+def _begins_again(name: str, loop: ast.AST) -> bool:
+    """Whether a loop sets a total back to a number, or to nothing, were it in every tenth iteration only."""
+    return any(
+        isinstance(part, ast.Assign)
+        and isinstance(part.value, ast.Constant)
+        and any(ast.unparse(target) == name for target in part.targets)
+        for part in ast.walk(loop)
+    )
+
+
+def gathered(interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: TensorImpl) -> None:
+    """A statement has put another graph into a tensor, in place."""
+    _note(interp, kept, earlier, [(cell, None)])
+
+
+def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
+    """Whether a node takes in what the statement kept earlier."""
+    return any(
+        any(kept.statement.node is statement for kept in operand.provenance)
+        or (depth > 0 and operand.node.leaf is None and _is_made_of(operand.node, statement, depth - 1))
+        for operand in node.operands
+    )
+
+
+def _note(
+    interp: Interpreter,
+    kept: StoreEvent,
+    earlier: StoreEvent,
+    graphs: list[tuple[TensorImpl, StoreEvent | None]],
+    *,
+    bounded: bool = False,
+    mixed: bool = False,
+) -> None:
+    point = crossing(earlier.loops, interp.loops)
+    if point is None or not _is_long(interp, point) or not graphs:
+        return
+    cells = tuple(cell for cell, _ in graphs)
+    handed = tuple(_handed_in(interp, cell, kept) for cell in cells)
+    is_handed = all(part is not None for part in handed)
+    parts = handed if is_handed else tuple(part for _, part in graphs)
+    evaluates = not _in_forward(interp, point) and all(
+        cell.node is not None and interp.is_evaluating(cell.node) for cell in cells
+    )
+    interp.tape.holdings.append(RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed))
+
+
+def _in_forward(interp: Interpreter, point: LoopPoint) -> bool:
+    """Whether a loop runs inside a model's forward pass: what it computes is of one graph, used or not."""
+    for frame in interp.frames:
+        if frame.function is None:
+            continue
+        if frame.function.name in ("forward", "__call__"):
+            return True
+        source, node = point.statement
+        first, last = frame.function.node.lineno, frame.function.node.end_lineno or 0
+        if frame.function.source is source and first <= node.lineno <= last:
+            return False
+    return False
+
+
+def _handed_in(interp: Interpreter, cell: TensorImpl, kept: StoreEvent) -> StoreEvent | None:
+    """The argument of the call that led here which is the value, or what it was computed of."""
+    if not interp.stack or len(interp.frames) != len(interp.stack) + 1 or cell.node is None:
+        return None
+    call = interp.stack[-1]
+    if not isinstance(call.node, ast.Call):
+        return None
+    names = interp.frames[-2].scope.names
+    written = [
+        one for one in (*call.node.args, *(word.value for word in call.node.keywords)) if isinstance(one, ast.Name)
+    ]
+    for wanted in ([cell.node], _made_here(cell.node, interp.stack)):
+        for one in written:
+            slot = names.get(one.id)
+            if slot is not None and isinstance(slot.value, TensorRef) and slot.value.cell.node in wanted:
+                return kept._replace(expression=Site(call.source, one))
+    return None
+
+
+def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
+    """What a node was made of that was computed before the call, if the node was made in it."""
+    found: list[Node] = []
+    pending, seen = [node], {id(node)}
+    while pending and len(seen) < OPERANDS:
+        one = pending.pop()
+        if one.stack[: len(stack)] == stack and one.leaf is None:
+            inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
+            seen.update(map(id, inner))
+            pending.extend(inner)
+        else:
+            found.append(one)
+    return found
+
+
+def _is_long(interp: Interpreter, point: LoopPoint) -> bool:
+    return point.instance in interp.cut_short or point.iteration >= ITERATIONS
+
+
+def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
+    """Values are handed to code that is not read."""
+    last = label[-1] if isinstance(label, tuple) else label
+    if isinstance(last, str) and last.rpartition(".")[2] in _ONLY_SHOW:
+        return
+    interp.tape.handed.extend(interp.operands(*values))
+    for value in values:
+        _hand_objects(interp, value)
+
+
+def _hand_objects(interp: Interpreter, value: Value) -> None:
+    """The graphs in objects of the program, which no operation looks into, are handed over with them."""
+    if isinstance(value, (Sequence, Mapping, Instance)):
+        for cell, part in _graphs_of(interp, value):
+            if cell.node is not None:
+                interp.tape.handed.append(Operand(cell.node, (part,) if part is not None else ()))
+
+
+def given_away(interp: Interpreter, value: Value) -> None:
+    """A value leaves the function that was entered on behalf of an unknown caller."""
+    for tensor in interp.tensors(value):
+        if tensor.cell.node is not None:
+            interp.tape.handed.append(Operand(tensor.cell.node, tensor.provenance))
+    _hand_objects(interp, value)
+
+
+def statements_under(operands: Iterable[Operand]) -> set[ast.AST]:
+    """The statements that carried what these values are made of."""
+    found: set[ast.AST] = set()
+    pending, seen = list(operands), set()
+    while pending:
+        operand = pending.pop()
+        found.update(kept.statement.node for kept in operand.provenance)
+        if id(operand.node) not in seen:
+            seen.add(id(operand.node))
+            pending.extend(operand.node.operands)
+    return found
+
+
+def held(interp: Interpreter) -> Iterator[RetainedGraph]:
+    """What this path keeps alive for nothing, as far as this path knows."""
+    tape = interp.tape
+    if not tape.holdings:
+        return
+    used = statements_under(tape.handed) | tape.emptied
+    looping = {point.instance for one in tape.passes if not one.explores for point in one.loops}
+    for holding in tape.holdings:
+        trains = holding.point.instance in looping
+        if _is_bounded(holding.kept):
+            continue
+        local = interp.policy.path.entry == "" or ("." not in holding.kept.name and "[" not in holding.kept.name)
+        if (trains or holding.evaluates) and local and not used.intersection(_carried_by(holding)):
+            sure = _where_sure(holding)
+            if sure.cells:
+                yield sure
+
+
+def _carried_by(holding: RetainedGraph) -> Iterator[ast.AST]:
+    """The statements through one of which a pass comes that uses what is kept."""
+    yield holding.kept.statement.node
+    if holding.kept.form is Form.OTHER:  # an object does not know where it was kept, only what was put into it
+        yield from (part.statement.node for part in holding.parts if part is not None)
+
+
+def _where_sure(holding: RetainedGraph) -> RetainedGraph:
+    """As much of it as certainly has a graph still; of what is limited, as much as no pass has freed."""
+    sure = [
+        cell.node is not None and has_graph(cell.node) and not (holding.bounded and cell.node.walked is not None)
+        for cell in holding.cells
+    ]
+    kept = holding.kept if all(sure) else holding.kept._replace(form=Form.OTHER)
+    return holding._replace(
+        kept=kept,
+        cells=tuple(cell for cell, one in zip(holding.cells, sure, strict=True) if one),
+        parts=tuple(part for part, one in zip(holding.parts, sure, strict=True) if one),
+    )
+
+
+def written_for(holding: RetainedGraph) -> tuple[Span, ...]:
+    """What is written for each of the values, where that is known of all of them."""
+    sites = [part.expression for part in holding.parts if part is not None]
+    spans = [site.span for site in sites if site is not None]
+    return tuple(spans) if len(spans) == len(holding.cells) else ()
+
+
+def _is_bounded(kept: StoreEvent) -> bool:
+    """Whether a statement only runs while what it adds to is short: ``if len(log) < 3: log.append(out)``."""
+    statement, name = kept.statement.node, kept.name.partition("[")[0]
+    return any(f"len({name})" in ast.unparse(one.test) for one in kept.statement.source.ifs_around(statement))
+
+
+def every_reader_ran(holding: RetainedGraph, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
+    """Whether all the statements that mention what keeps the graphs were executed on some path.
+
+    One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.
+    """
+    name = holding.kept.name
+    part = name.partition("[")[0].rpartition(".")[2]
+    own = holding.kept.statement.source
+    sources = list(sources)
+    trees: list[ast.AST] = [source.tree for source in sources] if "." in name else [_home(own.tree, holding)]
+    idle = _uncalled(sources)
+    return all(
+        statement in executed or statement in idle or _only_tells(statement, part)
+        for tree in trees
+        for statement in ast.walk(tree)
+        if _mentions(statement, part)
+    )
+
+
+def _uncalled(sources: Iterable[Source]) -> set[ast.AST]:
+    """What stands in functions that no file of the program mentions, and no library knows: of no base, undecorated."""
+    mentioned: set[str] = set()
+    functions: list[ast.FunctionDef] = []
+    for source in sources:
+        tree = source.tree
+        inherited = {
+            part for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.bases for part in node.body
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                if node not in inherited and not node.decorator_list and not node.name.startswith("__"):
+                    functions.append(node)
+            elif isinstance(node, (ast.Name, ast.Attribute)):
+                mentioned.add(last_name(node))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                mentioned.update(node.value.split())
+            elif isinstance(node, ast.ImportFrom):
+                mentioned.update(alias.name for alias in node.names)
+    return {part for function in functions if function.name not in mentioned for part in ast.walk(function)}
+
+
+def _home(tree: ast.Module, holding: RetainedGraph) -> ast.AST:
+    """The function whose statement keeps the graphs, or the module where it is the module's own."""
+    home: ast.AST = tree
+    statement = holding.kept.statement.node
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.lineno <= statement.lineno and (statement.end_lineno or 0) <= (node.end_lineno or 0):
+                home = node
+    return home
+
+
+def _mentions(statement: ast.AST, name: str) -> bool:
+    """Whether a statement itself, not one inside it, mentions a name or an attribute of this name."""
+    if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return False
+    return any(_is_mention(around, part, name) for around, part in _own_parts(statement))
+
+
+def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes of a statement that are not in a statement inside it, each after the node around it."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        around = pending.pop()
+        for part in ast.iter_child_nodes(around):
+            yield around, part
+            if not isinstance(part, ast.stmt):
+                pending.append(part)
+
+
+def _is_mention(around: ast.AST, part: ast.AST, name: str) -> bool:
+    """Whether a part of a statement mentions what keeps the graphs; nobody calls a tensor, or a list."""
+    return _is_named(part, name) and not (isinstance(around, ast.Call) and around.func is part)
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+
+
+_NUMBERS = frozenset(("float", "int", "print", "str", "round", "len"))
+_TOLD = frozenset(("item", "tolist", "detach", "clear"))
+
+
+def _only_tells(statement: ast.AST, name: str) -> bool:
+    """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
+    assert isinstance(statement, ast.stmt)
+    parts = list(_own_parts(statement))
+    told = {item for _, part in parts for item in _told_one_by_one(part, name)}
+    return all(part in told or _is_told(around, part) for around, part in parts if _is_mention(around, part, name))
+
+
+def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
+    """The mention in a comprehension that wants the number of each item: ``[loss.item() for loss in log[-10:]]``."""
+    for loop in (
+        part.generators if isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) else ()
+    ):
+        base: ast.expr = loop.iter
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if not isinstance(base, (ast.Name, ast.Attribute)) or not isinstance(loop.target, ast.Name):
+            continue
+        if (base.id if isinstance(base, ast.Name) else base.attr) != name:
+            continue
+        inner = [(around, one) for around in ast.walk(part) for one in ast.iter_child_nodes(around)]
+        items = [(around, one) for around, one in inner if isinstance(one, ast.Name) and one.id == loop.target.id]
+        if all(_is_told(around, one) for around, one in items):
+            yield base
+
+
+def _is_told(around: ast.AST, mention: ast.AST) -> bool:
+    assert isinstance(mention, (ast.Name, ast.Attribute))
+    if isinstance(mention.ctx, (ast.Store, ast.Del)):
+        return not isinstance(around, ast.AugAssign)
+    if isinstance(around, ast.Call):
+        return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
+    return isinstance(around, ast.FormattedValue) or (isinstance(around, ast.Attribute) and around.attr in _TOLD)
+
+
+def has_graph(node: Node) -> bool:
+    """Whether a value certainly carries a graph: a pass went over it, or no doubt lies on some way to a leaf."""
+    pending, seen = [node], set()
+    while pending:
+        one = pending.pop()
+        if one.walked is not None:
+            return True
+        if one.is_one_of_several:
+            continue
+        if one.leaf is not None:
+            if not one.leaf.frozen:
+                return True
+            continue
+        if id(one) not in seen and not one.doubtful:
+            seen.add(id(one))
+            pending.extend(operand.node for operand in one.operands)
+    return False

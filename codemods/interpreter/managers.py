@@ -1,0 +1,83 @@
+"""Context managers: what the program's own do when their block begins and ends, and ``ExitStack``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import attributes, errors
+from codemods.interpreter.generators import Exhausted, Generator
+from codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+
+def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:
+    """What ``with manager as`` gives."""
+    match manager:
+        case Instance():
+            found = attributes.find(manager, "__enter__")
+            if isinstance(found, Function):
+                return interp.call(attributes.bind(interp, found, manager), [], {}, node)
+        case Generator():  # of a function that `contextlib.contextmanager` decorates
+            try:
+                return interp.read(manager.resume())
+            except Exhausted:
+                return None
+    return manager
+
+
+def leave(interp: Interpreter, manager: Value, node: ast.expr, error: Value = None) -> bool:
+    """Run what the end of the block runs; whether that ends the *error* by which the block was left."""
+    ended = False
+    match manager:
+        case Instance():
+            found = attributes.find(manager, "__exit__")
+            if isinstance(found, Function):
+                kind = error.cls if isinstance(error, Instance) else error
+                bound = attributes.bind(interp, found, manager)
+                ended = interp.call(bound, [kind, error, None], {}, node) is True and error is not None
+            leave(interp, attributes.exits_of(manager), node)
+        case Generator():
+            try:
+                manager.resume(error=error)
+            except Exhausted:
+                ended = error is not None
+            except errors.Raised as raised:
+                if raised.error is not error:
+                    raise
+        case Exits():
+            while manager.pending:
+                one = manager.pending.pop()
+                if isinstance(one, Partial):
+                    interp.call(one, [], {}, node)
+                else:
+                    leave(interp, one, node)
+    return ended
+
+
+def call_exits(
+    interp: Interpreter, stack: Exits, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A method of an ``ExitStack``."""
+    match name:
+        case "callback" if args:
+            stack.pending.append(Partial(args[0], args[1:], keywords))
+            return args[0]
+        case "enter_context" if args:
+            if isinstance(args[0], GradMode):  # the block that the stack belongs to sets it back
+                interp.set_grad(args[0].enabled is not False, interp.site(node))
+            entered = enter(interp, args[0], node)
+            stack.pending.append(args[0])
+            return entered
+        case "push" if args:
+            stack.pending.append(args[0] if isinstance(args[0], Instance) else Partial(args[0], [None, None, None], {}))
+            return args[0]
+        case "pop_all":
+            taken = Exits(stack.pending)
+            stack.pending = []
+            return taken
+        case "close":
+            leave(interp, stack, node)
+    return None

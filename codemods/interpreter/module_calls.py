@@ -1,0 +1,475 @@
+"""Modules of ``torch.nn``: what their constructors make, what a call of one computes, and the methods that all have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from codemods.autograd.graph import Leaf, Saved
+from codemods.interpreter import (
+    attributes,
+    cuts,
+    elements,
+    extents,
+    optimizers,
+    overwriting,
+    python_calls,
+    tensor_calls,
+)
+from codemods.interpreter.values import (
+    Binding,
+    Bound,
+    Function,
+    Hook,
+    Instance,
+    Mapping,
+    Partial,
+    Sequence,
+    Super,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+_WITHOUT_PARAMETERS = re.compile(
+    r"(ReLU6?|LeakyReLU|RReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|Softmax2d|Softmin|LogSoftmax|"
+    r"Hardtanh|Hardswish|Hardsigmoid|Hardshrink|Softshrink|Softsign|Tanhshrink|LogSigmoid|Threshold|GLU|Dropout\w*|"
+    r"AlphaDropout|FeatureAlphaDropout|Flatten|Unflatten|Identity|\w*Pool\w*|MaxUnpool\w*|Upsampl\w*|\w*Pad[123]d|"
+    r"PixelShuffle|PixelUnshuffle|ChannelShuffle|Fold|Unfold|CosineSimilarity|PairwiseDistance|LocalResponseNorm|"
+    r"CrossMapLRN2d)$"
+)
+_LOSSES_WITH_PARAMETERS = frozenset(("AdaptiveLogSoftmaxWithLoss", "LinearCrossEntropyLoss"))
+# Whether a norm scales what it has normalised is said by an argument: where that stands, and what it is if not given.
+_AFFINE = {
+    **dict.fromkeys((f"BatchNorm{n}d" for n in (1, 2, 3)), ("affine", 3, True)),
+    **dict.fromkeys((f"InstanceNorm{n}d" for n in (1, 2, 3)), ("affine", 3, False)),
+    **dict.fromkeys((f"LazyInstanceNorm{n}d" for n in (1, 2, 3)), ("affine", 2, False)),
+    "SyncBatchNorm": ("affine", 3, True),
+    "GroupNorm": ("affine", 3, True),
+    "LayerNorm": ("elementwise_affine", 2, True),
+    "RMSNorm": ("elementwise_affine", 2, True),
+}
+_OPERATION = {
+    **{
+        kind: kind.lower()
+        for kind in (
+            "ReLU ReLU6 ELU SELU CELU GELU SiLU Mish Sigmoid Tanh Softplus Softmax Softmin Hardtanh Hardswish "
+            "Hardsigmoid Hardshrink Softshrink Softsign Tanhshrink Threshold GLU RReLU Flatten"
+        ).split()
+    },
+    **{f"{kind}Pool{n}d": f"{kind.lower()}_pool{n}d" for kind in ("Max", "Avg") for n in (1, 2, 3)},
+    **{f"AdaptiveAvgPool{n}d": f"adaptive_avg_pool{n}d" for n in (1, 2, 3)},
+    **{f"{kind}Pad{n}d": f"{kind.lower()}_pad2d" for kind in ("Replication", "Reflection") for n in (1, 2, 3)},
+    **{f"{kind}Pad{n}d": "constant_pad_nd" for kind in ("Constant", "Zero") for n in (1, 2, 3)},
+    "LeakyReLU": "leaky_relu",
+    "LogSoftmax": "log_softmax",
+    "Softmax2d": "softmax",
+    "LogSigmoid": "log_sigmoid",
+    "Dropout": "native_dropout",
+    "MSELoss": "mse_loss",
+    "CosineSimilarity": "cosine_similarity",
+    "PairwiseDistance": "pairwise_distance",
+    "LocalResponseNorm": "local_response_norm",
+}
+_SAVES_WEIGHT_FOR_INPUT = re.compile(
+    r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$"
+)
+MODULES = 24
+"""Modules of one model that ``apply`` is followed for."""
+_RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
+_CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
+
+
+def become_base(
+    interp: Interpreter, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> None:
+    """Run the constructor that an object inherits from one of torch's modules, or from a list or a dictionary."""
+    if instance.items is not None and (args or keywords):
+        filled = interp.call(attributes.base_container(instance.cls), args, keywords, node)
+        if isinstance(filled, (Sequence, Mapping)):
+            instance.items = filled
+        else:
+            instance.items.more = True
+    kind = attributes.torch_base(instance)
+    if kind:
+        attributes.set_base_module(instance, make_module(interp, kind, args, keywords, node))
+
+
+# Where ``inplace`` stands among the arguments.
+_INPLACE_AT = {
+    **dict.fromkeys(("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid"), 0),
+    **dict.fromkeys(("LeakyReLU", "ELU", "CELU"), 1),
+    **dict.fromkeys(("Hardtanh", "RReLU", "Threshold"), 2),
+}
+
+
+def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """An instance of a class of ``torch.nn``."""
+    module = TorchModule(kind, options=dict(keywords), site=interp.site(node))
+    if kind in ("Sequential", "ModuleList", "ParameterList"):
+        parts: list[Value] = args
+        if len(args) == 1 and not isinstance(args[0], (TorchModule, Instance, Symbol, TensorRef)):
+            if isinstance(args[0], Mapping):
+                module.children = {name: Binding(slot.value) for name, slot in args[0].items.items()}
+                return module
+            parts = [slot.value for slot in python_calls.copy_of(interp, args[0], "list", node).items]
+        module.children = {at: Binding(part) for at, part in enumerate(parts)}
+    elif kind in ("ModuleDict", "ParameterDict"):
+        if args and isinstance(args[0], Mapping):
+            module.children = {name: Binding(slot.value) for name, slot in args[0].items.items()}
+    elif kind == "Module" or not _has_parameters(kind, args, keywords):
+        at = _INPLACE_AT.get(kind, 1 if "Dropout" in kind else None)
+        if at is not None and args[at : at + 1] == [True]:
+            module.options["inplace"] = True
+        if kind.startswith("AdaptiveAvgPool") and args:
+            module.options["output_size"] = args[0]
+    else:
+        module.leaf = interp.leaf(kind, node)
+        module.leaf.parts = dict.fromkeys(_parameters_of(kind, args, keywords), False)
+    return module
+
+
+_BIAS_AT = {"Linear": 2, "Conv": 7, "ConvTranspose": 7}
+"""Where the constructors of layers with a weight take ``bias``."""
+
+
+def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
+    """The names of a layer's parameters; none where they are not known."""
+    plain = kind.removeprefix("Lazy").rstrip("123d")
+    if plain in ("Embedding", "EmbeddingBag"):
+        return ("weight",)
+    if plain in ("BatchNorm", "InstanceNorm", "GroupNorm", "SyncBatchNorm") or kind == "LayerNorm":
+        return ("weight",) if keywords.get("bias") is False else ("weight", "bias")
+    if plain not in _BIAS_AT:
+        return ()
+    at = _BIAS_AT[plain]
+    bias = keywords.get("bias", args[at] if len(args) > at else True)
+    return ("weight", "bias") if bias is True else ("weight",) if bias is False else ()
+
+
+def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) -> bool:
+    """Whether a layer or a loss of torch's that is made so has something to train."""
+    if kind in _AFFINE:
+        name, at, usual = _AFFINE[kind]
+        given = keywords.get(name, args[at] if len(args) > at else usual)
+        return given is not False
+    if kind.endswith("Loss"):
+        return kind in _LOSSES_WITH_PARAMETERS
+    return _WITHOUT_PARAMETERS.match(kind) is None
+
+
+def call_module(
+    interp: Interpreter, module: TorchModule, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """The output of ``module(...)``."""
+    kind = module.kind
+    values = [*args, *keywords.values()]
+    first = values[0] if values else None
+    if kind == "Sequential":
+        for slot in module.children.values():
+            first = interp.call(slot.value, [first], {}, node)
+        return first
+    if kind == "Identity":
+        return first
+    leaves = [module.leaf] if module.leaf is not None else []
+    if kind.endswith("Loss"):
+        name = _OPERATION.get(kind, kind)
+        scalar = tensor_calls.reduces(module.options)
+        detachment = interp.operation(name, values, node, scalar=scalar, leaves=leaves)
+        detachment.cell.extent = extents.of_module(kind, values, module.options)
+        return _or_unknown(interp, detachment, values)
+    if _WITHOUT_PARAMETERS.match(kind):
+        if module.options.get("inplace") is True and isinstance(first, TensorRef):
+            overwriting.in_place(interp, first, _OPERATION.get(kind, kind), [], node, module.site)
+            return first
+        view = first if kind in ("Flatten", "Unflatten") and isinstance(first, TensorRef) else None
+        size = [module.options["output_size"]] if "output_size" in module.options else []
+        made = interp.operation(_OPERATION.get(kind, kind), [*values, *size], node, view=view)
+        made.cell.extent = extents.of_module(kind, values, module.options)
+        return _or_unknown(interp, made, values)
+    result = interp.operation(
+        kind, values, node, leaves=leaves, extra_saved=_saved_by_module(interp, kind, module.leaf, values)
+    )
+    result.cell.extent = extents.of_module(kind, values, module.options)
+    if kind in _RECURRENT:
+        state: Value = _part(interp, result, node)
+        if kind == "LSTM":
+            state = Sequence("tuple", [Binding(state), Binding(_part(interp, result, node))])
+        return Sequence("tuple", [Binding(result), Binding(state)])
+    if kind == "LSTMCell":
+        return Sequence("tuple", [Binding(result), Binding(_part(interp, result, node))])
+    if kind == "MultiheadAttention":
+        return Sequence("tuple", [Binding(result), Binding(_part(interp, result, node))])
+    return result
+
+
+def _or_unknown(interp: Interpreter, result: TensorRef, values: list[Value]) -> Value:
+    """A loss of values about which nothing is known is not known to be without a graph."""
+    if result.cell.node is None and any(isinstance(value, Symbol) for value in values):
+        if not any(isinstance(value, TensorRef) for value in values):
+            return interp.fresh_symbol("loss")
+    return result
+
+
+def _part(interp: Interpreter, whole: TensorRef, node: ast.expr) -> TensorRef:
+    """Another output of the same operation: a node of its own over the operation's, saving nothing itself."""
+    return interp.operation("select", [whole], node)
+
+
+def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
+    """The input for the weight's gradient, the weight for the input's (a norm saves both in any case)."""
+    if not interp.grad:
+        return []
+    saved: list[Saved] = []
+    tensors = list(interp.tensors(*values))
+    if leaf is None:
+        return [Saved(one.cell.storage, one.cell.storage.version) for one in tensors if "Norm" in kind]
+    if kind != "Embedding" and not leaf.frozen:
+        saved += [Saved(tensor.cell.storage, tensor.cell.storage.version) for tensor in tensors]
+    needs_input = any(tensor.cell.node is not None for tensor in tensors)
+    if "Norm" in kind or kind in _RECURRENT or (_SAVES_WEIGHT_FOR_INPUT.match(kind) and needs_input):
+        saved.append(Saved(leaf.storage, leaf.storage.version))
+    return saved
+
+
+def call_module_method(
+    interp: Interpreter,
+    module: TorchModule | Instance,
+    name: str,
+    args: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+) -> Value:
+    """Methods that every torch module has."""
+    own = module.names.get(optimizers.OWN) if isinstance(module, Instance) else None
+    if own is not None:
+        return optimizers.call_method(interp, own.value, name, args, keywords, node)
+    if isinstance(module, Instance) and not attributes.is_module(module):
+        has_unknown_base = any(not isinstance(base, type(module.cls)) for base in attributes.lineage(module.cls))
+        if not has_unknown_base:
+            return interp.fresh_symbol(name)
+    holder = module if isinstance(module, TorchModule) else attributes.base_module(module)
+    match name:
+        case "parameters" | "children" | "modules":
+            if name == "children":
+                return Sequence("list", _children(module))
+            if name == "modules":
+                return Sequence("list", _modules(module))
+            return _parameters(interp, module)
+        case "named_parameters":
+            pairs = []
+            for slot in _parameters(interp, module).items:
+                unknown = interp.fresh_symbol("name")
+                interp.named[unknown.key] = module
+                pairs.append(Binding(Sequence("tuple", [Binding(unknown), slot])))
+            return Sequence("list", pairs)
+        case (
+            "to"
+            | "cuda"
+            | "cpu"
+            | "float"
+            | "double"
+            | "half"
+            | "train"
+            | "eval"
+            | "apply"
+            | "requires_grad_"
+            | "share_memory"
+            | "type"
+        ):
+            if name == "requires_grad_":
+                interp.activity += 1
+                wanted = args[0] if args else keywords.get("requires_grad", True)
+                for leaf in interp.leaves_of(module):
+                    cuts.freeze(interp, leaf, wanted, node)
+            set_mode(interp, module, name, args)
+            if name == "apply" and args and isinstance(args[0], (Function, Bound, Partial, Instance)):
+                for slot in reversed(_modules(module)[:MODULES]):
+                    interp.call(args[0], [slot.value], {}, node)
+            return module
+        case "zero_grad":
+            for leaf in interp.leaves_of(module):
+                leaf.grads.clear()
+            return None
+        case "register_buffer" if len(args) > 1 and isinstance(args[0], str):
+            written = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
+            owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+            kept = interp.slot(args[1], f"{interp.source.text_of(owner)}.{args[0]}", written, module)
+            _set_child(module, args[0], args[1], kept)
+            if isinstance(module, Instance):
+                attributes.registered(module).add(args[0])
+            return None
+        case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
+            _set_child(module, args[0], args[1])
+            return None
+        case "append" if holder is not None and args:
+            holder.children[len(holder.children)] = Binding(args[0])
+            return module
+        case "items" | "values" | "keys" if holder is not None:
+            if name == "items":
+                return Sequence(
+                    "list", [Binding(Sequence("tuple", [Binding(key), slot])) for key, slot in holder.children.items()]
+                )
+            return Sequence(
+                "list", [slot if name == "values" else Binding(key) for key, slot in holder.children.items()]
+            )
+        case "register_forward_hook" | "register_forward_pre_hook" if args:
+            hook = Hook(module, args[0], before=name == "register_forward_pre_hook")
+            interp.hooks.append(hook)
+            return hook
+        case "register_full_backward_hook" | "register_full_backward_pre_hook":
+            hook = Hook(module, args[0] if args else None, before=False)
+            interp.backward_hooks.append(hook)
+            return hook
+        case "flatten_parameters" | "load_state_dict":
+            return None
+        case "forward" if isinstance(module, TorchModule):
+            return call_module(interp, module, args, keywords, node)
+        case "named_children":
+            return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
+        case "named_modules":
+            return Sequence("list", [_pair(path, one) for path, one in _paths(module, "", [])])
+        case "get_submodule" if args and isinstance(args[0], str):
+            found = next((one for path, one in _paths(module, "", []) if path == args[0]), None)
+            if found is not None:
+                return found
+        case "get_parameter" if args and isinstance(args[0], str):
+            return parameter_called(interp, module, args[0], node) or interp.fresh_symbol(name)
+        case "named_buffers" | "buffers" if known := list(_buffers(module)):
+            return Sequence(
+                "list", [_pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
+            )
+        case "state_dict" | "named_buffers" | "buffers":
+            return interp.fresh_symbol(name)
+        case "manual_backward" | "backward" if args:
+            tensor_calls.run_backward(interp, [args[0]], keywords, node)
+            return None
+    if name == "optimizers":
+        return interp.symbol(("optimizers", interp.identity(module)))
+    return interp.opaque(name, [*args, *keywords.values()], node)
+
+
+def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -> None:
+    """``eval()`` and ``train()``."""
+    wanted: Value = name == "train" and (args[0] if args else True)
+    if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
+        for slot in _modules(module):
+            if isinstance(slot.value, Instance):
+                slot.value.names["training"] = Binding(wanted)
+    if name == "eval" or (name == "train" and args[:1] == [False]):
+        interp.evaluating.update(interp.leaves_of(module))
+    elif name == "train":
+        interp.evaluating.difference_update(interp.leaves_of(module))
+
+
+def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Binding | None = None) -> None:
+    (module.children if isinstance(module, TorchModule) else module.names)[name] = kept or Binding(value)
+    base = attributes.base_module(module) if isinstance(module, Instance) else None
+    if base is not None and isinstance(value, (TorchModule, Instance)):
+        base.children[name] = Binding(value)
+
+
+def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, TorchModule | Instance]]:
+    slots: dict[Any, Binding] = dict(module.children if isinstance(module, TorchModule) else module.names)
+    return [(key, slot.value) for key, slot in slots.items() if isinstance(slot.value, (TorchModule, Instance))]
+
+
+def _children(module: TorchModule | Instance) -> list[Binding]:
+    return [Binding(value) for _, value in _named_children(module)]
+
+
+def _pair(first: Value, second: Value) -> Binding:
+    return Binding(Sequence("tuple", [Binding(first), Binding(second)]))
+
+
+def _modules(module: TorchModule | Instance) -> list[Binding]:
+    """The module and all modules under it."""
+    return [Binding(one) for _, one in _paths(module, "", [])]
+
+
+def _paths(
+    module: TorchModule | Instance, path: str, found: list[tuple[str, TorchModule | Instance]]
+) -> list[tuple[str, TorchModule | Instance]]:
+    """The module and all modules under it, by their names with dots."""
+    if all(one is not module for _, one in found):
+        found.append((path, module))
+        for name, child in _named_children(module):
+            _paths(child, f"{path}.{name}" if path else str(name), found)
+    return found
+
+
+def parameter_called(interp: Interpreter, module: Value, name: str, node: ast.expr) -> TensorRef | None:
+    """The parameter that has this name, with dots, in a module; None where there is none to be seen."""
+    path, _, last = name.rpartition(".")
+    owner = next((one for place, one in _paths(module, "", []) if place == path), None)
+    found = attributes.get(interp, owner, last, node) if owner is not None else None
+    return found if isinstance(found, TensorRef) and found.cell.leaf is not None else None
+
+
+def _buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Binding]]:
+    """The tensors that a module and those under it hold and that are no parameters, by their names there."""
+    for one in _modules(module):
+        held = one.value.names if isinstance(one.value, Instance) else one.value.children
+        for name, slot in held.items():
+            if isinstance(slot.value, TensorRef) and slot.value.cell.leaf is None:
+                yield name, slot
+
+
+def holds(module: TorchModule | Instance, wanted: Instance) -> bool:
+    """Whether *wanted* is one of the modules under *module*."""
+    return any(slot.value is wanted for slot in _modules(module))
+
+
+def _parameters(interp: Interpreter, module: TorchModule | Instance) -> Sequence:
+    """The parameters as tensors, one for each leaf."""
+    slots = []
+    for leaf in dict.fromkeys(interp.leaves_of(module)):
+        slots.append(Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))))
+    return Sequence("list", slots)
+
+
+def call_super(
+    interp: Interpreter, receiver: Super, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """A method of a base class that is not in the program."""
+    made = interp.making[-1] if interp.making else None
+    if name == "__new__" and made is not None:  # of `type`
+        if args and isinstance(args[-1], Mapping):
+            made.names.update({str(key): slot for key, slot in args[-1].items.items()})
+        interp.making[-1] = None
+        return made
+    if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
+        target = ast.Attribute(node, args[0], ast.Store())
+        attributes.set_plainly(interp, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)
+        return None
+    if name == "__init__":
+        if isinstance(receiver.instance, Instance):
+            if not optimizers.become(interp, receiver.instance, args, keywords, node):
+                become_base(interp, receiver.instance, args, keywords, node)
+        return None
+    if isinstance(receiver.instance, Instance) and receiver.instance.items is not None:
+        if name == "__getitem__" and len(args) == 1:
+            return elements.item(interp, receiver.instance.items, args[0], node)
+        if name == "__setitem__" and len(args) == 2:
+            place = ast.copy_location(ast.Subscript(node, node, ast.Store()), node)
+            elements.set_item(interp, receiver.instance.items, args[0], args[1], place, None)
+            return None
+        return python_calls.call_container_method(interp, receiver.instance.items, name, args, keywords, node)
+    if isinstance(receiver.instance, Instance) and name == "__call__":
+        forward = attributes.find(receiver.instance, "forward")
+        if forward is not None:
+            return interp.call(attributes.bind(interp, forward, receiver.instance), args, keywords, node)
+    if isinstance(receiver.instance, Instance) and name in ("forward", "__call__"):
+        base = attributes.base_module(receiver.instance)
+        if base is not None:
+            return call_module(interp, base, args, keywords, node)
+    if isinstance(receiver.instance, Instance):
+        return call_module_method(interp, receiver.instance, name, args, keywords, node)
+    return interp.opaque(name, [*args, *keywords.values()], node)

@@ -1,0 +1,157 @@
+"""Optimizers: torch's own, and the program's classes that are derived from them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import Computed, Group
+from codemods.facts import Form
+from codemods.interpreter import attributes, cuts, escapes
+from codemods.interpreter.values import (
+    Binding,
+    Bound,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Optimizer,
+    Sequence,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+
+def param_groups(optimizer: Optimizer) -> Sequence:
+    """What an optimizer holds, as its ``param_groups``: taken to be one group."""
+    parts = [
+        Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))) for leaf in optimizer.leaves
+    ]
+    numbers: dict[Hashable, Binding] = {
+        name: Binding(Symbol(("new", "number", name))) for name in ("lr", "momentum", "weight_decay")
+    }
+    return Sequence("list", [Binding(Mapping({"params": Binding(Sequence("list", parts)), **numbers}, more=True))])
+
+
+def make(interp: Interpreter, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Optimizer:
+    params = args[0] if args else keywords.get("params")
+    leaves = dict.fromkeys(interp.leaves_of(params))
+    if not keywords.get("differentiable"):
+        _note_computed(interp, params, node)
+    if not leaves:
+        interp.tape.unknown_owner = True
+    interp.tape.owned |= leaves.keys()
+    interp.tape.owners.update(dict.fromkeys(leaves, interp.site(node)))
+    if isinstance(params, Sequence) and len(params.items) > 1:
+        for slot in params.items:
+            _note_group(interp, slot.value)
+    return Optimizer(leaves, kind, cuts.given_without_flag(interp, params, node))
+
+
+def _note_group(interp: Interpreter, group: Value) -> None:
+    """``{"params": encoder.parameters(), "lr": 1e-4}``: somebody means to train just these."""
+    if isinstance(group, Mapping):
+        interp.tape.groups.append(Group(interp.tape.tick(), frozenset(interp.leaves_of(group))))
+
+
+def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
+    """What is given to an optimizer and is no leaf, and does not retain its gradient, is an error."""
+    pending = [params]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Sequence):
+            pending.extend(slot.value for slot in value.items)
+        elif isinstance(value, Mapping) and "params" in value.items:
+            pending.append(value.items["params"].value)
+        elif isinstance(value, TensorRef) and value is not params and not value.guessed:
+            made = value.cell.node
+            if value.moved is not None and made is not None and made.leaf is not None and not made.leaf.frozen:
+                if "retain_grad(" not in interp.source.text:
+                    named = next((kept.name for kept in reversed(value.provenance) if kept.form is Form.TENSOR), "")
+                    interp.tape.computed.setdefault(interp.site(node), Computed(value.moved, named, on_gpu=True))
+                continue
+            if made is None or not escapes.certainly_has_graph(value, leaves=False):
+                continue
+            if "retain_grad(" not in interp.source.text:
+                set_as = (
+                    kept for kept in reversed(value.provenance) if kept.form is Form.TENSOR
+                )  # and not a dictionary of it
+                written = ((kept.expression, kept.name) for kept in set_as if kept.expression is not None)
+                interp.tape.computed.setdefault(interp.site(node), Computed(*next(written, (made.site, ""))))
+
+
+OWN = "~optimizer"
+"""Where an object of a class derived from ``torch.optim.Optimizer`` has what it is as such."""
+
+
+def become(
+    interp: Interpreter, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> bool:
+    """What ``super().__init__(params, defaults)`` makes of an object whose class is derived from an optimizer."""
+    names = [base.path for base in attributes.lineage(instance.cls) if isinstance(base, Name)]
+    base = next((name for name in names if name.startswith("torch.optim.") or name.endswith(".Optimizer")), None)
+    if base is None:
+        return False
+    optimizer = make(interp, base.rpartition(".")[2], args, keywords, node)
+    groups = param_groups(optimizer)
+    defaults = args[1] if len(args) > 1 else keywords.get("defaults")
+    group = groups.items[0].value
+    if isinstance(group, Mapping) and isinstance(defaults, Mapping):
+        group.items.update({name: slot for name, slot in defaults.items.items() if name not in group.items})
+    instance.names[OWN] = Binding(optimizer)
+    instance.names["param_groups"] = Binding(groups)
+    instance.names["defaults"] = Binding(defaults if isinstance(defaults, Mapping) else Mapping(more=True))
+    instance.names["state"] = Binding(Mapping(more=True, default=Name("builtins.dict")))
+    return True
+
+
+def call_method(
+    interp: Interpreter, optimizer: Optimizer, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``optimizer.step()`` changes what it holds, ``zero_grad()`` forgets the gradients."""
+    flagged = [cell.leaf for cell in optimizer.cells if cell.leaf is not None and cell.node is cell.leaf.node]
+    optimizer.leaves |= dict.fromkeys(flagged)
+    interp.tape.owned.update(flagged)
+    match name:
+        case "register_step_pre_hook" | "register_step_post_hook" if args:
+            (optimizer.before if "pre" in name else optimizer.after).append(args[0])
+        case "step":
+            interp.activity += 1
+            for hook in optimizer.before:
+                interp.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
+            closure = args[0] if args else keywords.get("closure")
+            clock, passes = interp.tape.clock, len(interp.tape.passes)
+            result = interp.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
+            interp.tape.step(optimizer.leaves, interp.site(node), interp.stack)
+            nodes = (node for one in interp.tape.passes[passes:] for edge in one.edges for node in edge)
+            around = len(interp.loops)  # comprehensions, and loops that are over, apart
+            old = any(n.leaf is None and n.clock <= clock and n.loops[:around] == interp.loops for n in nodes)
+            if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
+                first = {leaf: [one.site.line for one in leaf.grads] for leaf in optimizer.leaves}
+                interp.call(closure, [], {}, node)
+                interp.tape.faded.update(
+                    (line, leaf.name) for leaf in optimizer.leaves if not leaf.grads for line in first[leaf]
+                )
+                interp.tape.step(optimizer.leaves, interp.site(node), interp.stack)
+            for hook in optimizer.after:
+                interp.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
+            return result
+        case "zero_grad":
+            interp.activity += 1
+            for leaf in optimizer.leaves:
+                leaf.grads.clear()
+        case "add_param_group":
+            added = dict.fromkeys(interp.leaves_of(args[0] if args else keywords.get("param_group")))
+            optimizer.leaves |= added
+            interp.tape.owned |= added.keys()
+            interp.tape.owners.update(dict.fromkeys(added, interp.site(node)))
+            _note_group(interp, args[0] if args else keywords.get("param_group"))
+        case "state_dict" | "load_state_dict":
+            return interp.fresh_symbol(name)
+    return None

@@ -1,0 +1,156 @@
+"""What an in-place change does to a tensor."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import StoreEvent
+from codemods.autograd.saves import operand_names
+from codemods.interpreter import holding
+from codemods.interpreter.values import (
+    PartWritten,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    Value,
+)
+from codemods.source.sources import Site
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+
+def write_into(
+    interp: Interpreter,
+    tensor: TensorRef,
+    values: list[Value],
+    node: ast.expr | ast.stmt,
+    name: str = "copy_slices",
+    expression: ast.expr | None = None,
+) -> None:
+    """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
+    cell = tensor.cell
+    interp.change(tensor, node)
+    place = _written_place(interp, node)
+    root = None
+    if expression is None and isinstance(node, ast.Call):
+        root, expression = _written_by(interp, values, node)
+        place = interp.source.text_of(root) if root is not None else ""
+    for owner in (cell, cell.base):
+        if owner is None:
+            continue
+        if owner.node is None and any(isinstance(value, Symbol) for value in values):
+            owner.mixed = True
+        operands = [TensorRef(owner, tensor.provenance if owner is cell else owner.written), *values]
+        if interp.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
+            result = interp.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
+            if result.cell.node is not None:
+                result.cell.node.opaque = False
+                result.cell.node.saves = False
+                owner.node = result.cell.node
+                _carried(
+                    interp,
+                    interp.kept(TensorRef(owner), place, expression, owner) if root or expression else None,
+                    owner,
+                )
+
+
+def _written_place(interp: Interpreter, node: ast.expr | ast.stmt) -> str:
+    """The user's text of the tensor that is written into."""
+    if isinstance(node, ast.Subscript):
+        return interp.source.text_of(node.value)
+    return ""
+
+
+def change_in_place(
+    interp: Interpreter, tensor: TensorRef, kind: type[ast.operator], value: Value, node: ast.AugAssign
+) -> None:
+    """``tensor += value`` and its kin."""
+    name = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}.get(kind, "bitwise_and")
+    in_place(interp, tensor, name, [value], node)
+
+
+def in_place(
+    interp: Interpreter,
+    tensor: TensorRef,
+    name: str,
+    args: list[Value],
+    node: ast.expr | ast.stmt,
+    origin: Site | None = None,
+) -> None:
+    """An in-place operation *name* (without its underscore) on *tensor*.
+
+    What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
+    """
+    cell = tensor.cell
+    is_leaf = cell.leaf is not None and cell.node is cell.leaf.node
+    result = None
+    if not (is_leaf and interp.grad):
+        names = operand_names(name) if len(args) == 1 else ()
+        result = interp.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
+    interp.change(tensor, node, origin, args)
+    if result is None or result.cell.node is None:
+        return
+    made = result.cell.node
+    version = cell.storage.version
+    made.saved = tuple(
+        saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
+        for saved in made.saved
+    )
+    cell.node = made
+    if cell.base is not None:
+        if cell.place and cell.base.node is not None:
+            cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
+        cell.base.node = made
+    if isinstance(node, ast.Call):
+        _gathered(interp, tensor, args, node)
+    elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(interp.operands, args)):
+        kept = interp.kept(TensorRef(cell.base), interp.source.text_of(node.target), node.value, cell.base)
+        _carried(interp, kept, cell.base)
+
+
+def _gathered(interp: Interpreter, tensor: TensorRef, args: list[Value], node: ast.Call) -> None:
+    """A method has put something with a graph into *tensor*, beside what was there: ``m.mul_(0.9).add_(0.1 * x)``."""
+    root, written = _written_by(interp, args, node)
+    if root is None:
+        return
+    for cell in (tensor.cell, tensor.cell.base):
+        kept = interp.kept(TensorRef(cell), interp.source.text_of(root), written, cell) if cell is not None else None
+        if cell is not None and kept is not None:
+            _carried(interp, kept, cell)
+
+
+def _written_by(interp: Interpreter, args: list[Value], node: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
+    """The tensor that a method writes into, ``bank`` of ``bank[i].copy_(x)``, and the argument with a graph, if one."""
+    written = [
+        part
+        for part, value in zip(node.args, args, strict=False)
+        if not isinstance(part, ast.Starred) and interp.operands(value)
+    ]
+    root: ast.expr = node
+    while True:
+        if isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+            root = root.func.value
+        elif isinstance(root, ast.Subscript):
+            root = root.value
+        else:
+            break
+    if not written or not _is_place(root) or not isinstance(interp.statement.node, ast.Expr):
+        return None, None
+    return root, written[0] if len(written) == 1 else None
+
+
+def _carried(interp: Interpreter, kept: StoreEvent | None, cell: TensorImpl) -> None:
+    """A statement carries on what it wrote into a tensor; what it put there in an earlier iteration is in it still."""
+    earlier = next((one for one in cell.written if kept and one.statement.node is kept.statement.node), None)
+    if kept is not None and earlier is not None:
+        holding.gathered(interp, kept, earlier, cell)
+    cell.written = (kept,) if kept is not None else ()
+
+
+def _is_place(node: ast.expr) -> bool:
+    """Whether an expression is a name, or attributes of one, and not a method that is called."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)

@@ -1,0 +1,292 @@
+"""Two passes through one value: for whose sake each of them is, as the optimizers' steps tell.
+
+A discriminator's loss reaches the generator, and the generator's the discriminator: of both, one half is of no use.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from codemods.autograd.graph import BackwardCall, Leaf, Node, Tape, crossing
+from codemods.facts import Severed, Span
+from codemods.interpreter import cuts
+from codemods.source.sources import Site
+
+
+def outer_site(node: Node | None, failed: BackwardCall) -> Site:
+    """Where *node* was made, as an expression of the function in which a pass stands."""
+    if node is None:
+        return failed.site
+    depth = len(failed.stack)
+    if len(node.stack) > depth and node.stack[:depth] == failed.stack:
+        return node.stack[depth]
+    common = 0
+    while common < min(depth, len(node.stack)) and node.stack[common] == failed.stack[common]:
+        common += 1
+    return node.stack[common] if len(node.stack) > common else node.site
+
+
+class MeantFor(NamedTuple):
+    """The last fields of :class:`~codemods.facts.Outer`."""
+
+    wanted: tuple[bool, bool]
+    wanted_behind: tuple[bool, bool]
+    incidental: tuple[tuple[str, ...], tuple[str, ...]]
+    weights: tuple[tuple[Span, ...], tuple[Span, ...]]
+    weighed: tuple[str, ...]
+    crossed: bool = False
+
+
+def attribute_gradient(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> MeantFor:
+    """For whom two passes through a *shared* node are, as far as the steps tell.
+
+    Where a loop sends one loss after the other, that is told of the likelihoods' weights alone.
+    """
+    if crossing(passes[0].loops, passes[1].loops) is not None:
+        nobody = (False, False)
+        return MeantFor(nobody, nobody, ((), ()), *_weights(shared, passes, tape))
+    by_turns = _incidental(shared, passes, tape)
+    incidental = (by_turns, ()) if by_turns else _incidental_at_once(shared, passes, tape)
+    crossed = _crossed(shared, passes[1], tape)
+    return MeantFor(*_wanted(shared, passes, tape), incidental, *_weights(shared, passes, tape), crossed)
+
+
+def _wanted(
+    shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
+) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
+    """Whether a step uses what two passes send through a *shared* node to leaves that they reach beside it, too.
+
+    Then it cannot be seen by the leaves alone what the value may be detached in: a generator's loss may have a term of
+    another batch, too. Where no step lies between the passes, the first counts as one that a step uses. The same of
+    the leaves that lie behind the call which made the value: of the generator, where that is a discriminator's.
+    """
+    behind = _behind(shared, passes[1])
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
+    follows = next(_steps(tape.stepped, passes[0], passes[1].clock), None)
+    found: list[set[Leaf]] = []
+    for one in passes:
+        until = min((later.clock for later in tape.passes if later.clock > one.clock), default=math.inf)
+        used = {leaf for leaf in here if next(_steps([leaf], one, until), None) is not None}
+        if one is passes[0] and follows is None:
+            used = here
+        found.append(used & _reached_beside(shared, one))
+    first, second = found
+    return (bool(first), bool(second)), (bool(first & behind), bool(second & behind))
+
+
+def _steps(leaves: Iterable[Leaf], one: BackwardCall, until: float) -> Iterator[int]:
+    """The steps of these leaves between a pass and a moment."""
+    return (
+        change.clock
+        for leaf in leaves
+        for change in leaf.storage.changes
+        if change.by_step and one.clock < change.clock < until
+    )
+
+
+def _behind(shared: Node, seen_by: BackwardCall) -> set[Leaf]:
+    """The leaves of what the call that made a node was given, and not those of the call itself."""
+    place = outer_site(shared, seen_by)
+    pending, seen = [shared], {id(shared)}
+    given: list[Node] = []
+    while pending:
+        for operand in pending.pop().operands:
+            node = operand.node
+            if id(node) in seen or node.leaf is not None:
+                continue
+            seen.add(id(node))
+            (pending if outer_site(node, seen_by) == place else given).append(node)
+    return {node.leaf for node in cuts.nodes_under(given).values() if node.leaf is not None}
+
+
+def _reached_beside(shared: Node, one: BackwardCall) -> set[Leaf]:
+    """The leaves that a pass reaches on ways that do not lead through a node."""
+    below: dict[int, list[Node]] = {}
+    for consumer, producer in one.edges:
+        below.setdefault(id(consumer), []).append(producer)
+    produced = {id(producer) for _, producer in one.edges}
+    pending = [consumer for consumer, _ in one.edges if id(consumer) not in produced]
+    seen, found = {id(shared)}, set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.leaf is not None:
+            found.add(node.leaf)
+        pending.extend(below.get(id(node), ()))
+    return found
+
+
+def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> tuple[str, ...]:
+    """What the first pass over a *shared* node trains by the way: a generator, by the loss of its discriminator.
+
+    That is so where a step of others follows the pass (the discriminator's), while the second pass goes through those
+    others only to come to the shared node: no step uses the gradient that it leaves in them.
+    """
+    first, second = passes
+    between = {leaf for leaf in tape.stepped if next(_steps([leaf], first, second.clock), None) is not None}
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
+    passed = between & {producer.leaf for _, producer in second.edges if producer.leaf is not None}
+    served = any((id(second), leaf.name) in tape.served for leaf in passed)
+    return tuple(sorted(leaf.name for leaf in here - between)) if passed and not served else ()
+
+
+def _crossed(shared: Node, one: BackwardCall, tape: Tape) -> bool:
+    """Whether a pass goes through the network that made a *shared* node, to others that a step trains.
+
+    So it is where two networks make a cycle: each of them is asked about what the other has made.
+    """
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
+    asked = {id(user): user for user, node in one.edges if node.leaf in here}
+    return any(leaf in tape.stepped and leaf not in here for leaf in cuts.leaves_under(asked.values()))
+
+
+def _incidental_at_once(
+    shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The same where both networks make their steps behind both passes.
+
+    Each pass asks the discriminator anew for what the generator has made: two losses that have a common aim would
+    share the answer. The discriminator's is the one that asks it about something else, too, which nobody made.
+    """
+    first, second = passes
+    nothing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    if next(_steps(tape.stepped, first, second.clock), None) is not None:
+        return nothing
+    made = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
+    above = [_above(shared, one) for one in passes]
+    asked = [
+        {node.leaf for user, node in one.edges if node.leaf in tape.stepped and id(user) in up}
+        for one, up in zip(passes, above, strict=True)
+    ]
+    judge = {leaf for leaf in asked[0] & asked[1] if leaf is not None} - made
+    places = [
+        {change.site for leaf in some for change in leaf.storage.changes if change.by_step} for some in (made, judge)
+    ]
+    if not judge or above[0] & above[1] or places[0] & places[1]:
+        return nothing
+    elsewhere = [
+        any(node.leaf in judge and id(user) not in up for user, node in one.edges)
+        for one, up in zip(passes, above, strict=True)
+    ]
+    if elsewhere[0] == elsewhere[1] or made & _reached_beside(shared, passes[elsewhere[1]]):
+        return nothing
+    names = tuple(sorted(leaf.name for leaf in made))
+    return (names, ()) if elsewhere[0] else ((), names)
+
+
+def parting(node: Node, first: BackwardCall, second: BackwardCall) -> Node:
+    """The node at which the ways of two passes to a *node* part; itself where there are several such."""
+    up = _above(node, second)
+    last = {
+        id(producer): producer
+        for consumer, producer in second.edges
+        if id(consumer) in up and producer.walked is first and consumer.walked is not first
+        if producer is node or id(producer) in up
+    }
+    return next(iter(last.values())) if len(last) == 1 else node
+
+
+def _above(node: Node, one: BackwardCall) -> set[int]:
+    """The identities of what a pass comes through on its ways to a node."""
+    users: dict[int, list[Node]] = {}
+    for consumer, producer in one.edges:
+        users.setdefault(id(producer), []).append(consumer)
+    found: set[int] = set()
+    pending = [node]
+    while pending:
+        for user in users.get(id(pending.pop()), ()):
+            if id(user) not in found:
+                found.add(id(user))
+                pending.append(user)
+    return found
+
+
+def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> Severed | None:
+    """What one of two passes over a *shared* node does not reach, though nothing else that it does there is of use.
+
+    A discriminator's output for a fake that was detached is all right in the discriminator's loss. In the
+    generator's, whose step follows, it trains nobody: the gradients of the discriminator are thrown away.
+    """
+    if tape.unknown_owner:
+        return None
+    nodes = cuts.nodes_under([shared]).values()
+    here = {node.leaf for node in nodes if node.leaf is not None}
+    served = [any((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
+    if served[0] == served[1]:
+        return None
+    for node in nodes:
+        for cut in node.constants:
+            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in tape.stepped and not leaf.frozen}
+            if behind and not behind & here:
+                return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
+    return None
+
+
+def _weights(
+    shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
+) -> tuple[tuple[tuple[Span, ...], tuple[Span, ...]], tuple[str, ...]]:
+    """Where one of two passes takes a *shared* value for the weight of log-likelihoods alone, and what it is made of.
+
+    The score function estimates a gradient with the likelihoods' own gradient alone; the advantage that weighs them is
+    a number to it (Williams, 1992), and what computes it learns from the other pass. Not so the probabilities of a
+    mixture, or of a variational distribution: such an expectation has a gradient in them.
+    """
+    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
+    found = [_as_weight(shared, one) for one in passes]
+    learned = [here and all((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
+    found = [found[at] if learned[1 - at] and not found[1 - at] else () for at in range(2)]
+    names = tuple(sorted(leaf.name for leaf in here)) if any(found) else ()
+    return (found[0], found[1]), names
+
+
+_PROBABILITIES = frozenset("softmax sigmoid exp log_softmax logsumexp".split())
+
+
+def _as_weight(shared: Node, one: BackwardCall) -> tuple[Span, ...]:
+    """The factors, beside likelihoods, on all the ways from a node to the pass's roots; none where one has no such."""
+    above: dict[int, list[Node]] = {}
+    for consumer, producer in one.edges:
+        above.setdefault(id(producer), []).append(consumer)
+    pending, seen = [shared], {id(shared)}
+    found: dict[Span, None] = {}
+    while pending:
+        node = pending.pop()
+        if id(node) not in above or node.operation in _PROBABILITIES:
+            return ()
+        for consumer in above[id(node)]:
+            factor = _factor(consumer, node)
+            if factor is not None:
+                found[factor] = None
+            elif id(consumer) not in seen:
+                seen.add(id(consumer))
+                pending.append(consumer)
+    return tuple(found)
+
+
+def _factor(product: Node, weight: Node) -> Span | None:
+    """The expression of a weight in a product with likelihoods."""
+    written = product.site.node
+    if product.operation != "mul" or not isinstance(written, ast.BinOp) or len(product.operands) != 2:
+        return None
+    left, right = (operand.node for operand in product.operands)
+    if right is weight and _is_likelihood(left):
+        return Site(product.site.source, written.right).span
+    if left is weight and _is_likelihood(right):
+        return Site(product.site.source, written.left).span
+    return None
+
+
+def _is_likelihood(node: Node, deep: int = 12) -> bool:
+    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is."""
+    if node.operation == "log_prob":
+        return True
+    if node.operation == "gather":
+        return any(operand.node.operation == "log_softmax" for operand in node.operands)
+    if node.leaf is not None or not deep or not node.operands:
+        return False
+    return all(_is_likelihood(operand.node, deep - 1) for operand in node.operands)

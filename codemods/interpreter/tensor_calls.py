@@ -1,0 +1,323 @@
+"""Methods of tensors, and the functions of the same names in ``torch`` and ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import BackwardCall, GraphLeak, Operand
+from codemods.autograd.saves import is_operation
+from codemods.interpreter import attributes, cuts, escapes, extents, outside, overwriting
+from codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.interpreter import Interpreter
+
+# Methods that return no tensor, or nothing.
+_PLAIN = frozenset(
+    """item tolist numpy size dim numel stride storage_offset data_ptr element_size get_device is_contiguous
+    is_floating_point is_complex register_hook retain_grad storage untyped_storage nelement ndimension type_ __len__
+    is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
+)
+# Source: `output_differentiability: [False]` and formulas missing in derivatives.yaml.
+_WITHOUT_GRADIENT = frozenset(
+    """argmax argmin argsort eq ne gt lt ge le isnan isinf isfinite logical_and logical_or logical_not logical_xor
+    nonzero bincount histc unique bool int long short byte char floor_divide zeros_like ones_like rand_like randn_like
+    randint_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor bernoulli multinomial all any
+    count_nonzero isclose searchsorted bucketize one_hot signbit""".split()
+)
+_SAME = frozenset("to cuda cpu float double half bfloat16 type contiguous pin_memory requires_grad_ type_as".split())
+_VIEWS = frozenset(
+    """view reshape transpose t permute squeeze unsqueeze expand expand_as narrow select flatten unflatten movedim
+    swapaxes swapdims view_as diagonal unfold chunk split unbind tensor_split real imag as_strided ravel""".split()
+)
+_ADDS_DIMENSIONS = frozenset("stack hstack vstack dstack atleast_1d atleast_2d atleast_3d repeat tile".split())
+_REDUCTIONS = frozenset(
+    "sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split()
+)
+_PAIRS = frozenset("max min sort topk median mode kthvalue cummax cummin".split())
+_OF_SHAPE = frozenset("size dim ndimension numel nelement".split())
+_SCALAR_LOSSES = frozenset(
+    """mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
+    binary_cross_entropy_with_logits kl_div hinge_embedding_loss margin_ranking_loss cosine_embedding_loss ctc_loss
+    triplet_margin_loss poisson_nll_loss soft_margin_loss multi_margin_loss gaussian_nll_loss dot vdot trace
+    dist""".split()
+)
+
+
+def run_backward(
+    interp: Interpreter,
+    roots: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+    *,
+    accumulate: bool = True,
+    inputs: Value = None,
+    given: bool = False,
+) -> BackwardCall | None:
+    """A backward pass from *roots*, with a gradient *given* to it or not; what it finds is written on the tape."""
+    operands = [
+        Operand(tensor.cell.node, tensor.provenance)
+        for tensor in interp.tensors(*roots)
+        if tensor.cell.node is not None
+    ]
+    if not operands:
+        cuts.sent_back(interp, roots, node)
+        return None
+    interp.passed()
+    if interp.misses and accumulate:
+        cuts.sent_back_in_part(interp, [operand.node for operand in operands], node)
+    alone = not given and len(roots) == 1 and not interp.goes_by_shape
+    if alone and extents.extent_of(roots[0]).several > BatchSize.UNREDUCED:
+        of_data = inputs is not None and not any(leaf in interp.tape.owned for leaf in interp.leaves_of(inputs))
+        interp.tape.unreduced.append((roots[0], interp.site(node), cuts.name_of(interp, node), of_data))
+    create = keywords.get("create_graph", False)
+    retain = keywords.get("retain_graph", keywords.get("retain_variables"))
+    if "retain_variables" in keywords:
+        site = interp.site(node)
+        interp.legacy["backward(retain_variables=...)", site.line] = site
+    if retain is None:
+        retain = create
+    if not isinstance(retain, (int, type(None))):
+        retain = True  # `k < n - 1`: which pass is the last one, the source does not say
+    only = None
+    wanted = keywords.get("inputs", inputs)
+    if wanted is not None:
+        only = [tensor.cell.node for tensor in interp.tensors(wanted) if tensor.cell.node is not None]
+        only += [leaf.node for leaf in interp.leaves_of(wanted) if leaf.node is not None]
+        if not only and not isinstance(wanted, (TensorRef, Symbol)):  # something single may lie on any way, or on none
+            only = None
+    tape = interp.tape
+    known = len(tape.stale), len(tape.clobbered)
+    found = tape.backward(
+        operands,
+        interp.site(node),
+        interp.loops,
+        retain=bool(retain) or interp.retaining,
+        inputs=only,
+        accumulate=accumulate,
+        stack=interp.stack,
+    )
+    for at in range(known[0], len(tape.stale)):
+        tape.stale[at] = tape.stale[at]._replace(outside=outside.names(interp, tape.stale[at].provenance))
+    for at in range(known[1], len(tape.clobbered)):
+        tape.clobbered[at] = tape.clobbered[at]._replace(outside=outside.names(interp, tape.clobbered[at].provenance))
+    for hook in list(interp.backward_hooks):
+        interp.call(hook.function, [hook.module, interp.fresh_symbol("grad"), interp.fresh_symbol("grad")], {}, node)
+    found.idle = accumulate and cuts.copied(interp, operands, node)
+    return found
+
+
+def call_tensor_method(
+    interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """``tensor.name(...)``."""
+    match name:
+        case "backward":
+            if len(args) > 1:
+                keywords = {**keywords, "retain_graph": args[1]}
+            if len(args) > 2:
+                keywords = {**keywords, "create_graph": args[2]}
+            given = (bool(args) and args[0] is not None) or keywords.get("gradient") is not None
+            known = len(interp.tape.stale)
+            run_backward(interp, [tensor], keywords, node, given=given)
+            if len(interp.tape.stale) > known and _made_of(args[0] if args else keywords.get("gradient"), tensor):
+                del interp.tape.stale[known:]
+            return None
+        case "detach":
+            return interp.detached(tensor, node)
+        case "detach_":
+            if tensor.cell.base is not None and tensor.cell.node is not None:
+                interp.crash("a view cannot be detached in place")
+            tensor.cell.detachment = cuts.dropped(interp, [tensor], node, "detach")
+            tensor.cell.node = None
+            return tensor
+        case "clone":
+            cloned = interp.operation("clone", [tensor], node, scalar=tensor.cell.scalar)
+            cloned.cell.extent = tensor.cell.extent
+            return cloned
+        case "requires_grad_":
+            attributes.require_grad(interp, tensor, args[0] if args else keywords.get("requires_grad", True), node)
+            return tensor
+        case "sample" | "sample_n":  # of a distribution; rsample keeps the graph
+            drawn = interp.data()
+            drawn.cell.vague = True
+            return drawn
+        case "register_hook" | "retain_grad":
+            return interp.fresh_symbol(name)
+        case "reinforce":
+            interp.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)
+            return None
+        case "set_" | "resize_":
+            return tensor
+        case "data":
+            return interp.detached(tensor, node, own_version=True)
+    if name in _SAME:
+        if any(map(extents.is_mask, (*args, *keywords.values()))):
+            return interp.data()
+        same = cuts.maybe_copied(tensor, name)
+        # Tensors are of single precision, if nothing else is said.
+        copies = name in ("double", "half", "bfloat16") or (
+            interp.sources.mixes_precision and name in ("float", "to", "type")
+        )
+        if copies:
+            return TensorRef(same.cell, same.provenance, guessed=True)
+        if name in ("to", "cuda") and tensor.cell.node is None:
+            same.cell.on_cpu = False
+        moves = tensor.cell.node is not None and tensor.cell.on_cpu and interp.grad
+        moves = moves and _to_gpu(name, [*args, *keywords.values()])
+        return TensorRef(same.cell, same.provenance, same.guessed, interp.site(node)) if moves else same
+    if name in _PLAIN:
+        # Outside grad mode a tensor hands its array out whether or not it requires grad.
+        if name == "numpy" and interp.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
+            interp.tape.escapes[interp.site(node)] = GraphLeak("numpy")
+        if name in ("item", "tolist", "numpy"):
+            made = interp.fresh_symbol("number" if name == "item" else name)
+            return cuts.carry(interp, made, [tensor], node, name)
+        if name in _OF_SHAPE and not args and not keywords:  # asked twice of one tensor, the same
+            return interp.symbol(("~", name, ("tensor", interp.identity(tensor.cell))))
+        return interp.fresh_symbol(name)
+    if name.endswith("_") and not name.startswith("_"):
+        return _in_place_method(interp, tensor, name[:-1], [*args, *keywords.values()], node)
+    if name == "where" and args:
+        return operate(interp, name, [args[0], tensor, *args[1:]], keywords, node)
+    result = operate(interp, name, [tensor, *args], keywords, node)
+    of, new = tensor.cell.node, result.cell.node if isinstance(result, TensorRef) else None
+    if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
+        new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
+    return result
+
+
+_GPUS = ("cuda", "mps", "xpu", "hip")
+
+
+def _to_gpu(name: str, args: list[Value]) -> bool:
+    """Whether ``tensor.to(...)``, or ``tensor.cuda()``, certainly goes to a GPU where the program finds one."""
+    if name != "to":
+        return name == "cuda"
+    return any(_is_gpu(value) for value in args)
+
+
+def _is_gpu(device: Value) -> bool:
+    """Whether a device is a GPU: ``"cuda:0"``, or ``torch.device("cuda")``."""
+    if isinstance(device, Symbol) and isinstance(device.key, tuple) and device.key[1:2] == ("torch.device",):
+        device = device.key[2] if len(device.key) > 3 else None
+    return isinstance(device, str) and device.startswith(_GPUS)
+
+
+def _made_of(gradient: Value, root: TensorRef) -> bool:
+    """Whether a gradient that is given was computed of the root, by a call that was not read.
+
+    Then the chain rule is written by hand, and what the call returned had no share in the root's graph.
+    """
+    if not isinstance(gradient, TensorRef) or gradient.cell.node is None or root.cell.node is None:
+        return False
+    graph = cuts.nodes_under([gradient.cell.node])
+    return id(root.cell.node) in graph and any(node.opaque for node in graph.values())
+
+
+def _in_place_method(interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], node: ast.expr) -> Value:
+    if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
+        overwriting.write_into(interp, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
+    elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
+        # What was there before gets a gradient of zeros, but its graph is walked.
+        overwriting.in_place(interp, tensor, name, [], node)
+    else:
+        overwriting.in_place(interp, tensor, name, args, node)
+    return tensor
+
+
+def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A torch function or method that computes something of its tensor arguments."""
+    values = [*args, *keywords.values()]
+    first = args[0] if args else next(iter(keywords.values()), None)
+    out = keywords.get("out")
+    if name in _WITHOUT_GRADIENT:
+        if isinstance(out, TensorRef):
+            interp.change(out, node)
+            return out
+        found = interp.data()
+        found.cell.detachment = cuts.dropped(interp, values, node, "integer") if name in cuts.INTEGERS else None
+        return found
+    if isinstance(out, TensorRef):
+        interp.change(out, node)
+        if interp.grad and any(map(escapes.certainly_has_graph, interp.tensors(*args))):
+            interp.tape.outs.add(interp.site(node))
+            meant = operate(interp, name, args, {key: one for key, one in keywords.items() if key != "out"}, node)
+            if isinstance(meant, TensorRef):  # PyTorch refuses; all who know the tensor were to see the result
+                out.cell.node = meant.cell.node
+        return out
+    whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})
+    if name in _PAIRS and not whole and not (len(args) == 2 and isinstance(args[1], TensorRef)):
+        picked = interp.operation(name, values, node)
+        picked.cell.extent = extents.of_operation(name, values, keywords, None)
+        places = interp.data()
+        places.cell.detachment = cuts.dropped(interp, values, node, "integer")
+        return Sequence("tuple", [Binding(picked), Binding(places)], fields=("values", "indices"))
+    if name == "pad_packed_sequence":
+        padded = interp.operation(name, values, node)
+        padded.cell.extent = extents.of_operation(name, values, keywords, None)
+        return Sequence("tuple", [Binding(padded), Binding(interp.data())])
+    scalar: bool | None = None
+    if name in _REDUCTIONS:
+        scalar = True if whole else None
+    elif name in _SCALAR_LOSSES:
+        scalar = reduces(keywords)
+    elif isinstance(first, TensorRef) and all(isinstance(v, TensorRef) or not hasattr(v, "cell") for v in values):
+        tensors = [value for value in values if isinstance(value, TensorRef)]
+        scalar = True if all(value.cell.scalar for value in tensors) and name not in _VIEWS | _ADDS_DIMENSIONS else None
+    view = first if name in _VIEWS and isinstance(first, TensorRef) else None
+    at = INPLACE_AT.get(name)
+    inplace = keywords.get("inplace", args[at] if at is not None and len(args) > at else None)
+    if inplace is True and isinstance(first, TensorRef):
+        overwriting.in_place(interp, first, name, [], node)
+        return first
+    names = _argument_names(name, args, keywords)
+    result = interp.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
+    result.cell.extent = extents.of_operation(name, values, keywords, scalar)
+    if result.cell.node is not None:
+        result.cell.node.opaque = False
+    elif not any(isinstance(value, TensorRef) for value in interp.tensors(*values)):
+        return interp.fresh_symbol(name) if any(isinstance(value, Symbol) for value in values) else result
+    return result
+
+
+INPLACE_AT = {
+    **dict.fromkeys("relu relu6 selu silu mish hardswish hardsigmoid".split(), 1),
+    **dict.fromkeys("leaky_relu elu celu".split(), 2),
+    **dict.fromkeys("threshold hardtanh".split(), 3),
+    **dict.fromkeys("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split(), 3),
+    "rrelu": 4,
+}
+"""Where ``inplace`` stands among the arguments of a function of ``torch.nn.functional``."""
+
+
+def reduces(options: Mapping[str, Value]) -> bool | None:
+    """Whether a loss with these options is one number; None where it is not, or where that is not known."""
+    how = options.get("reduction", "mean")
+    return True if isinstance(how, str) and how != "none" and options.get("reduce") is not False else None
+
+
+def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
+    """Names of the values passed, where keywords change the table's order."""
+    if not keywords:
+        return ()
+    from codemods.autograd.saves import saves_of
+
+    table = saves_of(name).args
+    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *keywords)
+
+
+def grad_mode(name: str, args: list[Value]) -> GradMode | None:
+    """The grad mode that ``torch.<name>(...)`` sets."""
+    match name:
+        case "no_grad":
+            return GradMode(False)
+        case "inference_mode":
+            return GradMode(not (not args or args[0] is True))
+        case "enable_grad":
+            return GradMode(True)
+        case "set_grad_enabled":
+            return GradMode(args[0] if args and isinstance(args[0], bool) else None)
+    return None

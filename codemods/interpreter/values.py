@@ -1,0 +1,405 @@
+"""Symbolic values.  A known number, string, boolean or None stands for itself; everything else is one of these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from codemods.autograd.graph import Detachment, Leaf, Node, Storage, StoreEvent
+from codemods.source.sources import Site, Source
+
+Value = Any
+"""A Python constant or one of the classes below."""
+
+NAMES_PER_VALUE = 9
+"""How many of the last statements that carried a value are remembered."""
+
+
+def recent_stores(carried: tuple[StoreEvent, ...]) -> tuple[StoreEvent, ...]:
+    """So many of the statements that carried a value on as are remembered.
+
+    Loops and comprehensions that go through one container under one name do not push out what stored it.
+    """
+    while len(carried) > NAMES_PER_VALUE:
+        names = [kept.name for kept in carried]
+        again = (
+            index for index, kept in enumerate(carried) if kept.expression is None and kept.name in names[index + 1 :]
+        )
+        index = next(again, 0)
+        carried = (*carried[:index], *carried[index + 1 :])
+    return carried
+
+
+class BatchSize(IntEnum):
+    """How sure it is that there are several elements."""
+
+    UNKNOWN = 0
+    UNREDUCED = 1
+    """A loss that was told not to reduce: one element where there is one example."""
+    LIKELY = 2
+    """Padded sequences: nobody pads a single one, but who knows."""
+    CERTAIN = 3
+    """Also a loss that was told not to reduce, with weights that are tensors: nobody weights a single example."""
+
+
+class Shape(NamedTuple):
+    """What is known of a tensor's shape.
+
+    With two dimensions or more it is the first of them that has several elements: what a layer maps row by row.
+    """
+
+    several: BatchSize = BatchSize.UNKNOWN
+    dims: int = 0
+    """It has at least so many dimensions."""
+    each: bool = False
+    """Whether it is a tuple of pieces, and this the extent of each of them."""
+
+
+NOTHING = Shape()
+
+
+class PartWritten(NamedTuple):
+    """A change in place of a part of a tensor: where, and the tensor's node before and after it."""
+
+    place: tuple[object, ...]
+    before: Node
+    after: Node
+
+
+@dataclass(eq=False, slots=True)
+class TensorImpl:
+    """What a tensor object is: in-place operations change it for everyone who holds it."""
+
+    node: Node | None = None
+    storage: Storage = field(default_factory=Storage)
+    scalar: bool | None = None
+    """Whether it has no dimensions; None where that is not known."""
+    extent: Shape = NOTHING
+    """Whether it has several elements."""
+    base: TensorImpl | None = None
+    place: tuple[object, ...] = ()
+    """Of a view that an index takes of its base: the index; empty for others."""
+    writes: list[PartWritten] = field(default_factory=list)
+    """Changes of views of it, in their order."""
+    leaf: Leaf | None = None
+    """The parameter whose data this is, also through ``detach()`` and ``.data``."""
+    part: bool = False
+    """Whether it is one of the parameters of a module whose leaf stands for all of them."""
+    frozen: bool = False
+    """Whether ``requires_grad`` was taken from it, and not from the module's other parameters."""
+    written: tuple[StoreEvent, ...] = ()
+    """The last statement that wrote a value with a graph into it: ``bank[i] = z``."""
+    unsure: bool = False
+    """Whether it may as well be a tuple of tensors: one of several results of a model that was not read."""
+    sibling: bool = False
+    """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
+    detachment: Detachment | None = None
+    """For a tensor without a graph: where it lost the one it could have."""
+    vague: bool = False
+    """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
+    mixed: bool = False
+    """Whether something unknown was written into it, so that it may be no leaf."""
+    on_cpu: bool = False
+    """Whether it certainly is on the CPU: it was made there, or computed of such ones."""
+    handed: bool = False
+    """Whether code that was not read was given it, and may have made it require grad."""
+
+    @property
+    def itself(self) -> object:
+        """What makes it the same as another: a parameter is one, whoever is asked for it (a model, an optimizer)."""
+        return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
+
+
+@dataclass(eq=False, slots=True)
+class TensorRef:
+    """A handle on a cell, and the statements through which this handle came."""
+
+    cell: TensorImpl
+    provenance: tuple[StoreEvent, ...] = ()
+    guessed: bool = False
+    """Whether it stands for an item of which only the container is known: it is not known to be changed."""
+    moved: Site | None = None
+    """The call by which it came to a GPU: it is another tensor there, computed from this one."""
+
+    @property
+    def node(self) -> Node | None:
+        return self.cell.node
+
+    def through(self, kept: StoreEvent | None) -> TensorRef:
+        """The same tensor, carried on by one more statement."""
+        if kept is None or self.cell.node is None or (self.provenance and self.provenance[-1] is kept):
+            return self
+        return TensorRef(self.cell, recent_stores((*self.provenance, kept)), self.guessed, self.moved)
+
+
+@dataclass(eq=False, slots=True)
+class Symbol:
+    """A value about which nothing is known but its identity: equal keys are equal values.
+
+    ``low`` and ``high`` (inclusive) bound it where it is a number, for loop counters.  ``leaf`` is set once the program
+    has treated the value as a model; ``leaves`` once it has treated it as an optimizer.
+    """
+
+    key: Hashable
+    low: float | None = None
+    high: float | None = None
+    leaf: Leaf | None = None
+    leaves: set[Leaf] | None = None
+    detachment: Detachment | None = None
+    """For a number, or an array of NumPy: the graph that it was taken out of."""
+    usual: Value = None
+    """What it is where the script is started without arguments, if a default says so: a constant."""
+    short: Hashable = None
+    """What stands for the key in the keys of values computed from it, once that was asked for (see ``Machine.key``)."""
+
+
+@dataclass(eq=False, slots=True)
+class Binding:
+    """A place that holds a value, and the statement that put it there."""
+
+    value: Value
+    kept: StoreEvent | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """A list, tuple, set, frozenset or deque."""
+
+    kind: str
+    items: list[Binding] = field(default_factory=list)
+    more: bool = False
+    """Whether it may hold more than is known: it grew in a loop of which only the first iterations were run."""
+    kept: tuple[StoreEvent, ...] = ()
+    """The last statements that carried the container itself on."""
+    limit: int | None = None
+    length: Value = None
+    """The ``maxlen`` of a deque, which may not be known."""
+    fields: tuple[str, ...] = ()
+    """Names of the items of a named tuple."""
+    least: int = 0
+    """How many it holds at least, by the last question that was asked of its length: ``if len(window) > 4``."""
+
+    def loses_an_unknown_one(self) -> bool:
+        """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""
+        held, self.least = self.least, 0
+        return self.more and held > len(self.items)
+
+
+@dataclass(eq=False, slots=True)
+class Mapping:
+    items: dict[Hashable, Binding] = field(default_factory=dict)
+    more: bool = False
+    kept: tuple[StoreEvent, ...] = ()
+    default: Value = None
+    """The factory of a ``defaultdict``."""
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """Names of a function call, a class body or a module."""
+
+    names: dict[str, Binding]
+    parent: Scope | None = None
+    globals: Scope | None = None
+    declared: dict[str, Scope] = field(default_factory=dict)
+    """Names declared ``global`` or ``nonlocal``, and where they live."""
+    local: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    source: Source
+    scope: Scope
+    defaults: list[Value]
+    keyword_defaults: dict[str, Value]
+    name: str
+    owner: Class | None = None
+    grad_mode: bool | None = None
+    """What a ``no_grad``/``enable_grad`` decorator sets for the call."""
+    generator: bool = False
+    flavour: str = ""
+    """``staticmethod``, ``classmethod``, ``property`` or nothing."""
+    cache: dict[Hashable, Binding] | None = None
+    """What it returned so far, by its arguments, where it is decorated to be called once for each."""
+    cached_by: Site | None = None
+    """That decorator."""
+    setter: Function | None = None
+    """Of a property: what an assignment to it calls."""
+    deleter: Function | None = None
+    """The same for ``del``."""
+    statement: Site | None = None
+    """Of a lambda: the statement in which it is written."""
+
+
+@dataclass(eq=False, slots=True)
+class Class:
+    name: str
+    bases: list[Value]
+    names: dict[str, Binding]
+    node: ast.ClassDef
+    source: Source
+    scope: Scope | None = None
+    """The one around its body."""
+    members: dict[str, Instance] = field(default_factory=dict)
+    """Of an enumeration, by their names."""
+    metaclass: Class | None = None
+    """The program's own class that it is an object of."""
+
+
+@dataclass(eq=False, slots=True)
+class Instance:
+    cls: Class
+    names: dict[str, Binding] = field(default_factory=dict)
+    whole: bool = False
+    """Whether its maker gave it all its parts, none of which was set since: a state that is made anew each time."""
+    kept: tuple[StoreEvent, ...] = ()
+    """The last statements that carried such an object on."""
+    items: Sequence | Mapping | None = None
+    """What it holds as the list or the dictionary that its class is derived from."""
+
+
+class Registered(dict[str, Binding]):
+    """The buffers of a module by their names: the object's own attributes of these names, to read and to write."""
+
+    def __init__(self, owner: dict[str, Binding]) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def add(self, name: str) -> None:
+        super().__setitem__(name, self._owner[name])
+
+    def __getitem__(self, name: str) -> Binding:
+        return self._owner[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._owner.get(name, default) if name in self else default
+
+    def __setitem__(self, name: str, slot: Binding) -> None:
+        super().__setitem__(name, slot)
+        self._owner[name] = slot
+
+    def items(self) -> Any:
+        return [(name, self._owner[name]) for name in self if name in self._owner]
+
+    def values(self) -> Any:
+        return [slot for _, slot in self.items()]
+
+
+@dataclass(eq=False, slots=True)
+class Bound:
+    """A function and the object it was looked up on."""
+
+    function: Function
+    receiver: Value
+
+
+@dataclass(eq=False, slots=True)
+class Method:
+    """A method of a value whose class is not in the program: a tensor's, a list's, a torch module's."""
+
+    receiver: Value
+    name: str
+    node: ast.expr
+
+
+@dataclass(eq=False, slots=True)
+class Module:
+    """A module of the program: its names, once its code has run."""
+
+    source: Source
+    scope: Scope
+
+
+@dataclass(eq=False, slots=True)
+class Name:
+    """Something imported: ``torch.nn.functional.relu``, ``numpy``."""
+
+    path: str
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """What ``namedtuple("Name", fields)`` returns."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Applied:
+    """The ``apply`` of a ``torch.autograd.Function`` of the program."""
+
+    function: Class
+
+
+@dataclass(eq=False, slots=True)
+class Super:
+    instance: Value
+    after: Class
+
+
+@dataclass(eq=False, slots=True)
+class Partial:
+    function: Value
+    args: list[Value]
+    keywords: dict[str, Value]
+
+
+@dataclass(eq=False, slots=True)
+class TorchModule:
+    """An instance of a class of ``torch.nn``."""
+
+    kind: str
+    leaf: Leaf | None = None
+    children: dict[Hashable, Binding] = field(default_factory=dict)
+    options: dict[str, Value] = field(default_factory=dict)
+    site: Site | None = None
+    """Where it was made, or told to work in place."""
+
+
+@dataclass(eq=False, slots=True)
+class Hook:
+    """A function that a module calls around its ``forward``, and at the same time the handle that removes it."""
+
+    module: Value
+    function: Value
+    before: bool
+    """Whether it is called before the ``forward``, with its arguments."""
+
+
+@dataclass(eq=False, slots=True)
+class Exits:
+    """A ``contextlib.ExitStack``."""
+
+    pending: list[Value] = field(default_factory=list)
+    """What it is to call or to leave, the last first."""
+
+
+@dataclass(eq=False, slots=True)
+class Optimizer:
+    leaves: dict[Leaf, None]
+    """In the order in which it was given them, so that whoever goes through them always meets the same ones first."""
+    kind: str = ""
+    """The name of its class."""
+    cells: list[TensorImpl] = field(default_factory=list)
+    """Tensors that it was given and that did not require grad then."""
+    before: list[Value] = field(default_factory=list)
+    after: list[Value] = field(default_factory=list)
+    """Functions that each step calls."""
+
+
+@dataclass(eq=False, slots=True)
+class GradMode:
+    """``torch.no_grad()`` and its kin, as context managers or decorators.  ``enabled`` None: no effect on grad mode."""
+
+    enabled: bool | None
+
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+
+def is_constant(value: Value) -> bool:
+    return isinstance(value, _CONSTANTS)

@@ -1,0 +1,243 @@
+"""The statements that compute a value: which belong together, and whether they may be run again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import libcst as cst
+from libcst import matchers
+
+from codemods.rewriting.tree import Statement, Tree, is_item, only_part, pairs_of
+
+
+def targets_of(statement: Statement, tree: Tree) -> set[str]:
+    """Names, attributes and items that a plain assignment binds; empty for any other statement."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign):
+        return set()
+    found: set[str] = set()
+    for target in part.targets:
+        if not isinstance(target.target, (cst.Name, cst.Attribute, cst.Tuple)) and not is_item(target.target):
+            return set()
+        found |= _bound_by(target.target, tree)
+    return found
+
+
+def _bound_by(target: cst.BaseExpression, tree: Tree) -> set[str]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return set[str]().union(*(_bound_by(one.value, tree) for one in target.elements))
+    if isinstance(target, (cst.Name, cst.Attribute)) or is_item(target):
+        return {tree.code(target).strip("()")}
+    return tree.paths_in(target)
+
+
+_EMPTY = frozenset("list dict set deque defaultdict Counter OrderedDict".split())
+
+
+def is_begun(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement computes nothing: ``seen = 0.0``, ``losses = []``, ``log = defaultdict(list)``."""
+    part = only_part(statement)
+    value = part.value if isinstance(part, cst.Assign) else None
+    if isinstance(value, cst.Tuple):
+        return all(_is_plain(one.value, tree) for one in value.elements)
+    return value is not None and _is_plain(value, tree)
+
+
+def _is_plain(value: cst.BaseExpression, tree: Tree) -> bool:
+    return not tree.names_in(value) or (isinstance(value, cst.Call) and tree.called(value) in _EMPTY)
+
+
+def parted(statement: Statement, tree: Tree) -> tuple[str, str]:
+    """The parts of ``bank, steps = design(raw), 120`` as two statements: what computes something, and what does not.
+
+    The second is empty where all of it computes something, or nothing does.
+    """
+    part = only_part(statement)
+    pairs = list(pairs_of(part.targets[0].target, part.value)) if isinstance(part, cst.Assign) else []
+    plain = [pair for pair in pairs if _is_plain(pair[1], tree)]
+    if len(pairs) < 2 or not 0 < len(plain) < len(pairs):
+        return tree.own_code(statement), ""
+
+    def spelled(some: list[tuple[cst.BaseExpression, cst.BaseExpression]]) -> str:
+        return " = ".join(", ".join(tree.code(one).strip() for one in side) for side in zip(*some, strict=True))
+
+    return spelled([pair for pair in pairs if pair not in plain]), spelled(plain)
+
+
+def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:
+    """The statements up to *kept* that only serve it: calls whose results nobody reads outside of them."""
+    run = [kept]
+    needed = tree.paths_in(kept)
+    bound = targets_of(kept, tree)
+    for statement in reversed(block[: block.index(kept)]):
+        targets = targets_of(statement, tree)
+        if not targets or not targets & needed or not _calls(statement):
+            break
+        if not targets <= bound and _read_outside(targets - bound, [statement, *run], tree):
+            break
+        run.insert(0, statement)
+        needed |= tree.paths_in(statement)
+        bound |= targets
+    return run
+
+
+def built_on(run: list[Statement], loop: Statement, tree: Tree) -> list[Statement]:
+    """The functions between *run* and the loop that are bound to what it computes: ``step = partial(unroll, A=A)``."""
+    block = tree.block_of(run[-1])
+    around = {loop, *tree.enclosing(loop)}
+    names = set[str]().union(*(targets_of(one, tree) for one in run))
+    found: list[Statement] = []
+    for statement in block[block.index(run[-1]) + 1 :]:
+        if statement in around:
+            return found
+        part = only_part(statement)
+        if tree.paths_in(statement) & names:
+            value = part.value if isinstance(part, cst.Assign) and targets_of(statement, tree) else None
+            binds = isinstance(value, cst.Call) and tree.called(value) == "partial"
+            if not binds and not isinstance(value, cst.Lambda):
+                return []
+            names |= targets_of(statement, tree)
+            found.append(statement)
+    return []
+
+
+def chain(
+    run: list[Statement], loop: Statement, kept: Collection[Statement], tree: Tree
+) -> tuple[list[Statement], bool]:
+    """*run*, those of *kept* that it builds on or that build on it, and what is computed of all these before the loop.
+
+    Empty where one of them does more than to compute and to name values.  Also whether nothing else before the loop
+    reads what they compute.
+    """
+    block = tree.block_of(run[-1])
+    before = _but_definitions(block[: _place_of(loop, block, tree) or 0])
+    computing = {one for one in before if _only_computes(one, tree)}
+    paths = {statement: tree.paths_in(statement) for statement in before}
+    targets = {statement: targets_of(statement, tree) for statement in before}
+    members = {one for one in run if one in paths}
+    grown = bool(members)
+    while grown:
+        bound = set[str]().union(*(targets[one] for one in members))
+        needed = set[str]().union(*(paths[one] for one in members))
+        more = {
+            statement
+            for statement in before
+            if statement not in members
+            if (statement in kept and targets[statement] & needed)
+            or (statement in computing and (paths[statement] - targets[statement]) & bound)
+        }
+        members |= more
+        grown = bool(more)
+    if not members or not members <= computing:
+        return [], False
+    alone = not any(paths[statement] & bound for statement in before if statement not in members)
+    return [statement for statement in before if statement in members], alone
+
+
+def _place_of(loop: Statement, block: list[Statement], tree: Tree) -> int | None:
+    """Where in a block a loop stands, at whatever depth; None where it stands elsewhere."""
+    around = {loop, *tree.enclosing(loop)}
+    return next((at for at, one in enumerate(block) if one in around), None)
+
+
+def _but_definitions(statements: list[Statement]) -> list[Statement]:
+    """*statements* without functions and classes, whose names are mostly their own."""
+    return [one for one in statements if not isinstance(one, (cst.FunctionDef, cst.ClassDef))]
+
+
+def _only_computes(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement names the values of arithmetic and of calls that make neither an object nor an iterator."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or not targets_of(statement, tree):
+        return False
+    values = [one.value for one in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
+    computed = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Attribute)
+    return all(isinstance(value, computed) and not _makes(value, tree) for value in values)
+
+
+def _makes(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a value is an object of a class, or an iterator: another one would begin again."""
+    if not isinstance(value, cst.Call):
+        return False
+    called = tree.function_called(value)
+    yields = called is not None and bool(matchers.findall(called, matchers.Yield()))
+    return yields or tree.called(value)[:1].isupper() or tree.called(value) in _ITERATORS
+
+
+_ITERATORS = frozenset(("iter", "zip", "enumerate", "map", "filter", "reversed", "range", "cycle", "chain"))
+
+
+def feeds_itself(run: list[Statement], tree: Tree) -> bool:
+    """Whether the statements read what they themselves replace: run twice, they would compute something else."""
+    bound: set[str] = set()
+    for statement in run:
+        bound |= targets_of(statement, tree)
+    assigned: set[str] = set()
+    for statement in run:
+        part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        value = part.value if isinstance(part, (cst.Assign, cst.AnnAssign)) else statement
+        if isinstance(part, cst.AugAssign) or (value is not None and tree.paths_in(value) & (bound - assigned)):
+            return True
+        assigned |= targets_of(statement, tree)
+    return False
+
+
+def goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
+    """Whether what the statements compute becomes something else before the loop: ``a = a / a.std()``."""
+    block = tree.block_of(run[-1])
+    between = block[block.index(run[-1]) + 1 :] if run[-1] in block else []
+    between = between[: _place_of(loop, between, tree) or 0]
+    bound = set[str]().union(*(targets_of(one, tree) for one in run))
+    later = [part for statement in between for part in (statement, *tree.statements_in(statement))]
+    return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
+
+
+def is_needed_before(run: list[Statement], loop: Statement, tree: Tree) -> bool:
+    """Whether something else before the loop reads what the statements compute: it would find nothing."""
+    block = tree.block_of(run[0])
+    behind = block[block.index(run[0]) :] if run[0] in block else []
+    behind = behind[: _place_of(loop, behind, tree)]
+    names = set[str]().union(*(targets_of(one, tree) for one in run))
+    return any(one not in run and tree.paths_in(one) & names for one in _but_definitions(behind))
+
+
+def _adds_to(statement: Statement, names: set[str], tree: Tree) -> bool:
+    part = only_part(statement)
+    return isinstance(part, cst.AugAssign) and tree.code(part.target) in names
+
+
+def is_guardable(run: list[Statement]) -> bool:
+    """Whether the statements only compute and name values."""
+    return all(
+        isinstance(statement, cst.SimpleStatementLine)
+        and all(isinstance(part, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr)) for part in statement.body)
+        for statement in run
+    )
+
+
+def without_data(run: list[Statement], tree: Tree) -> list[Statement]:
+    """*run* without the data, or the parameters, that its first statements only make."""
+    for at, statement in enumerate(run[:-1]):
+        part = only_part(statement)
+        call = part.value if isinstance(part, cst.Assign) else None
+        if not isinstance(call, cst.Call) or tree.called(call) not in _MADE:
+            return run[at:]
+    return run[-1:]
+
+
+_MADE = frozenset("Parameter randn rand randint zeros ones tensor arange linspace empty full eye as_tensor".split())
+
+
+def _read_outside(targets: set[str], run: list[Statement], tree: Tree) -> bool:
+    """Whether one of *targets* is mentioned in the function but outside of *run*."""
+    home = tree.function_of(run[0])
+    counted = sum(tree.count_paths(part, targets) for part in run)
+    return tree.count_paths(home, targets) > counted
+
+
+def _calls(statement: Statement) -> bool:
+    """Whether a statement's value is a call on something: not a constant, not the making of a module."""
+    assert isinstance(statement, cst.SimpleStatementLine)
+    part = statement.body[0]
+    value = part.value if isinstance(part, cst.Assign) else None
+    return isinstance(value, (cst.Call, cst.BinaryOperation, cst.Subscript))

@@ -1,0 +1,83 @@
+"""Other names of a tensor that is changed in place: who reads it there is to see the new tensor, too.
+
+``now = banks[0]`` and then ``now.mul_(0.9)`` changes what the bank holds.  ``now = now.mul(0.9)`` would not: the tape
+shows no difference where the values have no graph, and the training goes on with old ones.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from codemods.rewriting.tree import Statement, Tree, only_part, pairs_of
+
+Place = cst.Name | cst.Attribute | cst.Subscript
+
+
+def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
+    """What is to be given a new tensor that takes the place of one that was *changed* in place, under all its names.
+
+    None where others know it by names that are not known here.
+    """
+    statement = tree.statement_of(changed)
+    if not isinstance(changed, cst.Name) or statement is None:
+        return [changed]
+    function = tree.function_of(changed)
+    around = next((one for one in tree.loops_around(statement) if tree.function_of(one) is function), None)
+    again = _is_read_behind(changed, statement, around, tree)
+    if isinstance(around, cst.For) and _has(around.target, changed, tree):
+        return [changed] if again else None
+    given = [
+        value
+        for one in tree.statements_in(function)
+        if isinstance(part := only_part(one), cst.Assign) and one is not statement
+        for target in part.targets
+        for name, value in pairs_of(target.target, part.value)
+        if tree.code(name) == changed.value
+    ]
+    aliases = [value for value in given if isinstance(value, Place)]
+    handed_in = isinstance(function, cst.FunctionDef) and not given and _has(function.params, changed, tree)
+    if handed_in or len(given) > 1:
+        return [changed] if again or not (handed_in or aliases) else None
+    if not aliases:
+        return [changed]
+    (place,) = aliases
+    if not again:
+        return [place]
+    if isinstance(place, cst.Name):
+        return [changed, place] if _is_read_behind(place, statement, around, tree) else [changed]
+    return [changed, place] if _lasts(place, around, tree) else [changed]
+
+
+def _is_read_behind(name: cst.Name, statement: Statement, around: cst.For | cst.While | None, tree: Tree) -> bool:
+    """Whether something reads the name once *statement* is through, in the loop around it as in what comes behind."""
+    every = [one for one in tree.statements_in(tree.function_of(name)) if one is not statement]
+    inside = set(tree.statements_in(around)) if around is not None else set()
+    behind = tree.line_of(statement)
+    anew = around is not None and (
+        (isinstance(around, cst.For) and _has(around.target, name, tree))
+        or any(_gives(one, name, tree) and tree.line_of(one) < behind for one in inside)
+    )
+    if around is not None and not anew:
+        return True  # the statement itself does, in the next iteration
+    return any(_has(one, name, tree) for one in every if tree.line_of(one) > behind)
+
+
+def _gives(statement: Statement, name: cst.Name, tree: Tree) -> bool:
+    part = only_part(statement)
+    return isinstance(part, cst.Assign) and any(_has(one.target, name, tree) for one in part.targets)
+
+
+def _lasts(place: cst.BaseExpression, around: cst.For | cst.While | None, tree: Tree) -> bool:
+    """Whether a container or object is there before the loop, so that the next iteration reads what it holds."""
+    root = place
+    while isinstance(root, (cst.Attribute, cst.Subscript)):
+        root = root.value
+    if not isinstance(root, cst.Name) or root.value == "self":
+        return isinstance(root, cst.Name)
+    if around is None or (isinstance(around, cst.For) and _has(around.target, root, tree)):
+        return False
+    return not any(_gives(one, root, tree) for one in tree.statements_in(around))
+
+
+def _has(node: cst.CSTNode, name: cst.Name, tree: Tree) -> bool:
+    return any(one.value == name.value for one in tree.names_in(node))

@@ -1,0 +1,39 @@
+"""``retain_graph=True`` on the passes of a fact: taken away where it was only there to hush the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from codemods.facts import Overwritten, StaleGraph
+from codemods.rewriting.tree import Edit, Tree, without_keyword
+from codemods.source.program import Program
+
+
+def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Call]:
+    spans = [fact.failed, fact.retained if isinstance(fact, Overwritten) else fact.freed]
+    found: list[cst.Call] = []
+    for span in spans:
+        call = tree.expression(span)
+        if isinstance(call, cst.Call) and call not in found:
+            if any(arg.keyword is not None and arg.keyword.value == "retain_graph" for arg in call.args):
+                found.append(call)
+    return found
+
+
+def variants(
+    fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], object]
+) -> Iterator[tuple[Program, str]]:
+    """The program that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
+
+    *build* fills an edit.
+    """
+    calls = _retaining_calls(fact, tree)
+    for drop in (True, False) if calls else (False,):
+        edit = Edit(tree)
+        build(edit)
+        if drop:
+            for call in calls:
+                edit.change(call, lambda node: without_keyword(node, "retain_graph"))
+        yield edit.program(), "; retain_graph=True is no longer needed" if drop else ""

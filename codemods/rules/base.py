@@ -1,0 +1,74 @@
+"""What a codemod is: a code, a name, the facts it answers, and candidate rewrites for each."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+import libcst as cst
+from libcst.codemod import CodemodCommand
+
+from codemods.facts import Fact
+from codemods.proof import Keeps
+from codemods.rewriting.tree import Tree
+from codemods.source.program import Program
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One possible patch: the whole patched program, what it does in one sentence, and what it must keep."""
+
+    program: Program
+    remedy: str
+    keeps: Keeps = Keeps.EDGES
+    blames: int = 0
+    """The line (in the program that was patched) whose mistake it corrects, where it is none of the fact's story."""
+    last: bool = False
+    """Whether it is tried only where all others, of every fact, have left something to be repaired."""
+
+
+class Codemod(CodemodCommand, ABC):
+    """The base of every codemod.  A subclass's docstring is its user documentation: the first line, then sections.
+
+    Also a LibCST command: ``python -m libcst.tool codemod -x --no-format codemods.detach_stored.DetachStored FILE``.
+    """
+
+    code: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    answers: ClassVar[tuple[type[Fact], ...]] = ()
+    rank: ClassVar[int] = 50
+    """Where several codemods answer one fact, those of lower rank are asked first."""
+    recomputes: ClassVar[bool] = False
+    """Whether it computes values anew.  What it did not reach is computed anew as well then, and never detached: the
+    new value would be one of old parameters."""
+    unguards: ClassVar[bool] = False
+    """Whether it takes away the condition of what it computes anew."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        cls.DESCRIPTION = cls.title()
+
+    @classmethod
+    def title(cls) -> str:
+        """The first line of the documentation."""
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    @abstractmethod
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        """Patches for *fact*, the preferred one first; lazily, since the first that stands is taken."""
+
+    def offers(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        """The candidates, up to the first that cannot even be written down."""
+        with suppress(cst.ParserSyntaxError):
+            yield from self.candidates(fact, tree)
+
+    def transform_module_impl(self, tree: cst.Module) -> cst.Module:
+        """Repair every fact that this codemod answers (the interface of LibCST's command line)."""
+        from codemods.repair import mend  # the search for patches knows codemods, not the other way round
+
+        mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [type(self)])
+        return cst.parse_module(mended.patched.files[0].text)

@@ -1,0 +1,71 @@
+"""Copied graph: a deep copy is made of something that holds a tensor with a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, Form, GraphCopied
+from codemods.rewriting.tree import Edit, Tree, detach, detached
+from codemods.rules.base import Candidate, Codemod
+
+
+class DetachCopied(Codemod):
+    """A deep copy is made of a tensor with a graph, or of a model that keeps one.
+
+    Error:
+        RuntimeError: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the
+        moment.
+
+    Cause:
+        A forward pass stores an intermediate result on the module, ``self.features = x``, and with it its graph. From
+        then on ``copy.deepcopy(model)`` fails: a graph cannot be copied. So does a deep copy of the result itself.
+
+    Fix:
+        What is stored, or copied, is detached. Where a backward needs what is stored, it is left alone.
+
+    When it is not what you want:
+        Where a loss is computed from the attribute: return it from ``forward`` instead, or copy the model's
+        ``state_dict()``.
+
+    Source:
+        torch.Tensor.__deepcopy__ in PyTorch's ``_tensor.py``; https://github.com/pytorch/pytorch/issues/54580.
+    """
+
+    code = "AF511"
+    name = "copied-graph"
+    answers = (GraphCopied,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, GraphCopied)
+        value = tree.expression(fact.value)
+        if value is not None and fact.form is not Form.OTHER:
+            yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is copied without the graph")
+        yield from _kept_without(fact, tree)
+        yield from _dropped_before(fact, tree)
+
+
+def _kept_without(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
+    """What is stored is detached where it is stored."""
+    edit = Edit(tree)
+    stored = [tree.expression(one.expression) for one in fact.carriers if one.expression is not None]
+    for expression in stored:
+        if expression is None:
+            return
+        edit.change(expression, detach)
+    if stored:
+        yield Candidate(edit.program(), f"`{fact.name}` is kept without the graph")
+
+
+def _dropped_before(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
+    """The attribute is detached right before the copy: where its own iteration still needs the graph until then."""
+    call = tree.expression(fact.call)
+    statement = tree.statement_of(call)
+    if not isinstance(call, cst.Call) or not call.args or not fact.path or statement is None:
+        return
+    owner = call.args[0].value
+    if isinstance(owner, (cst.Name, cst.Attribute)) and tree.block_of(statement):
+        place = tree.code(owner) + fact.path
+        program = Edit(tree).insert_before(statement, f"{place} = {place}.detach()").program()
+        yield Candidate(program, f"`{place}` is detached before the model is copied")

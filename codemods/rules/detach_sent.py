@@ -1,0 +1,52 @@
+"""Sent graph: a tensor is put on a queue or a pipe to another process together with its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.facts import Fact, Form, GraphSent
+from codemods.rewriting.tree import Edit, Tree, detach, detached
+from codemods.rules.base import Candidate, Codemod
+
+
+class DetachSent(Codemod):
+    """A tensor with a graph is sent to another process.
+
+    Error:
+        RuntimeError: Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not
+        support crossing process boundaries. From the workers of a loader: stack(): functions with out=... arguments
+        don't support automatic differentiation, but one of the arguments requires grad.
+
+    Cause:
+        A graph belongs to the process that recorded it. A queue or a pipe of ``torch.multiprocessing`` sends the data
+        of a tensor, and refuses to pretend that the graph came along. So does a ``DataLoader`` with ``num_workers``,
+        where its dataset computes features with a network, or holds them.
+
+    Fix:
+        The tensor is detached before it is sent.
+
+    When it is not what you want:
+        Where gradients are to flow from one process into another, send them back by hand, or use
+        ``torch.distributed.autograd``.
+
+    Source:
+        torch.multiprocessing in the PyTorch documentation; https://github.com/pytorch/pytorch/issues/36457.
+    """
+
+    code = "AF521"
+    name = "sent-graph"
+    answers = (GraphSent,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, GraphSent)
+        value = tree.expression(fact.value)
+        if value is not None and fact.form is not Form.OTHER:
+            yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is sent without the graph")
+        edit = Edit(tree)
+        stored = [tree.expression(one.expression) for one in fact.carriers if one.expression is not None]
+        for expression in stored:
+            if expression is None:
+                return
+            edit.change(expression, detach)
+        if stored:
+            yield Candidate(edit.program(), "what is sent goes without the graph")

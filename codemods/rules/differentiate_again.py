@@ -1,0 +1,53 @@
+"""Second derivatives: the graph of one gradient is differentiated several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, StaleGraph
+from codemods.rewriting.tree import Edit, Tree, with_keyword
+from codemods.rules.base import Candidate, Codemod
+
+
+class DifferentiateAgain(Codemod):
+    """The graph of a gradient, made by ``create_graph=True``, is differentiated more than once.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, at the second call of ``autograd.grad``.
+
+    Cause:
+        Products of the Hessian with several vectors (power iteration, conjugate gradients, a diagonal by random signs)
+        all come from one gradient that has a graph. The first product frees that graph.
+
+    Fix:
+        ``autograd.grad(product, params, retain_graph=True)``: the parameters stay as they are between the products, so
+        that one graph serves them all, and it goes with the gradient when the function returns.
+
+    When it is not what you want:
+        Where an optimizer steps between the products, each needs a gradient of its own.
+
+    Source:
+        torch.autograd.grad in the PyTorch documentation: ``retain_graph`` and ``create_graph``.
+    """
+
+    code = "AF116"
+    name = "second-derivative"
+    answers = (StaleGraph,)
+    rank = 7
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, StaleGraph)
+        call = tree.expression(fact.freed)
+        if fact.loop is not None and fact.inside:
+            return
+        if not isinstance(call, cst.Call) or tree.called(call) != "grad":
+            return
+        given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+        if given & {"retain_graph", "create_graph"}:
+            return
+        if not any("create_graph=True" in file.text for file in tree.program.files):
+            return
+        edit = Edit(tree).change(call, lambda node: with_keyword(node, "retain_graph", "True"))
+        yield Candidate(edit.program(), "the graph of the gradient is kept for the next product")

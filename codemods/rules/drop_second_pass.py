@@ -1,0 +1,79 @@
+"""Second pass: one loss is sent backward twice, and nothing happens in between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting.tree import Edit, Statement, Tree, only_part
+from codemods.rules.base import Candidate, Codemod
+
+
+class DropSecondPass(Codemod):
+    """The same loss is sent backward twice.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, at the second ``loss.backward()``.
+
+    Cause:
+        A line was copied, or a helper already does what its caller does again. No optimizer steps between the two
+        passes, so the second one could only add the same gradient once more.
+
+    Fix:
+        The second pass goes.
+
+    When it is not what you want:
+        Where twice the gradient is meant, multiply the loss by two.
+
+    Source:
+        torch.Tensor.backward in the PyTorch documentation: gradients are accumulated in the leaves.
+    """
+
+    code = "AF107"
+    name = "second-pass"
+    answers = (StaleGraph,)
+    rank = 4
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, StaleGraph)
+        if fact.used != fact.failed or fact.loop is not None:
+            return
+        spans = fact.freed, fact.failed
+        if fact.freed == fact.failed:
+            if fact.outer is None or fact.outer.passes is None:
+                return
+            spans = fact.outer.passes
+        first, second = (tree.statement_of(tree.expression(span)) for span in spans)
+        if first is None or second is None or first is second or not _between(first, second, tree):
+            return
+        # A helper is asked for its result: that it also runs a pass is what nobody expects of it.
+        inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
+        for statement in (first, second) if inner else (second, first):
+            if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
+                yield Candidate(
+                    Edit(tree).remove(statement).program(), "one pass over the loss is enough", Keeps.ONE_PASS
+                )
+
+
+def _between(first: Statement, second: Statement, tree: Tree) -> bool:
+    """Whether both stand in one block, and no optimizer steps between them; or in different functions."""
+    block = tree.block_of(first)
+    if second not in block:
+        return tree.function_of(first) is not tree.function_of(second)
+    run = block[block.index(first) + 1 : block.index(second)]
+    return all(_only_tells(tree.code(statement).strip()) for statement in run)
+
+
+_TELLS = re.compile(
+    r"print\(|log(ger|ging)?\.\w+\(|.*clip_grad|.*\.item\(\)\)?$"
+    r"|\w+ = (list\()?[\w.]+\.parameters\(\)\)?$|\w+ = float\(\w+\)$"
+)
+
+
+def _only_tells(code: str) -> bool:
+    """Whether a statement changes no parameter: it prints, clips gradients, names parameters, or calls nothing."""
+    return "(" not in code or _TELLS.match(code) is not None

@@ -1,0 +1,153 @@
+"""Forward outside of the closure: an optimizer evaluates its closure several times, over one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import libcst as cst
+
+from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting.computations import is_begun, targets_of
+from codemods.rewriting.tree import Edit, Statement, Tree, is_item, only_part
+from codemods.rules.base import Candidate, Codemod
+
+_MOST = 6
+"""Statements that are moved at most."""
+
+
+class ForwardInClosure(Codemod):
+    """A closure sends a loss backward that was computed outside of it.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, inside ``optimizer.step(closure)``. With
+        ``retain_graph=True``: one of the variables needed for gradient computation has been modified by an inplace
+        operation.
+
+    Cause:
+        ``torch.optim.LBFGS`` calls its closure several times in one step, and moves the parameters in between. A loss
+        from outside is computed once: the second call finds its graph freed, and would find the old parameters.
+
+    Fix:
+        The forward pass moves into the closure, which then computes the loss anew each time it is called.
+
+    When it is not what you want:
+        An optimizer that evaluates its closure once does not need one: call ``backward()`` and then ``step()``.
+
+    Source:
+        "Taking an optimization step" in the documentation of torch.optim: ``optimizer.step(closure)``.
+    """
+
+    code = "AF108"
+    name = "forward-outside-closure"
+    answers = (StaleGraph, Overwritten)
+    rank = 3
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        failed = tree.expression(fact.failed)
+        made = tree.statement_of(tree.expression(fact.saved if isinstance(fact, Overwritten) else fact.made))
+        if failed is None or made is None:
+            return
+        closure = tree.function_of(failed)
+        if isinstance(closure, cst.FunctionDef) and not closure.params.params and tree.function_of(made) is not closure:
+            yield from _computed_inside(closure, tree.statement_of(failed), fact, tree)
+        if fact.loop is None or fact.inside:
+            return
+        for carrier in fact.carriers:  # a function that makes the loss function: it computes something once for all
+            kept = tree.statement(carrier.statement)
+            block = tree.block_of(kept) if kept is not None else []
+            for inner in block[block.index(kept) + 1 :] if kept in block else []:
+                if isinstance(inner, cst.FunctionDef) and not isinstance(tree.function_of(inner), cst.Module):
+                    yield from _computed_inside(inner, next(iter(tree.body_of(inner)), None), fact, tree)
+
+
+def _computed_inside(
+    closure: cst.FunctionDef, before: Statement | None, fact: StaleGraph | Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """What a function needs and others compute for it, computed in it, in front of the statement *before* at last."""
+    moved: list[Statement] = []
+    kept = tree.statement(fact.kept)
+    for statement in _computing(closure, tree):
+        moved.insert(0, statement)
+        blames = tree.line_of(kept) if kept in moved else 0
+        for one in _moved(moved, closure, before, tree):
+            yield replace(one, blames=blames)
+
+
+def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:
+    """The assignments before the closure that it depends on, from the nearest to the farthest."""
+    block = tree.block_of(closure)
+    needed = tree.paths_in(closure.body)
+    own = set().union(*(_targets(one, tree) for one in tree.statements_in(closure)))
+    found = 0
+    for statement in reversed(block[: block.index(closure)] if closure in block else []):
+        targets = _targets(statement, tree)
+        if targets & own or is_begun(statement, tree):
+            continue  # what the closure sets, or adds to, goes from call to call
+        if targets & needed and found < _MOST:
+            found += 1
+            needed |= tree.paths_in(statement)
+            yield statement
+
+
+def _targets(statement: Statement, tree: Tree) -> set[str]:
+    """The names, attributes and items that a statement assigns to, if that is all it does."""
+    part = only_part(statement)
+    if isinstance(part, cst.AugAssign):
+        named = isinstance(part.target, (cst.Name, cst.Attribute)) or is_item(part.target)
+        return {tree.code(part.target)} if named else set()
+    return targets_of(statement, tree)
+
+
+def _moved(
+    moved: list[Statement], closure: cst.FunctionDef, before: Statement | None, tree: Tree
+) -> Iterator[Candidate]:
+    """The patch that moves these statements into the closure; what something behind it reads is computed there, too."""
+    block, inside = tree.block_of(closure), tree.body_of(closure)
+    if before is None or before not in inside:
+        return
+    names = set[str]().union(*(_targets(one, tree) for one in moved))
+    later = block[block.index(closure) + 1 :]
+    wanted = {path for statement in later for path in tree.paths_in(statement)} & names
+    step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
+    taken = step is not None and wanted == {_returned(closure, tree)}
+    edit = Edit(tree)
+    still = set() if taken else set(wanted)
+    for statement in reversed(moved):
+        if _targets(statement, tree) & still:
+            still |= tree.paths_in(statement)  # what stays needs what it is computed from
+        else:
+            edit.remove(statement)
+    uses = (at for at, one in enumerate(inside) if names & tree.paths_in(one))
+    position = min(inside.index(before), next(uses, len(inside)))
+    first = moved[0].with_changes(leading_lines=[]) if not position else moved[0]
+    body = [*inside[:position], first, *moved[1:], *inside[position:]]
+    edit.change(closure, lambda node: node.with_changes(body=node.body.with_changes(body=body)))  # type: ignore[attr-defined]
+    if step is not None and wanted and taken:
+        (name,) = wanted
+        edit.change(step, lambda node: _assigned(name, node))
+    yield Candidate(edit.program(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
+
+
+def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:
+    """``optimizer.step(closure)`` where a statement is just that."""
+    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return part if isinstance(part, cst.Expr) and tree.code(part.value).endswith(f".step({closure})") else None
+
+
+def _returned(closure: cst.FunctionDef, tree: Tree) -> str:
+    """The name, or what else can be assigned to, that a function returns at its end."""
+    last = tree.body_of(closure)[-1]
+    if isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return):
+        value = last.body[-1].value
+        return tree.code(value).strip() if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript)) else ""
+    return ""
+
+
+def _assigned(name: str, node: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(node, cst.Expr)
+    target = cst.parse_expression(name)
+    assert isinstance(target, (cst.Name, cst.Attribute, cst.Subscript))
+    return cst.Assign(targets=[cst.AssignTarget(target)], value=node.value, semicolon=node.semicolon)

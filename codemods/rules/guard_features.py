@@ -1,0 +1,572 @@
+"""Unguarded features: a value computed once before a loop whose every iteration runs a backward through it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+from libcst import matchers
+
+from codemods.facts import Fact, Form, Overwritten, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting.computations import (
+    built_on,
+    chain,
+    computation,
+    feeds_itself,
+    goes_on,
+    is_guardable,
+    is_needed_before,
+    parted,
+    targets_of,
+    without_data,
+)
+from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, guarded, only_part, without_index
+from codemods.rules.base import Candidate, Codemod
+from codemods.rules.retain_shared import one_call
+
+
+class GuardFeatures(Codemod):
+    """A graph is built once before a loop and every iteration's backward runs through it.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, in the loop's second iteration.
+
+    Cause:
+        Features, an embedding table, a penalty term or another value that depends on parameters is computed before the
+        loop. The first iteration's ``backward()`` frees its graph; the second iteration needs it again.
+
+    Fix:
+        Where the parameters behind it are not being trained, the computation needs no graph: it is wrapped in
+        ``with torch.no_grad():``. Where an optimizer holds them, ``no_grad`` would stop their training, so the
+        computation moves into the loop, all of its statements together, and is made anew for each backward.
+        Beside a ratio of new to old, as in PPO, the old log-probabilities, advantages and returns are values of
+        the rollout: they are detached.
+
+    When it is not what you want:
+        Recomputing costs time. If all iterations may share one value, add up their losses and call ``backward()`` once
+        after the loop: the gradient is the same as long as no step lies between.
+
+    Source:
+        torch.no_grad in the PyTorch documentation.
+    """
+
+    code = "AF103"
+    name = "unguarded-features"
+    answers = (StaleGraph, Overwritten)
+    rank = 8
+    recomputes = True
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
+            failed = tree.expression(fact.failed)
+            if (
+                fact.by_step
+                and failed is not None
+                and any(relates_to_old(one, tree) for one in tree.loops_running(failed))
+            ):
+                yield from self._rolled_out(fact, tree)
+            return
+        assert isinstance(fact, StaleGraph)
+        if fact.loop is None and fact.freed == fact.failed and next(one_call(fact, tree), None) is None:
+            # A closure that its optimizer calls several times.
+            kept = tree.statement(fact.kept)
+            if kept is not None and fact.name:
+                yield from self._again(fact, kept, tree, fact.name)
+        if fact.loop is not None and fact.inside:
+            yield from self._handed_out(fact, tree)
+        if fact.loop is None or fact.inside:
+            return
+        # What a call took with it, as `partial` does, was kept by no statement of its own.
+        kept = tree.statement(fact.kept or (fact.outer.made if fact.outer is not None else fact.made))
+        loop = tree.statement(fact.loop)
+        if kept is None or loop is None:
+            return
+        block = tree.block_of(kept)
+        if kept not in block:
+            return
+        yield from self._handed_on(fact, loop, tree)
+        run = computation(kept, block, tree)
+        name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
+        several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
+        for part in ([kept], run) if several else (run,):
+            if is_guardable(part):
+                computing = without_data(part, tree)
+                yield Candidate(
+                    guarded(tree, computing), f"compute `{name}` under no_grad: nothing behind it is trained"
+                )
+        made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+        if made is not None and made is not kept and tree.block_of(made) and is_guardable([made]):
+            for part in (computation(made, tree.block_of(made), tree), [made]):
+                if is_guardable(part):
+                    remedy = "what serves the loop is computed under no_grad: nothing trains it"
+                    yield Candidate(guarded(tree, part), remedy)
+        relation, old = _old_operand(fact, tree)
+        if relation is not None and old is not None and _is_ratio(relation, old, tree):
+            yield from self._old_when_made(fact, tree, name)
+            program = Edit(tree).change(old, detach).program()
+            yield Candidate(program, _as_before(tree.code(old).strip()), Keeps.RATIO)
+        of_rollout = relates_to_old(loop, tree)
+        if of_rollout:
+            yield from self._as_data(fact, tree)
+            yield from self._rolled_out(fact, tree)
+        yield from self._detach(fact, tree, name)
+        yield from self._detach_use(fact, tree)
+        if fact.together:
+            return  # one step uses all of the loop's passes: their losses add up, and nothing need be computed twice
+        if of_rollout:
+            yield from self._collected(fact, tree)
+            return  # what the updates learn from is not to change with them
+        yield from self._move(run, loop, tree, name)
+        yield from self._move_all(fact, run, loop, tree)
+        if made is not None and made is not kept and made in tree.block_of(made):
+            maker = tree.function_of(kept)
+            if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
+                yield from self._again(fact, kept, tree, name, instead=True)
+            yield from self._move([made], loop, tree, name)
+        yield from self._again(fact, kept, tree, name)
+        yield from self._as_it_was(fact, tree)
+        yield from self._collected(fact, tree)
+
+    def _handed_out(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """What a generator computes once, before the loop that yields, is computed anew for each item."""
+        kept = tree.statement(fact.kept)
+        if kept is None or kept not in tree.block_of(kept) or fact.together:
+            return
+        loop = _loop_behind(kept, tree)
+        if loop is not None and matchers.findall(loop, matchers.Yield()):
+            run = computation(kept, tree.block_of(kept), tree)
+            yield from self._move(run, loop, tree, ", ".join(sorted(targets_of(kept, tree))) or fact.name)
+
+    def _handed_on(self, fact: StaleGraph, loop: Statement, tree: Tree) -> Iterator[Candidate]:
+        """``fit(torch.cat(points))``, where the loop is the function's own: what it is given is data to it."""
+        made = tree.expression(fact.made)
+        if fact.kept is not None or made is None or not isinstance(tree.parent_of(made), cst.Arg):
+            return
+        if tree.function_of(made) is not tree.function_of(loop):
+            remedy = f"`{tree.code(made)}` is handed on detached: nothing behind it is trained"
+            yield Candidate(Edit(tree).change(made, detach).program(), remedy)
+
+    def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
+        """Where the statement does more than compute, detach its value."""
+        for carrier in reversed(fact.carriers):
+            if carrier.statement == fact.kept and carrier.expression is not None:
+                expression = tree.expression(carrier.expression)
+                if expression is not None:
+                    yield Candidate(
+                        Edit(tree).change(expression, detach).program(),
+                        f"detach `{name}`: nothing behind it is trained",
+                    )
+
+    def _old_when_made(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
+        """``old = torch.stack(log_probs)``, which only a ratio reads, is detached at once."""
+        for carrier in fact.carriers:
+            made = tree.expression(carrier.expression)
+            if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
+                program = Edit(tree).change(made, detach).program()
+                yield Candidate(program, _as_before(name), Keeps.RATIO)
+
+    def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """What advantages and returns are computed of is detached where the rollout collects or computes it."""
+        for carrier in fact.sources:
+            expression = tree.expression(carrier.expression)
+            if expression is not None and carrier.form is Form.TENSOR and not _is_computed(expression, tree):
+                remedy = f"`{carrier.name or tree.code(expression).strip()}` is a value of the rollout"
+                yield Candidate(Edit(tree).change(expression, detach).program(), remedy, Keeps.RATIO)
+
+    def _rolled_out(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """Beside a ratio of new to old, as in PPO's epochs, advantages and returns are what the rollout made them."""
+        tensors = [carrier.expression for carrier in reversed(fact.carriers) if carrier.form is Form.TENSOR]
+        for span in dict.fromkeys([*tensors, fact.made if isinstance(fact, StaleGraph) else fact.saved]):
+            made = tree.expression(span)
+            if made is not None:
+                remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
+                yield Candidate(Edit(tree).change(made, detach).program(), remedy, Keeps.RATIO)
+        kept = tree.statement(fact.kept)
+        if kept is not None and kept in tree.block_of(kept) and is_guardable([kept]):
+            targets = sorted(targets_of(kept, tree))
+            verb = "are values" if len(targets) > 1 else "holds values"
+            remedy = f"`{', '.join(targets)}` {verb} of the rollout, computed under no_grad"
+            yield Candidate(guarded(tree, [kept]), remedy, Keeps.RATIO)
+
+    def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``values.append(critic(state))``, in a loop of its own before: what the epochs learn from are values."""
+        loop = tree.statement(fact.loop)
+        for carrier in fact.carriers:
+            made = tree.expression(carrier.expression)
+            statement = tree.statement(carrier.statement)
+            part = only_part(statement)
+            appends = isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and made is not part.value
+            if carrier.form is not Form.TENSOR or made is None or statement is None or not appends:
+                continue
+            around = list(tree.loops_around(statement))
+            if around and loop not in around:
+                program = Edit(tree).change(made, detach).program()
+                yield Candidate(program, f"`{tree.code(made)}` is collected as a value", Keeps.RATIO)
+
+    def _as_it_was(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``new - old`` in every iteration: the old value is what it was, a number, and the new one is trained."""
+        used = tree.expression(fact.used)
+        if fact.outer is None or not fact.outer.mixed or not isinstance(used, cst.BinaryOperation):
+            return
+        for operand in (used.left, used.right):
+            if _is_called(operand, fact.name, tree):
+                program = Edit(tree).change(operand, detach).program()
+                yield Candidate(program, _as_before(tree.code(operand).strip()), Keeps.PARAMETERS)
+
+    def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
+        walked = tree.expression(fact.outer.walked) if fact.outer is not None else None
+        loop = tree.statement(fact.loop)
+        handed = [argument.value for argument in walked.args] if isinstance(walked, cst.Call) else []
+        # `batch = {"real": real, "fake": fake}` in the loop: the batch takes it detached.
+        handed += [
+            value
+            for carrier in fact.carriers
+            if carrier.statement != fact.kept and carrier.form is Form.TENSOR
+            if (value := tree.expression(carrier.expression)) is not None
+            if any(around is loop for around in tree.loops_around(tree.statement_of(value)))
+        ]
+        edit = Edit(tree)
+        taken = [value for value in dict.fromkeys(handed) if tree.code(value).strip() == fact.name]
+        for value in taken:  # `kernel(x, x)` reads it twice: half of it detached is another function
+            edit.change(value, detach)
+        if taken:
+            yield Candidate(edit.program(), f"the loop takes `{fact.name}` detached")
+
+    def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
+        """The statements at the start of the loop's body, one by one more of those they build on."""
+        if tree.function_of(loop) is not tree.function_of(run[0]):
+            loop = _loop_behind(run[-1], tree) or loop  # a generator hands the value out again and again
+        body = tree.body_of(loop)
+        if not body or tree.function_of(loop) is not tree.function_of(run[0]) or _defines(run):
+            return
+        built = built_on(run, loop, tree)
+        for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
+            if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
+                continue
+            yield _moved(moved, body[0], name, tree)
+        if not feeds_itself(run, tree) and not goes_on(run, loop, tree):
+            yield _copied(run, body[0], name, tree)
+
+    def _move_all(self, fact: StaleGraph, run: list[Statement], loop: Statement, tree: Tree) -> Iterator[Candidate]:
+        """A computation of several statements that the loop reads here and there: all of them go into it."""
+        kept = [one for span in fact.computed_by if (one := tree.statement(span)) is not None]
+        body = tree.body_of(loop)
+        if not body or tree.function_of(loop) is not tree.function_of(run[0]):
+            return
+        moved, alone = chain(run, loop, kept, tree)
+        if len(moved) <= len(run) or feeds_itself(moved, tree) or goes_on(moved, loop, tree):
+            return
+        name = ", ".join(name for one in moved for name in sorted(targets_of(one, tree)))
+        yield _moved(moved, body[0], name, tree) if alone else _copied(moved, body[0], name, tree)
+
+    def _again(
+        self, fact: StaleGraph, kept: Statement, tree: Tree, name: str, *, instead: bool = False
+    ) -> Iterator[Candidate]:
+        """An attribute that a method computes from parameters is computed anew where another reads it.
+
+        *instead*: and no longer where it was.
+        """
+        home = tree.class_of(kept)
+        if not name.startswith("self.") or home is None or feeds_itself([kept], tree):
+            return
+        readers = [
+            method
+            for method in tree.body_of(home)
+            if isinstance(method, cst.FunctionDef) and tree.function_of(kept) is not method
+            if any(name in tree.paths_in(one) and not _only_assigns(one, name, tree) for one in tree.body_of(method))
+        ]
+        reader = tree.statement_of(tree.expression(fact.used))
+        if reader is None or not tree.block_of(reader):
+            return
+        if tree.class_of(reader) is not home:  # it is handed on to another class
+            if not instead or len(readers) != 1:
+                return
+            reader = tree.body_of(readers[0])[0]
+        if len(readers) > 1:
+            if not instead:
+                yield from _as_property(kept, name, tree)
+            return
+        code = _of_attributes(_registered(kept, name, tree) or tree.own_code(kept), kept, tree)
+        # Before the first statement of the method that reads it, so that all of them read the same.
+        body = tree.body_of(tree.function_of(reader))
+        first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
+        edit = Edit(tree).insert_before(first, code)
+        if instead:
+            edit.remove(kept)
+        remedy = f"compute `{name}` anew where it is used"
+        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
+
+
+def _defines(run: list[Statement]) -> bool:
+    """Whether one of the statements is a function's: what its decorator keeps is a matter of the decorator."""
+    return any(isinstance(one, cst.FunctionDef) for one in run)
+
+
+def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a value, or what its name was given, is computed of others, and no network's own output."""
+    if isinstance(value, cst.Name):
+        given = (tree.given(one, value.value) for one in tree.statements_in(tree.function_of(value)))
+        return any(_is_computed(one, tree) for one in given if one is not None and not isinstance(one, cst.Name))
+    if isinstance(value, cst.Call):
+        return tree.is_of_torch(value.func)
+    return isinstance(value, cst.BinaryOperation)
+
+
+def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
+    """*moved* go before the first statement of the loop's body."""
+    edit = Edit(tree)
+    codes: list[str] = []
+    for statement in moved:
+        code, stays = parted(statement, tree)
+        if stays:
+            edit.change(statement, lambda node, stays=stays: _spelled(node, stays))  # type: ignore[misc]
+        else:
+            edit.remove(statement)
+            code = tree.code(statement.with_changes(leading_lines=_comments(statement)))
+        codes.append(code)
+    _keep_headings(moved, edit, tree)
+    edit.insert_before(first, *(_dedented(code) for code in codes))
+    return Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+
+
+def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
+    """A line of code in the place of a simple statement."""
+    line = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine)
+    return statement.with_changes(body=line.body)
+
+
+def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
+    """*run* also stands before the loop, where something else reads it."""
+    program = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).program()
+    return Candidate(program, f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
+
+
+def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
+    """Whether a statement mentions *name* as what it assigns to, and nowhere else."""
+    return name in targets_of(statement, tree) and tree.count_paths(statement, {name}) == 1
+
+
+def _buffer(kept: Statement, tree: Tree) -> str:
+    """``self.kernel`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
+    part = only_part(kept)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or tree.code(call.func) != "self.register_buffer" or len(call.args) < 2:
+        return ""
+    called = call.args[0].value
+    return f"self.{called.raw_value}" if isinstance(called, cst.SimpleString) else ""
+
+
+def _registered(kept: Statement, name: str, tree: Tree) -> str:
+    """``self.kernel = design()`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
+    part = only_part(kept)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or _buffer(kept, tree) != name:
+        return ""
+    return f"{name} = {tree.code(call.args[1].value)}"
+
+
+def _of_attributes(code: str, kept: Statement, tree: Tree) -> str:
+    """``self.gram = self.cov(self.x)`` for ``self.gram = self.cov(x)``, where the constructor stores ``x`` so."""
+    constructor = tree.function_of(kept)
+    if not isinstance(constructor, cst.FunctionDef):
+        return code
+    parameters = {one.name.value for one in constructor.params.params} - {"self"}
+    stored: dict[str, str] = {}
+    for statement in tree.body_of(constructor):
+        part = only_part(statement)
+        call = part.value if isinstance(part, cst.Expr) else None
+        value = call.args[1].value if isinstance(call, cst.Call) and len(call.args) > 1 else None
+        if value is not None and (attribute := _buffer(statement, tree)):
+            stored[tree.code(value)] = attribute
+        for path in targets_of(statement, tree):
+            if path.startswith("self.") and (given := tree.given(statement, path)) is not None:
+                stored[tree.code(given)] = path
+    again = parameters - set().union(*(targets_of(one, tree) for one in tree.body_of(constructor)))
+    parsed = cst.parse_module(code)
+    while found := [one for one in tree.names_in(parsed) if one.value in again & stored.keys()]:
+        itself = cst.parse_expression(stored[found[0].value])
+        parsed = cst.ensure_type(parsed.deep_replace(found[0], itself), cst.Module)
+    return parsed.code
+
+
+def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
+    """What the constructor computes for several methods becomes a property, or each part of it a property."""
+    constructor, home = tree.function_of(kept), tree.class_of(kept)
+    part = only_part(kept)
+    if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
+        return
+    body = tree.body_of(constructor)
+    own = {one.value for one in tree.names_in(constructor.params)} | set().union(
+        *(targets_of(one, tree) for one in body)
+    )
+    read, rest = _attributes_given(part, name, tree)
+    computed = {path: _of_attributes(code, kept, tree) for path, code in read.items()}
+    needed = {one.value for code in computed.values() for one in tree.names_in(cst.parse_expression(code))} - {"self"}
+    again = [one for one in tree.statements_in(home) if one is not kept and computed.keys() & targets_of(one, tree)]
+    if kept not in body or len(body) < 2 or not computed or needed & own or again:
+        return
+    indent = tree.module_of(kept).default_indent
+    edit = Edit(tree)
+    edit.change(kept, lambda node: _spelled(node, rest)) if rest else edit.remove(kept)
+    for path, code in computed.items():
+        attribute = path.removeprefix("self.")
+        edit.insert_after(constructor, f"\n@property\ndef {attribute}(self):\n{indent}return {code}")
+    remedy = f"`{name}` is a property, computed anew wherever it is read"
+    if len(computed) > 1:
+        remedy = f"`{', '.join(computed)}` are properties, computed anew wherever they are read"
+    yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+_PIECES = frozenset("chunk split tensor_split unbind".split())
+"""Operations of tensors that return a tuple of pieces."""
+
+
+def _attributes_given(part: cst.Assign, name: str, tree: Tree) -> tuple[dict[str, str], str]:
+    """The attributes that have to become properties with *name*, the code of each, and what is left to assign.
+
+    None where no expression is known for each of them: a star, a call that may return an iterator.
+    """
+    target = part.targets[0].target if len(part.targets) == 1 else None
+    if isinstance(target, cst.Attribute):
+        return ({name: tree.code(part.value)} if tree.code(target) == name else {}), ""
+    if not isinstance(target, (cst.Tuple, cst.List)) or any(
+        isinstance(one, cst.StarredElement) for one in target.elements
+    ):
+        return {}, ""
+    paths = [tree.code(one.value) for one in target.elements]
+    if isinstance(part.value, (cst.Tuple, cst.List)):
+        values = [tree.code(one.value) for one in part.value.elements if isinstance(one, cst.Element)]
+        if len(values) != len(part.value.elements) or len(values) != len(paths) or paths.count(name) != 1:
+            return {}, ""
+        others = [pair for pair in zip(paths, values, strict=True) if pair[0] != name]
+        rest = " = ".join(", ".join(side) for side in zip(*others, strict=True))
+        return {name: values[paths.index(name)]}, rest
+    call = part.value
+    pieces = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in _PIECES
+    own = all(re.fullmatch(r"self\.\w+", path) for path in paths) and len(set(paths)) == len(paths)
+    if not pieces or not own or name not in paths:
+        return {}, ""
+    return {path: f"{tree.code(call)}[{at}]" for at, path in enumerate(paths)}, ""
+
+
+def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
+    """The next loop after a statement in its block."""
+    block = tree.block_of(kept)
+    later = block[block.index(kept) + 1 :] if kept in block else []
+    return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
+
+
+def _is_called(operand: cst.BaseExpression, name: str, tree: Tree) -> bool:
+    """Whether an operand is the value called *name*, or an attribute or item of it."""
+    code = tree.code(operand).strip()
+    plain = isinstance(operand, (cst.Name, cst.Attribute, cst.Subscript))
+    return plain and (code == name or code.startswith((f"{name}.", f"{name}[")))
+
+
+def _as_before(code: str) -> str:
+    return f"`{code}` is taken as it was before the loop"
+
+
+def _old_operand(fact: StaleGraph, tree: Tree) -> tuple[cst.BinaryOperation | None, cst.BaseExpression | None]:
+    """The operation of two values that reads what was made before the loop, and the side on which that stands."""
+    used: cst.CSTNode | None = tree.expression(fact.used)
+    inner: cst.CSTNode | None = None
+    while used is not None and not isinstance(used, cst.BinaryOperation):  # `new - old[batch]`, `new / old.exp()`
+        if isinstance(used, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            return None, None
+        used, inner = tree.parent_of(used), used
+    if not isinstance(used, cst.BinaryOperation):
+        return None, None
+    if inner is not None:
+        return used, used.left if inner is used.left else used.right
+    named = [side for side in (used.left, used.right) if _is_called(side, fact.name, tree)]
+    if len(named) == 1:
+        return used, named[0]
+    loop = tree.statement(fact.loop)
+    own = set().union(*(targets_of(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
+    sides = [side for side in (used.left, used.right) if not tree.paths_in(side) & own]
+    return used, sides[0] if len(sides) == 1 else None
+
+
+def _is_ratio(used: cst.BinaryOperation, old: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether an operation relates a new value to the *old* one: ``new / old``, ``exp(new - old)``."""
+    if isinstance(used.operator, cst.Divide):
+        return used.right is old
+    if not isinstance(used.operator, cst.Subtract):
+        return False
+    code = tree.code(used).strip()
+    around = tree.parent_of(used)
+    given = [code.strip("()"), code]
+    if isinstance(around, cst.Assign) and isinstance(around.targets[0].target, cst.Name):
+        given = [around.targets[0].target.value]
+    text = tree.code(tree.function_of(used))
+    return any(f"exp({one})" in text or f"({one}).exp()" in text or f"{one}.exp()" in text for one in given)
+
+
+def has_ratio(tree: Tree) -> bool:
+    """Whether a loop of the program computes a ratio of new to old values, as PPO's updates do."""
+    return any(
+        isinstance(loop, (cst.For, cst.While)) and relates_to_old(loop, tree)
+        for module in tree.modules()
+        for loop in matchers.findall(module, matchers.For() | matchers.While())
+    )
+
+
+def relates_to_old(loop: Statement, tree: Tree) -> bool:
+    """Whether a loop, or a function that it calls, computes ``exp(new - old)``, and makes what is new itself."""
+    called = (tree.function_called(call) for call in calls_in(loop))
+    return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)
+
+
+def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
+    own: dict[str, cst.BaseExpression | None] = {}
+    for statement in tree.statements_in(loop):
+        part = only_part(statement)
+        value = part.value if isinstance(part, cst.Assign) else None
+        own |= dict.fromkeys(targets_of(statement, tree), value)
+    for call in calls_in(loop):
+        func, arguments = call.func, call.args
+        if not isinstance(func, (cst.Attribute, cst.Name)) or tree.code(func).rpartition(".")[2] != "exp":
+            continue
+        power: cst.BaseExpression | None = (
+            arguments[0].value if arguments else func.value if isinstance(func, cst.Attribute) else None
+        )
+        if isinstance(power, cst.Name):
+            power = own.get(power.value)
+        if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract):
+            old = without_index(power.right)  # the loop may choose which of the old ones it takes
+            if tree.paths_in(power.left) & own.keys() and not tree.paths_in(old) & own.keys():
+                return True
+    return False
+
+
+def _comments(statement: Statement) -> list[cst.EmptyLine]:
+    return [line for line in statement.leading_lines if line.comment is not None and not _heads(line)]
+
+
+def _heads(line: cst.EmptyLine) -> bool:
+    """Whether a comment is the heading of a part of the script: ``# %% training``, ``# In[3]:``, ``# --- data ---``."""
+    return line.comment is not None and re.match(r"#+ *(%%|In ?\[|[-=#*]{2,})", line.comment.value) is not None
+
+
+def _keep_headings(moved: list[Statement], edit: Edit, tree: Tree) -> None:
+    """Headings above what is moved stay above what comes next."""
+    for statement in moved:
+        block = tree.block_of(statement)
+        rest = [one for one in block[block.index(statement) + 1 :] if one not in moved] if statement in block else []
+        lines = list(statement.leading_lines)
+        headings = lines[: 1 + max((at for at, line in enumerate(lines) if _heads(line)), default=-1)]
+        if headings and rest:
+            edit.change(
+                rest[0],
+                lambda node, lines=headings: node.with_changes(leading_lines=[*lines, *node.leading_lines]),  # type: ignore[misc]
+            )
+
+
+def _dedented(code: str) -> str:
+    lines = code.split("\n")
+    margin = len(lines[0]) - len(lines[0].lstrip())
+    return "\n".join(line[margin:] if line[:margin].isspace() else line for line in lines)

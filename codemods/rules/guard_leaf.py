@@ -1,0 +1,95 @@
+"""Leaf changed: parameters are changed by hand outside of no_grad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, LeafChanged
+from codemods.proof import Keeps
+from codemods.rewriting.tree import Statement, Tree, guarded
+from codemods.rules.base import Candidate, Codemod
+from codemods.rules.out_of_place import spelled_out
+
+
+class GuardLeaf(Codemod):
+    """A parameter is changed in place while autograd records.
+
+    Error:
+        RuntimeError: a leaf Variable that requires grad is being used in an in-place operation. Or: a view of a leaf
+        Variable that requires grad is being used in an in-place operation.
+
+    Cause:
+        An update by hand (``w -= lr * w.grad``), an initialisation, a clamp or a moving average writes into a tensor
+        that collects gradients. Autograd cannot record that a leaf was overwritten.
+
+    Fix:
+        The update is no part of the computation: it goes under ``with torch.no_grad():``.
+
+    When it is not what you want:
+        Where the change is to be differentiated through, make a new tensor: ``w = w - lr * g``, as in meta-learning.
+
+    Source:
+        torch.no_grad in the PyTorch documentation; PyTorch's own optimizers and ``torch.nn.init`` do the same.
+    """
+
+    code = "AF301"
+    name = "leaf-changed"
+    answers = (LeafChanged,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, LeafChanged)
+        statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
+        if statement is None or not tree.block_of(statement):
+            return
+        if fact.mixed and _computes(statement, tree):
+            for program in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
+                yield Candidate(program, "compute with a new tensor, and let the parameter be", Keeps.PARAMETERS)
+        for run in (*_loops_around(statement, tree), [statement]):
+            yield Candidate(guarded(tree, run), "change parameters under no_grad")
+
+
+def _computes(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement belongs to a forward pass: the local name that it changes goes into something afterwards.
+
+    Where a function has to do with gradients, it is an update.
+    """
+    part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    block = tree.block_of(statement)
+    if not isinstance(part, cst.AugAssign) or not isinstance(part.target, cst.Name):
+        return False
+    if any(word in tree.code(tree.function_of(statement)) for word in ("backward", "grad")):
+        return False
+    name = part.target.value
+    later = block[block.index(statement) + 1 :]
+    return any(
+        one.value == name
+        for after in later
+        if isinstance(after, cst.SimpleStatementLine) and isinstance(after.body[0], (cst.Assign, cst.Return))
+        for one in tree.names_in(after)
+    )
+
+
+def _loops_around(statement: Statement, tree: Tree) -> Iterator[list[Statement]]:
+    """A loop that does nothing but change parameters is guarded as a whole."""
+    for around in tree.enclosing(statement):
+        if isinstance(around, cst.For):
+            body = tree.body_of(around)
+            if tree.block_of(around) and all(_only_updates(part) for part in body):
+                yield [around]
+            return
+        if isinstance(around, (cst.FunctionDef, cst.While, cst.With, cst.If)):
+            return
+
+
+def _only_updates(statement: Statement) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(part, (cst.AugAssign, cst.Expr)) or _sets_attribute(part) for part in statement.body
+    )
+
+
+def _sets_attribute(part: cst.BaseSmallStatement) -> bool:
+    return isinstance(part, cst.Assign) and all(
+        isinstance(target.target, (cst.Attribute, cst.Subscript)) for target in part.targets
+    )

@@ -1,0 +1,81 @@
+"""Computed parameters: what an optimizer is to change is the result of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import ComputedParameter, Fact
+from codemods.proof import Keeps
+from codemods.rewriting.tree import Edit, Tree, calls_in, detach, parenthesised, requires_grad, without_keyword
+from codemods.rules.base import Candidate, Codemod
+
+
+class LeafAgain(Codemod):
+    """An optimizer is given the result of an operation on the tensor that requires grad.
+
+    Error:
+        ValueError: can't optimize a non-leaf Tensor.
+
+    Cause:
+        ``x = torch.randn(8, requires_grad=True) * 0.1``: the leaf is the tensor of random numbers, which nobody holds
+        any more, and ``x`` is computed from it. An optimizer changes leaves only. The same goes for
+        ``nn.Parameter(torch.randn(8)) * 0.1``. On a GPU it goes for ``nn.Parameter(x).to(device)`` and
+        ``torch.randn(8, requires_grad=True).cuda()``, too: without one these are the leaf itself, with one its copy.
+
+    Fix:
+        The value is computed first, and requires grad afterwards: ``x = (torch.randn(8) * 0.1).requires_grad_()``,
+        ``nn.Parameter(torch.randn(8) * 0.1)``. What is computed from another tensor that requires grad is detached.
+
+    When it is not what you want:
+        Where the gradient is to reach the tensor that the value was computed from, give that one to the optimizer, and
+        compute the value in every iteration.
+
+    Source:
+        torch.Tensor.is_leaf and torch.optim in the PyTorch documentation.
+    """
+
+    code = "AF431"
+    name = "computed-parameter"
+    answers = (ComputedParameter,)
+    rank = 1
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, ComputedParameter)
+        made = tree.expression(fact.made)
+        if made is None or isinstance(made, (cst.Name, cst.Attribute)):
+            return
+        remedy = f"`{fact.name or tree.code(made).strip()}` is a leaf"
+        flagged = [call for call in calls_in(made) if _flag(call) is not None]
+        if len(flagged) == 1:
+            (call,) = flagged
+            edit = Edit(tree).change(call, lambda node: without_keyword(node, "requires_grad"))
+            yield Candidate(edit.change(made, requires_grad).program(), remedy, Keeps.PARAMETERS)
+        wrapped = [call for call in calls_in(made) if _is_parameter(call, tree)]
+        if len(wrapped) == 1 and wrapped[0] is not made:
+            (call,) = wrapped
+            edit = Edit(tree).change(call, lambda node: parenthesised(node.args[0].value))  # type: ignore[attr-defined]
+            edit.change(made, lambda node: _called(call.func, node))
+            yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+        edit = Edit(tree).change(made, lambda node: requires_grad(detach(node)))
+        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+def _flag(call: cst.Call) -> cst.Arg | None:
+    """``requires_grad=True`` among the arguments of a call."""
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "requires_grad":
+            value = argument.value
+            return argument if isinstance(value, cst.Name) and value.value == "True" else None
+    return None
+
+
+def _is_parameter(call: cst.Call, tree: Tree) -> bool:
+    one = len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star
+    return one and tree.called(call) == "Parameter"
+
+
+def _called(func: cst.BaseExpression, node: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(node, cst.BaseExpression)
+    return cst.Call(func, [cst.Arg(node.with_changes(lpar=[], rpar=[]))])

@@ -1,0 +1,289 @@
+"""Old Function: a ``torch.autograd.Function`` whose objects are called, as before PyTorch 0.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import libcst as cst
+
+from codemods.facts import Fact, LegacyFunction
+from codemods.rewriting.tree import Edit, Tree
+from codemods.rules.base import Candidate, Codemod
+
+
+class ModernizeFunction(Codemod):
+    """An object of a torch.autograd.Function is called; its forward and backward are methods.
+
+    Error:
+        RuntimeError: Legacy autograd function with non-static forward method is deprecated. Please use new-style
+        autograd function with static forward method.
+
+    Cause:
+        Until PyTorch 0.4 a ``Function`` was made with its options and then called: ``GradReverse(scale)(x)``. Since 1.5
+        ``forward`` and ``backward`` are static, get a context as their first argument, and run by ``apply``.
+
+    Fix:
+        What the constructor was given becomes further arguments of ``forward``, which keeps them in ``ctx``;
+        ``backward`` returns None for each of them; ``GradReverse(scale)(x)`` becomes ``GradReverse.apply(x, scale)``.
+
+    When it is not what you want:
+        Where an object is kept and its options are changed later, pass the options with every call by hand.
+
+    Source:
+        "Extending torch.autograd" in the PyTorch documentation.
+    """
+
+    code = "AF702"
+    name = "legacy-function"
+    answers = (LegacyFunction,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, LegacyFunction)
+        forward = tree.statement(fact.defined)
+        owner = tree.class_of(forward) if forward is not None else None
+        old = _read(owner, tree) if owner is not None else None
+        if old is None:
+            return
+        edit = Edit(tree)
+        if not all(_call_modern(edit, name, old, tree) for name in _mentions(old, tree)):
+            return
+        _make_static(edit, old, tree)
+        yield Candidate(edit.program(), f"`{old.owner.name.value}` has static methods and is run by `apply`")
+
+
+@dataclass(frozen=True)
+class _Old:
+    """A class of the old kind, as far as it can be rewritten."""
+
+    owner: cst.ClassDef
+    init: cst.FunctionDef | None
+    forward: cst.FunctionDef
+    backward: cst.FunctionDef | None
+    options: tuple[cst.Param, ...]
+    """The parameters of ``__init__``."""
+    settings: tuple[cst.SimpleStatementLine, ...]
+    """The statements of ``__init__`` that keep them."""
+
+
+def _read(owner: cst.ClassDef, tree: Tree) -> _Old | None:
+    methods: dict[str, cst.FunctionDef] = {}
+    for one in tree.body_of(owner):
+        if isinstance(one, cst.FunctionDef):
+            if one.decorators or one.name.value in methods or not isinstance(one.body, cst.IndentedBlock):
+                return None
+            methods[one.name.value] = one
+        elif not isinstance(one, cst.SimpleStatementLine) or "self" in tree.paths_in(one):
+            return None
+    init, forward, backward = (methods.pop(name, None) for name in ("__init__", "forward", "backward"))
+    if methods or forward is None or any(one is not None and not _has_self(one) for one in (init, forward, backward)):
+        return None
+    options = _options(init) if init is not None else ()
+    settings = _settings(init, tree) if init is not None else ()
+    if options is None or settings is None:
+        return None
+    params = forward.params
+    taken = {name.value for name in tree.names_in(forward)}
+    if "ctx" in taken or (backward is not None and "ctx" in {name.value for name in tree.names_in(backward)}):
+        return None
+    if params.kwonly_params or params.star_kwarg is not None:
+        return None
+    if options:
+        starred = isinstance(params.star_arg, cst.Param)
+        if starred or any(param.default is not None for param in params.params):
+            return None
+        if taken & {option.name.value for option in options}:
+            return None
+    old = _Old(owner, init, forward, backward, options, settings)
+    return old if backward is None or not options or _all_returns_fit(old, tree) else None
+
+
+def _has_self(method: cst.FunctionDef) -> bool:
+    return bool(method.params.params) and method.params.params[0].name.value == "self"
+
+
+def _options(init: cst.FunctionDef) -> tuple[cst.Param, ...] | None:
+    params = init.params
+    if isinstance(params.star_arg, cst.Param) or params.star_kwarg is not None or params.kwonly_params:
+        return None
+    return tuple(params.params[1:])
+
+
+def _settings(init: cst.FunctionDef, tree: Tree) -> tuple[cst.SimpleStatementLine, ...] | None:
+    """The assignments of a constructor that does nothing else: ``self.scale = scale``."""
+    found = []
+    for one in tree.body_of(init):
+        if not isinstance(one, cst.SimpleStatementLine) or len(one.body) != 1:
+            return None
+        part = one.body[0]
+        if isinstance(part, cst.Expr):
+            code = tree.code(part.value)
+            if not (code.startswith("super(") and code.endswith(".__init__()")) and not _is_text(part.value):
+                return None
+        elif isinstance(part, cst.Assign) and all(
+            tree.code(target.target).startswith("self.") for target in part.targets
+        ):
+            found.append(one)
+        elif not isinstance(part, cst.Pass):
+            return None
+    return tuple(found)
+
+
+def _is_text(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def _returns(function: cst.FunctionDef, tree: Tree) -> list[cst.Return]:
+    return [
+        part
+        for one in tree.statements_in(function)
+        if isinstance(one, cst.SimpleStatementLine) and tree.function_of(one) is function
+        for part in one.body
+        if isinstance(part, cst.Return)
+    ]
+
+
+def _all_returns_fit(old: _Old, tree: Tree) -> bool:
+    """Whether what ``backward`` returns can be told from what it must return for the options."""
+    assert old.backward is not None
+    returns = _returns(old.backward, tree)
+    single = len(old.forward.params.params) == 2
+    return bool(returns) and all(
+        one.value is not None and (single or isinstance(one.value, cst.Tuple)) for one in returns
+    )
+
+
+# Calls
+
+
+def _mentions(old: _Old, tree: Tree) -> list[cst.Name]:
+    """Every place of the program that has the class's name, but its own."""
+    wanted = old.owner.name.value
+    found = []
+    for module in tree.modules():
+        pending: list[cst.CSTNode] = [module]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, cst.Name) and node.value == wanted and node is not old.owner.name:
+                found.append(node)
+            if node is not old.init:
+                pending.extend(node.children)
+    return found
+
+
+def _call_modern(edit: Edit, name: cst.Name, old: _Old, tree: Tree) -> bool:
+    """Rewrite the use of the class that has this *name*; False where none of the rewrites would fit."""
+    parent = tree.parent_of(name)
+    if isinstance(parent, cst.ImportAlias):
+        return parent.asname is None
+    node: cst.BaseExpression = name
+    if isinstance(parent, cst.Attribute) and parent.attr is name:
+        node, parent = parent, tree.parent_of(parent)
+    if not isinstance(parent, cst.Call) or parent.func is not node:
+        return False
+    made, outer = parent, tree.parent_of(parent)
+    applied = cst.Attribute(node, cst.Name("apply"))
+    if isinstance(outer, cst.Call) and outer.func is made:
+        given = _bound(made, old.options)
+        if given is None or any(arg.keyword is not None or (arg.star and given) for arg in outer.args):
+            return False
+
+        def change(call: cst.CSTNode) -> cst.CSTNode:
+            assert isinstance(call, cst.Call)
+            plain = [arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) for arg in call.args]
+            return call.with_changes(func=applied, args=[*plain, *(cst.Arg(value) for value in given)])
+
+        edit.change(outer, change)
+        return True
+    if old.options or made.args:
+        return False
+    edit.change(made, lambda _: applied)
+    return True
+
+
+def _bound(made: cst.Call, options: tuple[cst.Param, ...]) -> list[cst.BaseExpression] | None:
+    """What a constructor is given, in the order of its parameters; defaults at the end stay what they are."""
+    names = [option.name.value for option in options]
+    given: dict[str, cst.BaseExpression] = {}
+    for at, arg in enumerate(made.args):
+        name = arg.keyword.value if arg.keyword is not None else names[at] if at < len(names) else ""
+        if arg.star or name not in names or name in given:
+            return None
+        given[name] = arg.value
+    if list(given) and names[: len(given)] != [name for name in names if name in given]:
+        return None
+    return [given[name] for name in names if name in given]
+
+
+# The class itself
+
+
+def _make_static(edit: Edit, old: _Old, tree: Tree) -> None:
+    settings = list(old.settings)
+    first = old.init.leading_lines if old.init is not None and _precedes(old, tree) else None
+
+    def forward(node: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(node, cst.FunctionDef) and isinstance(node.body, cst.IndentedBlock)
+        params = node.params.with_changes(params=[*_without_commas(node.params.params), *_without_commas(old.options)])
+        body = list(node.body.body)
+        at = 1 if _is_docstring(body[0]) else 0
+        body[at:at] = settings
+        node = node.with_changes(params=params, body=node.body.with_changes(body=body))
+        return _static(node if first is None else node.with_changes(leading_lines=first))
+
+    edit.change(old.forward, forward)
+    if old.init is not None:
+        edit.remove(old.init)
+    if old.backward is not None:
+        for one in _returns(old.backward, tree):
+            if old.options:
+                edit.change(one, lambda node: _with_nones(node, len(old.options)))
+        edit.change(old.backward, _static)
+
+
+def _precedes(old: _Old, tree: Tree) -> bool:
+    """Whether ``forward`` comes next after the constructor."""
+    body = tree.body_of(old.owner)
+    assert old.init is not None
+    return body.index(old.forward) == body.index(old.init) + 1
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
+        return False
+    return _is_text(statement.body[0].value)
+
+
+def _without_commas(params: Sequence[cst.Param]) -> list[cst.Param]:
+    return [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in params]
+
+
+def _with_nones(node: cst.CSTNode, count: int) -> cst.CSTNode:
+    """``return grad`` with None for the options."""
+    assert isinstance(node, cst.Return) and node.value is not None
+    value = node.value
+    elements = list(value.elements) if isinstance(value, cst.Tuple) else [cst.Element(value)]
+    plain = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in elements]
+    nones = [cst.Element(cst.Name("None")) for _ in range(count)]
+    lpar = value.lpar if isinstance(value, cst.Tuple) else []
+    rpar = value.rpar if isinstance(value, cst.Tuple) else []
+    return node.with_changes(value=cst.Tuple([*plain, *nones], lpar=lpar, rpar=rpar))
+
+
+class _Contextual(cst.CSTTransformer):
+    """``self`` is ``ctx``, and the old name of the saved tensors is the new one."""
+
+    NAMES: ClassVar[dict[str, str]] = {"self": "ctx", "saved_variables": "saved_tensors"}
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> object:  # type: ignore[override]
+        if isinstance(updated_node, cst.Name):
+            return updated_node.with_changes(value=self.NAMES.get(updated_node.value, updated_node.value))
+        return updated_node
+
+
+def _static(node: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(node, cst.FunctionDef)
+    changed = node.visit(_Contextual())
+    assert isinstance(changed, cst.FunctionDef)
+    return changed.with_changes(decorators=[cst.Decorator(cst.Name("staticmethod"))])

@@ -1,0 +1,82 @@
+"""Old API: calls from before PyTorch 0.4 that stand in the way of running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, LegacyApi
+from codemods.rewriting.tree import Edit, Tree, method_call, with_keyword, without_keyword
+from codemods.rules.base import Candidate, Codemod
+
+
+class ModernizeLegacy(Codemod):
+    """A call from before PyTorch 0.4 that fails, or no longer does anything, today.
+
+    Error:
+        IndexError: invalid index of a 0-dim tensor. Use ``tensor.item()`` to convert a 0-dim tensor to a number. And
+        the warning: volatile was removed and now has no effect. And, before anything runs: SyntaxError: invalid syntax.
+        And where a state is repackaged: TypeError: iteration over a 0-d tensor.
+
+    Cause:
+        Until PyTorch 0.3 a loss had one element and ``loss.data[0]`` read it; since 0.4 it has no dimensions. The flag
+        ``volatile=True`` is ignored, and ``backward(retain_variables=True)`` an unexpected argument. ``async`` became a
+        keyword of Python 3.7, so that ``x.cuda(async=True)`` no longer parses. ``Variable`` became another name for
+        tensors, but no tensor's class: ``type(h) == Variable`` is never true.
+
+    Fix:
+        ``loss.data[0]`` becomes ``loss.item()``. ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone
+        still works and is left as it is. ``retain_variables`` becomes ``retain_graph``, ``x.cuda(async=True)`` becomes
+        ``x.cuda(non_blocking=True)``, and ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
+
+    When it is not what you want:
+        Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
+
+    Source:
+        PyTorch 0.4.0 migration guide.
+    """
+
+    code = "AF701"
+    name = "legacy-api"
+    answers = (LegacyApi,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, LegacyApi)
+        call = tree.expression(fact.call)
+        if isinstance(call, cst.Subscript):
+            value: cst.BaseExpression = call.value
+            if isinstance(value, cst.Attribute) and value.attr.value == "data":
+                value = value.value
+            kept = value
+            edit = Edit(tree).change(call, lambda _: method_call(kept, "item"))
+            yield Candidate(edit.program(), f"read the number with `{tree.code(kept)}.item()`")
+        elif isinstance(call, cst.Comparison):
+            yield from _of_class(call, tree)
+        elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
+            new = with_keyword(without_keyword(call, "retain_variables"), "retain_graph", retained)
+            yield Candidate(
+                Edit(tree).change(call, lambda _: new).program(), "the argument is called `retain_graph` now"
+            )
+        elif isinstance(call, cst.Call):
+            edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
+            yield Candidate(edit.program(), "volatile no longer does anything")
+
+
+def _retained(call: cst.Call, tree: Tree) -> str:
+    """What ``retain_variables`` is given; empty where it is not."""
+    given = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_variables")
+    return next((tree.code(arg.value) for arg in given), "")
+
+
+def _of_class(compared: cst.Comparison, tree: Tree) -> Iterator[Candidate]:
+    """``type(h) == Variable`` and ``type(h) is not Variable``, as they were meant."""
+    call, target = compared.left, compared.comparisons[0]
+    if len(compared.comparisons) != 1 or not isinstance(call, cst.Call) or len(call.args) != 1:
+        return
+    wanted = f"{tree.torch_name(compared)}.Tensor" if tree.imports_torch(compared) else tree.code(target.comparator)
+    test = f"isinstance({tree.code(call.args[0].value)}, {wanted})"
+    if isinstance(target.operator, (cst.NotEqual, cst.IsNot)):
+        test = f"not {test}"
+    program = Edit(tree).change(compared, lambda _: cst.parse_expression(test)).program()
+    yield Candidate(program, f"`{test}` knows tensors by what they are")

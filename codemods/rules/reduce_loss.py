@@ -1,0 +1,259 @@
+"""Unreduced loss: a loss per element is sent backward as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, NotScalar
+from codemods.rewriting.tree import Edit, Statement, Tree, is_item, method_call, only_part, pairs_of
+from codemods.rules.base import Candidate, Codemod
+
+_NUMBERS = frozenset(("item", "detach", "tolist", "data"))
+_ROOTS = frozenset(("outputs", "tensors"))
+
+
+class ReduceLoss(Codemod):
+    """A loss of several elements is sent backward.
+
+    Error:
+        RuntimeError: grad can be implicitly created only for scalar outputs.
+
+    Cause:
+        A criterion with ``reduction="none"`` (or ``reduce=False``), or a formula without a sum, gives one loss for each
+        element. A backward begins with the gradient of one number.
+
+    Fix:
+        ``.mean()``, which is what a criterion does by default, so that the size of the batch does not change the size
+        of the steps. Where the gradient of data is asked for (a penalty, a force), ``.sum()``: each row has its own.
+
+    When it is not what you want:
+        Where the elements have weights, or some are masked, divide the sum by the weights' sum. Where the losses of a
+        batch are to be added up, ``.sum()``.
+
+    Source:
+        torch.Tensor.backward in the PyTorch documentation, ``gradient``.
+    """
+
+    code = "AF801"
+    name = "unreduced-loss"
+    answers = (NotScalar,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, NotScalar)
+        failed = tree.expression(fact.failed)
+        root = _root(failed, tree)
+        if failed is None or root is None:
+            return
+        if fact.by_row:
+            # The gradient of the sum has a row's own gradient in each row; that of the mean a part of it.
+            program = Edit(tree).change(root, lambda node: method_call(node, "sum")).program()
+            yield Candidate(program, f"the gradient of `{tree.code(root)}` is that of each of its elements")
+            return
+        readers = list(_readers([*tree.statements_in(_home(root, tree))], root, tree))
+        needed = any(_needs_number(one, tree) for one in readers)
+        assigned = _assigned(root, failed, tree) if needed or isinstance(root, cst.Name) else None
+        made = tree.expression(fact.made)
+        returned = only_part(tree.statement_of(made)) if assigned is not None else None
+        if (
+            isinstance(returned, cst.Return)
+            and made is not None
+            and returned.value is made
+            and is_used_once(made, tree)
+        ):
+            program = Edit(tree).change(made, lambda node: method_call(node, "mean")).program()
+            yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+        shared = _returned_with_others(root, failed, tree)
+        if shared is not None:
+            program = Edit(tree).change(shared, lambda node: method_call(node, "mean")).program()
+            remedy = f"`{tree.code(root)}` is the mean over its elements"
+            yield Candidate(program, remedy, blames=tree.line_of(shared))
+        if assigned is not None:
+            program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
+            yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+        if needed:
+            yield from _reduced_before(root, failed, tree)
+            return  # reduced for the pass alone, the loss would fail where it is made a number
+        if any(
+            _needs_number(one, tree)
+            for name in _other_names(root, tree)
+            for one in _readers([*tree.statements_in(_home(name, tree))], name, tree)
+        ):
+            return
+        program = Edit(tree).change(root, lambda node: method_call(node, "mean")).program()
+        yield Candidate(program, f"the mean of `{tree.code(root)}` is sent backward")
+
+
+def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> Iterator[Candidate]:
+    """``loss = loss.mean()``, before the pass and all that reads the loss as one number."""
+    statement = tree.statement_of(failed)
+    block = tree.block_of(statement) if statement is not None else []
+    name = tree.code(root)
+    if statement is None or statement not in block or not (isinstance(root, cst.Name) or "." in name or is_item(root)):
+        return
+    home = set(_readers([*tree.statements_in(_home(root, tree))], root, tree))
+    if any(_needs_number(one, tree) for one in home - set(_readers(block, root, tree))):
+        return
+    readers = [list(_readers([part], root, tree)) for part in block]
+    needing = [at for at, some in enumerate(readers) if any(_needs_number(one, tree) for one in some)]
+    first = min([*needing, block.index(statement)])
+    later = [one for one in _readers(block[first:], root, tree) if one is not root]
+    if any(isinstance(part, cst.For | cst.While) for part in tree.enclosing(block[first])) and not any(
+        tree.given(one, name) is not None or name in tree.paths_in(one) for one in block[:first]
+    ):
+        return  # in the next iteration it would be reduced again
+    if all(_wants_number(one, tree) for one in later):
+        program = Edit(tree).insert_before(block[first], f"{name} = {name}.mean()").program()
+        yield Candidate(program, f"`{name}` is the mean over its elements")
+
+
+def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
+    """What else names the loss: ``mine`` of ``mine = loss`` and of ``loss = mine = criterion(out, y)``."""
+    for statement in tree.statements_in(_home(root, tree)):
+        part = only_part(statement)
+        if isinstance(part, cst.Assign):
+            targets: list[cst.BaseExpression] = [one.target for one in part.targets]
+            same = [one for one in (*targets, part.value) if tree.code(one) == tree.code(root)]
+            yield from (one for one in targets if same and one not in same)
+
+
+def _home(node: cst.BaseExpression, tree: Tree) -> cst.CSTNode:
+    """Where a name means one thing: its function; the class for an attribute of its object."""
+    return (isinstance(node, cst.Attribute) and tree.class_of(node)) or tree.function_of(node)
+
+
+def _returned_with_others(
+    root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree
+) -> cst.BaseExpression | None:
+    """What a function that is called once computes for *root*, which it returns beside others: ``loss, parts = f(x)``.
+
+    A name for it is to be read there by what wants one number alone.
+    """
+    statement = tree.statement_of(failed)
+    if statement is None or not isinstance(root, (cst.Name, cst.Subscript)):
+        return None
+    block = tree.block_of(statement)
+    for earlier in reversed(block[: block.index(statement)] if statement in block else []):
+        part = only_part(earlier)
+        call = part.value if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
+        function = tree.function_called(call) if isinstance(call, cst.Call) else None
+        if not isinstance(part, cst.Assign) or function is None:
+            continue
+        returned = list(tree.returned_by(function))
+        value = _taken_out(part.targets[0].target, root, returned[0], tree) if len(returned) == 1 else None
+        if value is None:
+            continue
+        others = [one for one in block if one is not earlier]
+        if not is_used_once(value, tree) or not all(_wants_number(name, tree) for name in _readers(others, root, tree)):
+            return None
+        return _computed_as(value, function, tree)
+    return None
+
+
+def _taken_out(
+    target: cst.BaseAssignTargetExpression, root: cst.BaseExpression, returned: cst.BaseExpression, tree: Tree
+) -> cst.BaseExpression | None:
+    """What of *returned* becomes *root*, where *target* is given it: an item of a tuple, or of a dict."""
+    if isinstance(target, cst.Tuple) and isinstance(returned, cst.Tuple):
+        pairs = pairs_of(target, returned)
+        return next((value for one, value in pairs if tree.code(one) == tree.code(root)), None)
+    if isinstance(root, cst.Subscript) and isinstance(returned, cst.Dict) and len(root.slice) == 1:
+        index = root.slice[0].slice
+        key = tree.code(index.value) if isinstance(index, cst.Index) else ""
+        items = [one for one in returned.elements if isinstance(one, cst.DictElement) and tree.code(one.key) == key]
+        return items[0].value if items and tree.code(root.value) == tree.code(target) else None
+    return None
+
+
+def _computed_as(value: cst.BaseExpression, function: cst.FunctionDef, tree: Tree) -> cst.BaseExpression | None:
+    """The expression that *function* computes what it returns with; None where others there read it as it is."""
+    if not isinstance(value, cst.Name):
+        return value
+    given = [
+        (one, made)
+        for one in tree.statements_in(function)
+        if not isinstance(one, cst.BaseCompoundStatement) and (made := _value_given(one, value.value, tree)) is not None
+    ]
+    if len(given) != 1:
+        return None
+    rest = [one for one in tree.statements_in(function) if isinstance(one, cst.SimpleStatementLine)]
+    readers = _readers([one for one in rest if one is not given[0][0]], value, tree)
+    return given[0][1] if all(_wants_number(name, tree) for name in readers) else None
+
+
+def is_used_once(node: cst.CSTNode, tree: Tree) -> bool:
+    """Whether the function around is called in one place of the program: nobody else takes its result for a metric."""
+    function = tree.function_of(node)
+    if not isinstance(function, cst.FunctionDef):
+        return True
+    name = function.name.value
+    owner = tree.class_of(function)
+    if owner is not None and name in ("forward", "__call__"):
+        name = owner.name.value
+    mentions = sum(len(re.findall(rf"\b{name}\b", file.text)) for file in tree.program.files)
+    return mentions <= 2
+
+
+def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:
+    """What is sent backward by a call: ``loss`` in ``loss.backward()``, and in ``scaler.backward(loss)``."""
+    if not isinstance(call, cst.Call):
+        return None
+    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value in _ROOTS]
+    if named:
+        return named[0]
+    if call.args and call.args[0].keyword is None:
+        return call.args[0].value
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
+
+
+def _assigned(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
+    """The expression that the root's name was given last, where all else that reads the name wants one number."""
+    statement = tree.statement_of(failed)
+    if statement is None or not (isinstance(root, (cst.Name, cst.Attribute)) or is_item(root)):
+        return None
+    block = tree.block_of(statement)
+    for earlier in reversed(block[: block.index(statement)] if statement in block else []):
+        value = _value_given(earlier, tree.code(root), tree)
+        if value is not None:
+            rest = block if isinstance(root, cst.Name) else list(tree.statements_in(_home(root, tree)))
+            readers = _readers([part for part in rest if part is not earlier], root, tree)
+            return value if all(_wants_number(name, tree) for name in readers) else None
+        if tree.code(root) in tree.paths_in(earlier):
+            return None
+    return None
+
+
+def _value_given(statement: Statement, name: str, tree: Tree) -> cst.BaseExpression | None:
+    """What a statement gives *name*, also beside others: ``loss, count = criterion(out, y), 1``."""
+    value = tree.given(statement, name)
+    return None if isinstance(value, cst.Name) and value.value == name else value
+
+
+def _readers(statements: list[Statement], root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
+    code = tree.code(root)
+    for statement in statements:
+        for one in tree.names_in(statement) if isinstance(root, cst.Name) else tree.inside(statement):
+            if one is not root and isinstance(one, type(root)) and tree.code(one) == code:
+                yield one
+
+
+def _wants_number(name: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a mention of the loss is of the kind that only a number allows, or does not mind."""
+    around = tree.parent_of(name)
+    if isinstance(around, cst.Attribute):
+        return around.attr.value in _NUMBERS
+    if isinstance(around, (cst.FormattedStringExpression, cst.AssignTarget)):
+        return True
+    call = tree.parent_of(around) if isinstance(around, cst.Arg) else None
+    return isinstance(call, cst.Call) and tree.code(call.func) in ("float", "print", "round")
+
+
+def _needs_number(name: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a mention of the loss fails where it has several elements: ``loss.item()``, ``float(loss)``."""
+    around = tree.parent_of(name)
+    if isinstance(around, cst.Attribute):
+        return around.attr.value == "item"
+    call = tree.parent_of(around) if isinstance(around, cst.Arg) else None
+    return isinstance(call, cst.Call) and tree.code(call.func) in ("float", "round")

@@ -1,0 +1,125 @@
+"""Held graph: what only serves a log is kept together with the graph that it was computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, Form, GraphHeld
+from codemods.rewriting.tree import Edit, Tree, detach, detached, guarded
+from codemods.rules.base import Candidate, Codemod
+from codemods.source.program import Program
+
+
+class ReleaseGraph(Codemod):
+    """Losses or outputs are collected with their graphs, and no backward ever uses them.
+
+    Error:
+        None at first. Memory grows with every iteration, until: torch.OutOfMemoryError: CUDA out of memory, or the
+        system ends the process.
+
+    Cause:
+        ``total += loss`` and ``losses.append(loss)`` keep more than a number: each loss keeps the graph that it was
+        computed with, and with it all that the graph refers to. In an evaluation loop without ``no_grad`` each output
+        keeps all the activations of its forward pass.
+
+    Fix:
+        What is kept is kept without its graph: ``total += loss.detach()``. What a meter or a memory is given is
+        detached by who gives it, ``meter.update(loss.detach())``: others may give it numbers. Of a row of tensors and
+        numbers, the tensors are detached. An evaluation loop goes under ``with torch.no_grad():``.
+
+    When it is not what you want:
+        Where the sum or the list is sent backward after all, by code that is not in view. What is found to be used is
+        never reported.
+
+    Source:
+        The FAQ in the PyTorch documentation, "Don't accumulate history across your training loop".
+    """
+
+    code = "AF601"
+    name = "held-graph"
+    answers = (GraphHeld,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, GraphHeld)
+        loop = tree.statement(fact.loop)
+        if fact.evaluates and loop is not None and tree.block_of(loop):
+            yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
+        for program in _detached(fact, tree):
+            yield Candidate(program, f"`{fact.name}` keeps values, not graphs")
+        parts = [part for part in map(tree.expression, fact.parts) if isinstance(part, cst.Name)]
+        if parts and len(parts) == len(fact.parts):
+            edit = Edit(tree)
+            for part in dict.fromkeys(parts):
+                name = part.value
+                either = f"{name}.detach() if isinstance({name}, {tree.torch_name(part)}.Tensor) else {name}"
+                edit.change(part, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
+            yield Candidate(edit.program(), f"`{fact.name}` keeps values, not graphs, beside the numbers it is given")
+        whole = tree.expression(fact.expression)
+        if fact.mixed and isinstance(whole, (cst.Name, cst.Attribute)):
+            yield Candidate(_row_detached(whole, tree), f"`{fact.name}` keeps values, not graphs, beside its numbers")
+
+
+def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
+    """The program with what is kept detached: where it is kept, or where it is put into what is kept."""
+    whole = tree.expression(fact.expression)
+    parts = [part for part in map(tree.expression, fact.parts) if part is not None]
+    here = [part for part in parts if tree.statement_of(part) is tree.statement(fact.kept)]
+    complete = parts and len(parts) == len(fact.parts)
+    if complete and fact.handed is not None:
+        yield from _taken_by_itself(parts, tree)
+    if complete and (fact.handed is not None or len(here) == len(parts)):
+        yield _each_detached(parts, tree)
+    if fact.form in (Form.TENSOR, Form.UNKNOWN):
+        value = _added(fact, tree)
+        if value is not None:
+            yield Edit(tree).change(value, detach).program()
+        if whole is not None and whole is not value:
+            yield Edit(tree).change(whole, detach).program()
+    elif fact.form is not Form.OTHER and whole is not None and not isinstance(whole, cst.Call):
+        yield detached(tree, whole, fact.form)
+    if complete and fact.handed is None and len(here) < len(parts):
+        yield _each_detached(parts, tree)
+
+
+def _row_detached(row: cst.BaseExpression, tree: Tree) -> Program:
+    """A dictionary of tensors and numbers with its tensors detached, where it is kept."""
+    key, value = tree.fresh_name("key", "name", "field"), tree.fresh_name("value", "item", "entry")
+    is_tensor = f'hasattr({value}, "detach")'  # in a file that does not import torch
+    if tree.imports_torch(row):
+        is_tensor = f"isinstance({value}, {tree.torch_name(row)}.Tensor)"
+    made = f"{{{key}: {value}.detach() if {is_tensor} else {value} for {key}, {value} in {tree.code(row)}.items()}}"
+    return Edit(tree).change(row, lambda _: cst.parse_expression(made)).program()
+
+
+def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Program]:
+    """``self.update(flat)``: who gives it to itself cuts it in the method, which nobody else gives anything."""
+    argument = tree.parent_of(parts[0]) if len(set(parts)) == 1 else None
+    call = tree.parent_of(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(call, cst.Call) and isinstance(argument, cst.Arg) and tree.code(call.func).startswith("self."):
+        taken = tree.taken_by(call, argument)
+        if taken is not None and tree.class_of(taken) is tree.class_of(call):
+            yield _each_detached([taken], tree)
+
+
+def _each_detached(parts: list[cst.BaseExpression], tree: Tree) -> Program:
+    edit = Edit(tree)
+    for part in dict.fromkeys(parts):
+        edit.change(part, detach)
+    return edit.program()
+
+
+def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:
+    """What a statement adds to what it keeps: the argument of an append, the other side of a sum."""
+    statement = tree.node(fact.kept, cst.AugAssign)
+    if isinstance(statement, cst.AugAssign):
+        return statement.value
+    expression = tree.expression(fact.expression)
+    assign = tree.node(fact.kept, cst.Assign)
+    if isinstance(assign, cst.Assign) and isinstance(assign.value, cst.BinaryOperation):
+        if isinstance(assign.value.operator, cst.Add):
+            sides = [side for side in (assign.value.left, assign.value.right) if fact.name not in tree.paths_in(side)]
+            return sides[0] if len(sides) == 1 and not isinstance(sides[0], (cst.List, cst.Tuple)) else None
+        return None
+    return expression

@@ -1,0 +1,78 @@
+"""Adapted weights: fast weights that every iteration should begin anew are begun once, before the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting.tree import Edit, Statement, Tree, only_part
+from codemods.rules.base import Candidate, Codemod
+
+
+class RestartAdapted(Codemod):
+    """Weights adapted in one iteration are carried, with their graph, into the next instead of the model's own.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, in the second meta-iteration.
+
+    Cause:
+        Meta-learning adapts a copy of the weights, ``fast = {k: w - lr * g ...}``, so that the meta-gradient flows
+        through the adaptation. The copy is taken from the model once, before the loop. The second iteration adapts
+        what the first one left, and its backward runs into the first one's graph.
+
+    Fix:
+        The statement that takes the weights from the model moves to the start of the loop that the graph must not
+        cross. Detaching them instead would leave the model nothing to learn from.
+
+    When it is not what you want:
+        Where an iteration goes through several tasks and each of them should begin with the model's own weights, move
+        the statement further in. Where tasks are meant to build on each other (continual learning), detach the weights
+        between them and make them require grad again.
+
+    Source:
+        Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", algorithm 1.
+    """
+
+    code = "AF110"
+    name = "adapted-weights"
+    answers = (StaleGraph, Overwritten)
+    rank = 21
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        loop = tree.statement(fact.loop) if fact.inside else None
+        if not isinstance(loop, (cst.For, cst.While)) or not tree.body_of(loop):
+            return
+        for name in dict.fromkeys((fact.name, *(carrier.name for carrier in reversed(fact.carriers)))):
+            start = _start(name, loop, tree)
+            if start is not None:
+                statement, value = start
+                edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {tree.code(value)}")
+                part = only_part(statement)
+                if isinstance(part, cst.Assign) and part.value is value:
+                    edit.remove(statement)  # it gives this name its value, and no other
+                yield Candidate(edit.program(), f"`{name}` begins anew with the model's weights", Keeps.PARAMETERS)
+
+
+def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseExpression] | None:
+    """The statement before the loop that takes *name* from a model's parameters, and what it takes."""
+    around: Statement | None = loop
+    while around is not None:
+        block = tree.block_of(around)
+        for statement in reversed(block[: block.index(around)] if around in block else []):
+            value = tree.given(statement, name)
+            if value is not None:
+                takes = isinstance(value, (cst.Name, cst.Attribute)) or "parameters()" in tree.code(value)
+                return (statement, value) if takes and not _is_constant(value) else None
+        outer = tree.parent_of(around)
+        around = tree.statement_of(tree.parent_of(outer)) if outer is not None and around in block else None
+        if not isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
+            return None
+    return None
+
+
+def _is_constant(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Name) and value.value in ("None", "True", "False")

@@ -1,0 +1,231 @@
+"""Shared graph: two backward passes over one graph with nothing between them that spoils it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting.tree import Edit, Statement, Tree, only_part, with_keyword
+from codemods.rules.base import Candidate, Codemod
+
+
+class RetainShared(Codemod):
+    """Two losses share a graph and each is sent backward on its own.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time, at the second loss.
+
+    Cause:
+        Both losses are computed from one intermediate value. The first ``backward()`` frees that value's graph, and the
+        second one needs it still.
+
+    Fix:
+        One pass over the sum, ``(first + second).backward()``, where one step uses both gradients and nothing looks at
+        them in between; after the loop where each of its iterations sends a loss, and in the call where a method of the
+        program's own sends them. Elsewhere the first pass keeps the graph, ``backward(retain_graph=True)``, and the
+        last one frees it; so does every pass of a loop that looks at each loss's gradients by themselves, as gradient
+        surgery does. This is the one place where that flag is right: both passes belong to the same iteration and
+        no optimizer steps between them, so nothing is overwritten and nothing accumulates.
+
+    When it is not what you want:
+        Where the gradients of each loss are to be looked at by themselves, keep the graph instead of adding.
+
+    Source:
+        torch.autograd.backward in the PyTorch documentation: gradients are accumulated, and ``retain_graph``.
+    """
+
+    code = "AF105"
+    name = "shared-graph"
+    answers = (StaleGraph,)
+    rank = 40
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, StaleGraph)
+        if fact.together and fact.loop is not None:
+            yield from _sum_of_all(fact, tree)
+            yield from _after_the_loop(fact, tree)
+        apart = _each_by_itself(fact, tree)
+        if fact.loop is not None and (fact.inside or not fact.together) and not apart:
+            return  # one pass in each iteration of training: the graph would be kept for ever
+        if fact.freed == fact.failed and fact.loop is None:
+            if fact.together:
+                yield from one_call(fact, tree)
+            return
+        if fact.used == fact.failed:
+            return  # the same loss sent backward twice: to keep its graph would double the gradient
+        if fact.together and fact.loop is None:
+            yield from _one_pass(fact, tree)
+        freed = tree.expression(fact.freed)
+        if isinstance(freed, cst.Call) and not _trains_by_itself(fact, tree):
+            edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
+            yield Candidate(edit.program(), "the first pass keeps the graph that the second still needs")
+
+
+def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``first.backward()`` goes, and ``second.backward()`` becomes ``(first + second).backward()``."""
+    calls = [tree.expression(span) for span in (fact.freed, fact.failed)]
+    first, second = (tree.statement_of(call) for call in calls)
+    losses = [_sent(call) for call in calls]
+    if first is None or second is None or losses[0] is None or losses[1] is None:
+        return
+    block = tree.block_of(first)
+    if first not in block or second not in block:
+        return
+    if not all(isinstance(only_part(one), cst.Expr) for one in (first, second)):
+        return
+    if _are_looked_at(block[block.index(first) + 1 : block.index(second)], tree):
+        return
+    total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses if loss is not None)
+    comments = [line for line in first.leading_lines if line.comment is not None]
+    edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
+    edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
+    yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+
+
+def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``send(first)`` goes, and ``send(second)`` becomes ``send(first + second)``: a function of the program."""
+    calls = [tree.expression(span) for span in (fact.outer.passes if fact.outer and fact.outer.passes else ())]
+    statements = [tree.statement_of(call) for call in calls]
+    if len(calls) != 2 or statements[0] is None or statements[1] not in tree.block_of(statements[0]):
+        return
+    first, second = calls
+    if not isinstance(first, cst.Call) or not isinstance(second, cst.Call) or len(first.args) != len(second.args):
+        return
+    alone = all(isinstance(part := only_part(one), cst.Expr) and part.value in calls for one in statements)
+    pairs = list(zip(first.args, second.args, strict=True))
+    differ = [(one, other) for one, other in pairs if tree.code(one) != tree.code(other)]
+    block = tree.block_of(statements[0])
+    if not alone or not first.func.deep_equals(second.func) or len(differ) != 1 or not _sends_sums(fact, tree):
+        return
+    if _are_looked_at(block[block.index(statements[0]) + 1 : block.index(statements[1])], tree):
+        return
+    total = " + ".join(tree.code(_bare(argument.value)).strip() for argument in differ[0])
+    edit = Edit(tree).remove(statements[0]).change(differ[0][1].value, lambda _: cst.parse_expression(total))
+    yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+
+
+def _sends_sums(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether the function around a pass does for a sum of losses what it does for each: it weighs the loss at most."""
+    loss = _sent(tree.expression(fact.failed))
+    function = tree.function_of(loss) if loss is not None else None
+    if loss is None or not isinstance(function, cst.FunctionDef):
+        return False
+    weighed = isinstance(loss, cst.BinaryOperation) and isinstance(loss.operator, (cst.Multiply, cst.Divide))
+    sent = loss.left if isinstance(loss, cst.BinaryOperation) and weighed else loss
+    if not isinstance(sent, cst.Name):
+        return False
+    checks = [one for one in tree.statements_in(function.body) if _only_checks(one)]
+    mentions, checked = (
+        sum(name.value == sent.value for node in nodes for name in tree.names_in(node))
+        for nodes in ((function.body,), checks)
+    )
+    return mentions - checked == 1 and any(name.value == sent.value for name in tree.names_in(function.params))
+
+
+def _only_checks(statement: Statement) -> bool:
+    """``if not math.isfinite(loss.item()): raise ...``: what holds for each loss is asked of their sum."""
+    if isinstance(statement, cst.If):
+        body = statement.body.body
+        last = body[-1].body if body and isinstance(body[-1], (cst.SimpleStatementLine)) else ()
+        return statement.orelse is None and len(body) == 1 and any(isinstance(part, cst.Raise) for part in last)
+    return isinstance(only_part(statement), cst.Assert)
+
+
+def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``for loss in losses: loss.backward()`` becomes ``sum(loss for loss in losses).backward()``."""
+    loop = tree.statement(fact.loop)
+    call = tree.expression(fact.failed)
+    loss = _sent(call)
+    if not isinstance(loop, cst.For) or loop.orelse is not None or loss is None or not tree.block_of(loop):
+        return
+    if tree.body_of(loop) != [tree.statement_of(call)]:
+        return
+    bare = loss.with_changes(lpar=[], rpar=[]) if isinstance(loss, cst.BinaryOperation) else loss
+    target, source, item = tree.code(loop.target), tree.code(loop.iter), tree.code(bare)
+    total = f"sum({source})" if item == target else f"sum({item} for {target} in {source})"
+    line = cst.parse_statement(f"{total}.backward()")
+    headed = line.with_changes(leading_lines=loop.leading_lines)
+    yield Candidate(Edit(tree).change(loop, lambda _: headed).program(), "one pass over the sum", Keeps.PARAMETERS)
+
+
+def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``loss.backward()`` in a loop over parts of one graph becomes ``total = total + loss``, and one pass after it.
+
+    So where each iteration goes on with the graph of the one before, and the step comes after them all.
+    """
+    loop = tree.statement(fact.loop)
+    call = tree.expression(fact.failed)
+    loss, sent = _sent(call), tree.statement_of(call)
+    if fact.freed != fact.failed or loss is None or not isinstance(loop, (cst.For, cst.While)):
+        return
+    body, part = tree.body_of(loop), only_part(sent)
+    whole = sent
+    while whole not in body:  # `if step > 0: loss.backward()`
+        whole = tree.statement_of(tree.parent_of(whole)) if whole is not None else None
+        if not isinstance(whole, cst.If):
+            return
+    if not isinstance(part, cst.Expr) or not tree.block_of(loop) or loop.orelse is not None:
+        return
+    simple = [one for one in tree.statements_in(loop.body) if only_part(one) is not None and one is not sent]
+    if _are_looked_at(simple, tree):
+        return
+    total = tree.fresh_name("total", "total_loss", "summed_loss")
+    sends = f"{total}.backward()"
+    if whole is not sent:  # perhaps no iteration has sent anything
+        sends = f"if not isinstance({total}, int):\n    {sends}"
+    edit = Edit(tree).insert_before(loop, f"{total} = 0").insert_after(loop, sends)
+    added = cst.parse_expression(f"{total} + {tree.code(_bare(loss)).strip()}")
+    given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
+    edit.change(part, lambda _: given)
+    yield Candidate(edit.program(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
+
+
+def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether the first pass stands in a loop of its own that makes steps: it would keep the graph in each of them."""
+    freed, failed = tree.expression(fact.freed), tree.expression(fact.failed)
+    if freed is None or failed is None or freed is failed:
+        return False
+    around = set(tree.loops_around(failed))
+    return any(_STEPS.search(tree.code(loop)) for loop in tree.loops_around(freed) if loop not in around)
+
+
+def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether a loop over losses of one graph sends each by itself and looks at its gradients, and makes no step."""
+    loop, call = tree.statement(fact.loop), tree.expression(fact.failed)
+    loss = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
+    if not isinstance(loop, cst.For) or fact.inside or fact.freed != fact.failed or loss is None:
+        return False
+    if not tree.paths_in(loop.target) & tree.paths_in(loss):
+        return False
+    sent = tree.statement_of(call)
+    others = [tree.code(one) for one in tree.statements_in(loop) if only_part(one) is not None and one is not sent]
+    looks = any("grad" in code.replace("zero_grad", "") for code in others)
+    return looks and not any(_STEPS.search(code) for code in others)
+
+
+_STEPS = re.compile(r"\.step\(|scaler")
+_LOOKS = re.compile(r"grad|backward\(|\.step\(\s*\)|scaler")
+"""What a statement mentions that has to do with the gradients as they are between two passes."""
+
+
+def _are_looked_at(between: list[Statement], tree: Tree) -> bool:
+    """Whether one of the statements between two passes has a use for the gradients as they are there."""
+    return any(_LOOKS.search(tree.code(statement)) for statement in between)
+
+
+def _sent(call: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """``loss`` in ``loss.backward()``, where the call has no arguments."""
+    plain = isinstance(call, cst.Call) and not call.args and isinstance(call.func, cst.Attribute)
+    return call.func.value if plain else None  # type: ignore[union-attr]
+
+
+def _bare(loss: cst.BaseExpression) -> cst.BaseExpression:
+    """A sum, or a product, without its parentheses."""
+    is_sum = isinstance(loss, cst.BinaryOperation) and isinstance(
+        loss.operator, (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+    )
+    return loss.with_changes(lpar=[], rpar=[]) if is_sum else loss

@@ -1,0 +1,369 @@
+"""Two networks, one graph: the step of one between a forward and the other's backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting import retain
+from codemods.rewriting.tree import Edit, Tree, detach, only_part, with_keyword
+from codemods.rules.base import Candidate, Codemod
+from codemods.rules.guard_features import relates_to_old
+
+
+class SeparateNetworks(Codemod):
+    """Two networks share one graph, and the first one's backward or step spoils it for the second.
+
+    Error:
+        RuntimeError: Trying to backward through the graph a second time; after the folk fix ``retain_graph=True``: one
+        of the variables needed for gradient computation has been modified by an inplace operation.
+
+    Cause:
+        In a GAN the discriminator's output ``d = D(g)`` is used for both losses. The discriminator's ``backward()``
+        frees the graph through ``D`` and ``G``, and its ``step()`` changes the weights saved in it.
+
+    Fix:
+        The discriminator's loss takes ``D(g.detach())`` and the generator's loss a fresh ``D(g)`` after the
+        discriminator's step. Where the output only enters a loss that already carries the generator's own graph
+        (``(g + d).sum()``), it is detached there, and the first backward keeps what the second still needs. Where the
+        shared output is that of ``D(g.detach())``, the generator's loss takes ``D(g)``: from the shared one it learns
+        nothing. An advantage that weighs the log-likelihoods of a policy weighs them as a number: what computes it, the
+        critic, has a loss of its own.
+
+    When it is not what you want:
+        To train both networks at once on one loss, call ``backward()`` on the sum and step both optimizers afterwards.
+
+    Source:
+        PyTorch's DCGAN tutorial, which detaches the fake batch for the discriminator's loss; Williams, "Simple
+        statistical gradient-following algorithms for connectionist reinforcement learning", 1992, for the weight.
+    """
+
+    code = "AF104"
+    name = "shared-networks"
+    answers = (StaleGraph, Overwritten)
+    rank = 5
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        if fact.outer is None:
+            return
+        yield from self._weight_detached(fact, tree)
+        if fact.loop is not None:
+            if isinstance(fact, StaleGraph) and fact.outer.passes is not None:
+                yield from self._cut_for_nothing(fact, tree)  # two networks that take turns
+            return
+        if isinstance(fact, Overwritten) and not fact.by_step:
+            return  # what was changed by hand was meant to change: computed anew it would not be
+        if fact.severed is not None:
+            yield from _rejoined(fact, fact.severed, tree)
+            return
+        used = tree.expression(fact.outer.used)
+        mixed = list(self._mixed(fact, tree, used)) if used is not None else []
+        if mixed and self._only_weighs(fact, tree, used):
+            yield from mixed
+        if isinstance(fact, StaleGraph):
+            # Cut where the value enters a network: before a loss, that would cut off the network that made it.
+            used_by, walked_by = fact.outer.enters
+            if walked_by:
+                yield from self._cut_use(fact, tree, fact.outer.walked, "first")
+            if used_by:
+                yield from self._cut_use(fact, tree, fact.outer.used, "second")
+            yield from self._cut_for_nothing(fact, tree)
+            if fact.together:
+                return  # one step of both gradients: the two losses are one, and one graph serves both
+            yield from self._part_detached(fact, tree)
+        elif fact.retained not in (None, fact.failed):
+            yield from self._second_cut(fact, tree)
+        yield from self._fresh(fact, tree)
+        yield from mixed
+
+    def _second_cut(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """The second loss takes the batch detached, where no step uses the gradient that this would cut.
+
+        The graph was kept for it to no use: ``D(fake)`` was to be ``D(fake.detach())`` there.
+        """
+        assert fact.outer is not None
+        if fact.outer.wanted[1] or fact.outer.crossed or not fact.outer.enters[0]:
+            return
+        place = tree.expression(fact.outer.used)
+        for value in _values(place) if place is not None else ():
+            if tree.code(value) == fact.name:
+
+                def cut(edit: Edit, part: cst.BaseExpression = value) -> None:
+                    edit.change(part, detach)
+
+                for program, more in retain.variants(fact, tree, cut):
+                    remedy = f"the second loss takes `{fact.name}` detached{more}"
+                    yield Candidate(program, remedy, _kept_by_cut(fact, "second", Keeps.PARAMETERS))
+
+    def _weight_detached(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """``(log_prob * advantage).mean()`` weighs by the advantage as a number: its critic has a loss of its own.
+
+        Where another function hands the advantage out, it had better hand out a number.
+        """
+        assert fact.outer is not None
+        kept = tree.statement(fact.kept)
+        for which, spans in zip(("first", "second"), fact.outer.weights, strict=True):
+            factors = [one for one in map(tree.expression, spans) if one is not None]
+            if factors and len(factors) == len(spans):
+
+                def cut(edit: Edit, parts: list[cst.BaseExpression] = factors) -> None:
+                    for one in parts:
+                        edit.change(one, detach)
+
+                names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
+                elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
+                for program, more in retain.variants(fact, tree, cut):
+                    remedy = f"the {which} loss is weighed by {names} detached{more}"
+                    yield Candidate(program, remedy, Keeps.OWN, last=elsewhere)
+
+    def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``action, following = actor(both).unbind(0)``: where ``following`` is read first, it is detached."""
+        statement = tree.statement_of(tree.expression(fact.made))
+        part = only_part(statement)
+        if fact.kept is not None or statement is None or not isinstance(part, cst.Assign) or len(part.targets) != 1:
+            return
+        target = part.targets[0].target
+        block = tree.block_of(statement)
+        later = block[block.index(statement) + 1 :] if statement in block else []
+        for element in target.elements if isinstance(target, cst.Tuple) else ():
+            if not isinstance(element.value, cst.Name):
+                continue
+            name = element.value.value
+            code = f"{name} = {name}.detach()"
+            if any(name in tree.paths_in(one) for one in later):
+                program = Edit(tree).insert_after(statement, code).program()
+                yield Candidate(program, f"`{name}` goes on without the graph of the first loss", Keeps.PARAMETERS)
+
+    def _only_weighs(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression | None) -> bool:
+        """Whether the value weighs another (an advantage times a log-probability) or is added to what it was made of.
+
+        Elsewhere it is a term of the loss, which should go on training what lies behind it.
+        """
+        if not isinstance(used, cst.BinaryOperation):
+            return False
+        if isinstance(used.operator, (cst.Multiply, cst.Divide)):
+            return True
+        made = tree.expression(fact.made if isinstance(fact, StaleGraph) else fact.saved)
+        parts = {tree.code(value) for value in _operands(made)} if isinstance(made, cst.Call) else set()
+        return bool(parts & {tree.code(used.left), tree.code(used.right)})
+
+    def _mixed(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression) -> Iterator[Candidate]:
+        """``(g + d).sum()``: detach the operand that was made before the step, keep the graph of the other."""
+        if not isinstance(used, cst.BinaryOperation) or fact.outer is None or not fact.outer.mixed:
+            return
+        for operand, other in ((used.left, used.right), (used.right, used.left)):
+            if tree.code(operand) != fact.name:
+                continue
+            freed = tree.expression(fact.freed) if isinstance(fact, StaleGraph) else None
+            for keep in (False, True) if isinstance(freed, cst.Call) else (False,):
+                edit = Edit(tree).change(operand, detach)
+                if keep and isinstance(freed, cst.Call):
+                    edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
+                remedy = f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains"
+                yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+    def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
+        assert fact.outer is not None
+        if isinstance(fact, Overwritten) and fact.retained is None:
+            return  # the first pass does not go through it: it is not shared, only computed too early
+        kept = tree.statement(fact.kept)
+        reader = tree.statement_of(tree.expression(fact.outer.used))
+        made = next(
+            (
+                call
+                for span in (fact.made if isinstance(fact, StaleGraph) else fact.saved, fact.outer.made)
+                if isinstance(call := tree.expression(span), cst.Call) and tree.statement_of(call) is kept
+            ),
+            None,
+        )
+        given = only_part(kept)
+        if isinstance(given, cst.Assign):
+            if tree.paths_in(given.value) & {tree.code(one.target) for one in given.targets}:
+                return  # `x = cat(x)` is not done twice
+            if made is None and isinstance(given.value, cst.Call):
+                made = given.value  # what was made earlier went through another network there
+        if not isinstance(kept, cst.SimpleStatementLine) or reader is None or made is None:
+            return
+        if not tree.block_of(reader) or reader is kept:
+            return
+        if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
+            return  # what the updates of PPO learn from is not to change with them
+        if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
+            return  # names of another function mean nothing here
+        again = tree.own_code(kept)
+        shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
+        blames = tree.line_of(kept) if shared else 0
+        fresh = f"the second loss takes a fresh `{fact.name}`"
+        plain = [
+            Candidate(program, fresh + more, Keeps.PARAMETERS, blames)
+            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again))
+        ]
+        incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
+        yield from () if incidental else plain
+        for value in _operands(made):
+
+            def first(edit: Edit, part: cst.BaseExpression = value) -> None:
+                edit.insert_before(reader, again).change(part, detach)
+
+            cut = kept.with_changes(leading_lines=[]).deep_replace(value, detach(value))
+            assert isinstance(cut, cst.CSTNode)
+
+            def second(edit: Edit, code: str = tree.code(cut).strip()) -> None:
+                edit.insert_before(reader, code)
+
+            name = tree.code(value)
+            if not fact.outer.wanted_behind[0]:
+                keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
+                for program, more in retain.variants(fact, tree, first):
+                    yield Candidate(program, f"the first loss takes `{name}` detached, {fresh}{more}", keeps, blames)
+            if not fact.outer.wanted_behind[1]:
+                for program, more in retain.variants(fact, tree, second):
+                    yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, blames)
+        yield from plain if incidental else ()
+
+    def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """One of the losses takes the value detached, where no step uses the gradient that this would cut."""
+        assert fact.outer is not None
+        seen: set[cst.CSTNode] = set()
+        kept = tree.statement(fact.kept)
+        first, second = (fact.outer.walked, fact.walked, fact.outer.walked_by), (fact.outer.used, fact.used)
+        for which, spans in (("first", first), ("second", second)):
+            for span in spans:
+                place = tree.expression(span)
+                if place is None:
+                    continue
+                for value in _values(place):
+                    # A helper that makes the pass may know the value, or the record that holds it, by another name.
+                    handed = span is fact.outer.walked_by and span != fact.outer.walked
+                    handed = handed or (kept is not None and tree.function_of(place) is not tree.function_of(kept))
+                    known = _is_part(tree.code(value), fact.name)
+                    if value in seen or not (known or handed):
+                        continue
+                    seen.add(value)
+                    for values in ([value], *(_given_for(value, fact.name, tree) if not known else ())):
+                        edit = Edit(tree)
+                        for one in values:
+                            edit.change(one, detach)
+                        names = " and ".join(f"`{tree.code(one)}`" for one in values)
+                        keeps = _kept_by_cut(fact, which, Keeps.EDGES)
+                        yield Candidate(edit.program(), f"the {which} loss takes {names} detached", keeps)
+
+    def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
+        """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
+        call = tree.expression(place)
+        if not isinstance(call, cst.Call):
+            return
+        for value in _operands(call):
+            if tree.code(value) == fact.name:
+                program = Edit(tree).change(value, detach).program()
+                yield Candidate(
+                    program,
+                    f"the {which} loss takes `{fact.name}` detached",
+                    _kept_by_cut(fact, which, Keeps.PARAMETERS),
+                )
+
+
+def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> Iterator[Candidate]:
+    """The loss that is to train the generator takes ``D(fake)``; the other one keeps ``D(fake.detach())``."""
+    assert fact.outer is not None
+    kept = tree.statement(fact.kept)
+    cut = tree.expression(severed.cut)
+    place = tree.expression(fact.outer.walked_by if severed.first and isinstance(fact, StaleGraph) else fact.outer.used)
+    reader = tree.statement_of(place)
+    part = only_part(kept)
+    if cut is None or kept is None or reader is None or reader is kept:
+        return
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return
+    if not tree.block_of(reader) or tree.function_of(kept) is not tree.function_of(reader):
+        return
+    whole = _whole(cut)
+    if whole is None:
+        return
+    named = tree.statement_of(cut)  # `frozen = fake.detach()`
+    shared = [one for one in tree.inside(part.value) if one is cut or tree.given(named, tree.code(one)) is cut]
+    if len(shared) != 1:
+        return
+    joined = part.value.deep_replace(shared[0], whole)
+    assert isinstance(joined, cst.BaseExpression)
+    made = cst.Module([]).code_for_node(joined)
+    target = tree.code(part.targets[0].target)
+    if not severed.first:
+        code = f"{target} = {made}"
+        remedy = f"the second loss takes a fresh `{code}`, which trains what `{tree.code(whole)}` was computed with"
+        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, code)):
+            yield Candidate(program, remedy + more, Keeps.REACHED)
+        return
+    for value in tree.inside(reader):
+        if tree.code(value) == target:
+            program = Edit(tree).change(value, lambda _: joined).program()
+            remedy = f"the first loss takes `{made}`, the second keeps `{tree.code(part.value)}`"
+            yield Candidate(program, remedy, Keeps.REACHED)
+            return
+
+
+def _whole(cut: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What was detached: ``fake`` of ``fake.detach()`` and of ``fake.data``."""
+    attribute = cut.func if isinstance(cut, cst.Call) else cut
+    return attribute.value if isinstance(attribute, cst.Attribute) else None
+
+
+def _kept_by_cut(fact: StaleGraph | Overwritten, which: str, else_: Keeps) -> Keeps:
+    """What has to stay as it is where one of the losses takes the value detached."""
+    assert fact.outer is not None
+    if fact.outer.wanted[which == "second"]:
+        return Keeps.EDGES
+    return Keeps.OWN if fact.outer.incidental[which == "second"] else else_
+
+
+def _given_for(value: cst.BaseExpression, name: str, tree: Tree, deep: int = 3) -> Iterator[list[cst.BaseExpression]]:
+    """What callers give for a parameter, asked for in a helper: ``fake`` of ``adversarial(critic, fake, 0.0)``.
+
+    With it comes what the same statement gives that another one gives, too: two fakes that both losses judge.
+    """
+    function = tree.function_of(value)
+    if not isinstance(value, cst.Name) or not isinstance(function, cst.FunctionDef) or not deep:
+        return
+    every = list(tree.given_to(function, value.value))
+    for one in every:
+        if not _is_part(tree.code(one), name):
+            yield from _given_for(one, name, tree, deep - 1)
+            continue
+        yield [one]
+        here = [other for other in every if tree.statement_of(other) is tree.statement_of(one)]
+        elsewhere = {tree.code(other) for other in every if other not in here}
+        beside = [other for other in here if tree.code(other) in elsewhere]
+        if len(beside) > 1 and one in beside:
+            yield beside
+
+
+def _is_part(code: str, name: str) -> bool:
+    """Whether *code* names the value, or an attribute or an item of it: ``batch.logp`` of ``batch``."""
+    return code == name or code.startswith((f"{name}.", f"{name}["))
+
+
+def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
+    """The names, attributes and items that a call's arguments are made of, outermost first."""
+    return _values(*(argument.value for argument in call.args))
+
+
+def _values(*nodes: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """The names, attributes and items in these expressions, outermost first."""
+    pending: list[cst.CSTNode] = [*nodes]
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
+            yield node
+        if isinstance(node, cst.Subscript):
+            pending.append(node.value)
+        elif isinstance(node, (cst.Name, cst.Attribute)):
+            continue
+        elif isinstance(node, cst.Call):
+            pending.extend(argument.value for argument in node.args)
+        else:
+            pending.extend(child for child in node.children)

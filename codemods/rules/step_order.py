@@ -1,0 +1,383 @@
+"""Early step: an optimizer steps between a forward and the backward that needs the old parameters."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import libcst as cst
+
+from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.proof import Keeps
+from codemods.rewriting import retain
+from codemods.rewriting.computations import targets_of
+from codemods.rewriting.tree import (
+    Edit,
+    Statement,
+    Tree,
+    only_part,
+    operands_of,
+    pairs_of,
+    with_keyword,
+    without_keyword,
+)
+from codemods.rules.base import Candidate, Codemod
+
+
+class StepOrder(Codemod):
+    """An optimizer's step comes between a forward pass and its backward.
+
+    Error:
+        RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation. No
+        line of the script looks like one: ``optimizer.step()`` changes the parameters in place.
+
+    Cause:
+        Several losses share a network, or one loss is computed from a network that another optimizer updates. The
+        forward pass saved the parameters, the step changes them, and the backward that comes after it finds them
+        changed.
+
+    Fix:
+        All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
+        loss is computed after the step, from the parameters as they are then. Where a loop steps one optimizer after
+        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps. Weights
+        that are clipped or rescaled by hand between the two are so after the pass. A critic's value that goes on into
+        the next step, ``value = next_value``, is computed anew for it: detached, only its target would be trained.
+
+    When it is not what you want:
+        Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
+        ``torch.autograd.grad`` before the step.
+
+    Source:
+        PyTorch's autograd mechanics, "In-place correctness checks".
+    """
+
+    code = "AF202"
+    name = "early-step"
+    answers = (Overwritten, StaleGraph)
+    rank = 6
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        if isinstance(fact, StaleGraph):
+            if fact.loop is not None and fact.inside and _is_temporal_difference(fact, tree):
+                yield from _carried_anew(fact, tree)
+            return
+        assert isinstance(fact, Overwritten)
+        if fact.loop is not None and fact.inside:
+            if fact.by_step:
+                yield from _carried_anew(fact, tree)
+            return
+        step = tree.statement_of(tree.expression(fact.changed))
+        failed = tree.statement_of(tree.expression(fact.failed))
+        apart = fact.outer.passes if fact.outer is not None else None
+        if fact.by_step and step is not None and failed is not None:
+            if tree.function_of(step) is not tree.function_of(failed):
+                yield from _anew_behind(step, fact, tree)
+        if apart is not None:  # helpers step and send back: the function that calls both has the order
+            step, failed = (tree.statement_of(tree.expression(span)) for span in apart)
+        if step is None or failed is None:
+            return
+        if fact.parameter and fact.loop is None:
+            yield from _changed_later(step, failed, tree)
+        block = tree.block_of(step)
+        if fact.by_step and step in block:
+            yield from _several_computed_later(step, failed, block, tree)
+        failed = _in_block(failed, block, tree)
+        if step not in block or failed is None:
+            return
+        if fact.by_step and block.index(failed) < block.index(step):
+            yield from _steps_in_a_loop_of_their_own(step, fact, block, tree)
+        if block.index(failed) <= block.index(step) or fact.loop is not None:
+            return
+        if fact.by_step and apart is None:
+            yield from _step_later(step, failed, tree)
+        if fact.by_step or fact.parameter:
+            yield from _computed_later(step, failed, block, fact, tree)
+        if fact.by_step and apart is None:
+            yield from _for_its_own_only(step, failed, block, fact, tree)
+            yield from _whole_update_later(step, failed, block, tree)
+        if fact.by_step and apart is not None:
+            yield from _helped_later(step, failed, block, tree)
+
+
+def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> Statement | None:
+    """*statement*, or the ``if`` around it that stands in *block*: ``if loss is not None: loss.backward()``."""
+    found: cst.CSTNode | None = statement
+    while found is not None and found not in block:
+        found = tree.statement_of(tree.parent_of(found))
+        if not isinstance(found, cst.If):
+            return None
+    return found  # type: ignore[return-value]
+
+
+def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+    """The step after the pass that it would spoil."""
+    if only_part(step) is not None:
+        code = tree.own_code(step)
+        program = Edit(tree).remove(step).insert_after(failed, code).program()
+        remedy = f"`{code}` after the last backward that needs the old parameters"
+        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
+
+
+def _helped_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
+    """A call that sends its own loss back and steps, after the call that needs the parameters as they were."""
+    behind = block[block.index(step) + 1 : block.index(failed) + 1]
+    needed = {name.value for one in behind for name in tree.names_in(one)}
+    part = only_part(step)
+    if not isinstance(part, (cst.Expr, cst.Assign)) or _assigned(step, tree) & needed:
+        return
+    program = Edit(tree).remove(step).insert_after(failed, tree.own_code(step)).program()
+    remedy = f"`{tree.code(part.value)}` after the last backward that needs the old parameters"
+    yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
+
+
+def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
+    """What changes parameters by hand, with its ``no_grad`` and its loop, after the pass that it would spoil."""
+    while isinstance(around := tree.parent_of(tree.parent_of(change) or change), (cst.With, cst.For)):
+        if tree.body_of(around) != [change]:
+            break
+        change = around
+    block = tree.block_of(change)
+    behind = _in_block(failed, block, tree)
+    if change not in block or behind is None or block.index(behind) <= block.index(change):
+        return
+    if any(_computes(one) for one in block[block.index(change) + 1 : block.index(behind)]):
+        return  # with the new parameters
+    code = textwrap.dedent(tree.own_code(change))
+    if ".grad" in code:
+        return  # an update by hand, which would then see the gradients of both passes
+    program = Edit(tree).remove(change).insert_after(behind, code).program()
+    yield Candidate(program, "the parameters are changed after the backward that needs the old ones", Keeps.PARAMETERS)
+
+
+def _for_its_own_only(
+    step: Statement, failed: Statement, block: list[Statement], fact: Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """The same, and the pass serves no optimizer but the one that steps after it."""
+    call = tree.expression(fact.failed)
+    later = [tree.own_code(one) for one in block[block.index(failed) + 1 :]]
+    owner = next((one.removesuffix(".step()") for one in later if one.endswith(".step()")), None)
+    code = tree.own_code(step)
+    if owner is None or not isinstance(call, cst.Call) or owner == code.removesuffix(".step()"):
+        return
+    if only_part(step) is not None:
+        edit = Edit(tree).remove(step).insert_after(failed, code)
+        edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
+        remedy = f"`{code}` after the last backward that needs the old parameters, which serves `{owner}` only"
+        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+
+
+def _computed_later(
+    step: Statement, failed: Statement, block: list[Statement], fact: Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """The loss is computed after the step, from the parameters as they are then; anew, if a pass needs it before."""
+    made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+    if not isinstance(made, cst.SimpleStatementLine) or made not in block or block.index(made) >= block.index(step):
+        return
+    code = tree.own_code(made)
+    name = code.partition("=")[0].strip()
+    if fact.by_step:
+        run = _built_on(made, block[block.index(made) + 1 : block.index(step)], tree)
+        for moved in ([made], run) if len(run) > 1 else ([made],):
+            edit = Edit(tree).insert_after(step, *(tree.own_code(one) for one in moved))
+            for one in moved:
+                edit.remove(one)
+            names = tree.own_code(moved[-1]).partition("=")[0].strip()
+            yield Candidate(edit.program(), f"`{names}` is computed after the step", Keeps.PARAMETERS)
+    between = block[block.index(made) + 1 : block.index(step)]
+    if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
+        return
+    needed = [one for one in between if _computes(one)]
+
+    def build(edit: Edit) -> None:
+        edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
+
+    for program, more in retain.variants(fact, tree, build):
+        yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+
+
+def _several_computed_later(
+    step: Statement, failed: Statement, block: list[Statement], tree: Tree
+) -> Iterator[Candidate]:
+    """``losses = actor_losses(batch)``, which a loop behind the step sends back one by one, comes after the step."""
+    loop = next((one for one in tree.loops_around(failed) if one in block), None)
+    if not isinstance(loop, cst.For) or block.index(loop) < block.index(step):
+        return
+    read, at = tree.paths_in(loop), block.index(step)
+    for made in reversed(block[:at]):
+        names = targets_of(made, tree)
+        if not names & read or not _computes(made):
+            continue
+        if any(names & tree.paths_in(one) for one in block[block.index(made) + 1 : block.index(loop)]):
+            return
+        program = Edit(tree).remove(made).insert_after(step, tree.own_code(made)).program()
+        remedy = f"`{', '.join(sorted(names))}` is computed after the step"
+        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(made))
+
+
+def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """What a function computed before the step and reads after it, for a pass of its caller's, is computed anew."""
+    kept, block = tree.statement(fact.kept), tree.block_of(step)
+    if kept is None or kept not in block or step not in block or not _computes(kept):
+        return
+    at = block.index(step)
+    names = {name.value for name in _bound(kept, tree)}
+    read = any(names & {name.value for name in tree.names_in(one)} for one in block[at + 1 :])
+    if block.index(kept) < at and read:
+        code = tree.own_code(kept)
+
+        def build(edit: Edit) -> None:
+            edit.insert_after(step, code)
+
+        for program, more in retain.variants(fact, tree, build):
+            yield Candidate(program, f"`{fact.name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+
+
+def _is_temporal_difference(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether ``value = next_value`` carries what a critic is to learn: ``reward + gamma * next_value - value``.
+
+    Detached, only the target would be trained: to come to the value, and not the value to the target.
+    """
+    value = _carried_name(fact, tree)
+    if value is None:
+        return False
+    around = next(tree.loops_around(value), tree.function_of(value))
+    operations = [one for one in tree.inside(around) if isinstance(one, cst.BinaryOperation)]
+    discounted = any(
+        isinstance(one.operator, cst.Multiply) and value.value in (tree.code(one.left), tree.code(one.right))
+        for one in operations
+    )
+    compared = tree.expression(fact.used)
+    sides = operands_of(compared) if not isinstance(compared, cst.BinaryOperation) or _subtracts(compared) else []
+    return discounted and fact.name in [tree.code(one) for one in sides]
+
+
+def _carried_name(fact: Overwritten | StaleGraph, tree: Tree) -> cst.Name | None:
+    """``next_value`` of ``value = next_value``, and of ``state, value = next_state, next_value``."""
+    part = only_part(tree.statement(fact.kept))
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return None
+    given = (value for target, value in pairs_of(part.targets[0].target, part.value) if tree.code(target) == fact.name)
+    value = next(given, None)
+    return value if isinstance(value, cst.Name) else None
+
+
+def _subtracts(operation: cst.BinaryOperation) -> bool:
+    return isinstance(operation.operator, cst.Subtract)
+
+
+def _carried_anew(fact: Overwritten | StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``value = next_value`` becomes ``value = critic(state)``: the next pass trains it, with the new parameters."""
+    kept, carried = tree.statement(fact.kept), _carried_name(fact, tree)
+    if kept is None or carried is None:
+        return
+    block = tree.block_of(kept)
+    before = block[: block.index(kept)] if kept in block else []
+    for at, one in reversed(list(enumerate(before))):
+        value = tree.given(one, carried.value)
+        if value is None and carried.value not in _assigned(one, tree):
+            continue
+        if value is None:
+            return  # a loop, a branch or a part of a tuple, which may give it another value
+        needed = tree.paths_in(value)
+        between = {name for later in before[at + 1 :] for name in _assigned(later, tree)}
+        if isinstance(value, cst.Call) and not needed & between:
+            program = Edit(tree).change(carried, lambda _, anew=value: anew).program()  # type: ignore[misc]
+            yield Candidate(program, f"`{fact.name}` is computed anew after the step", Keeps.PARAMETERS)
+        return
+
+
+def _built_on(made: Statement, later: list[Statement], tree: Tree) -> list[Statement]:
+    """*made*, and those of the *later* statements that compute with what it gives, or with what these give in turn."""
+    names = {name.value for name in _bound(made, tree)}
+    run = [made]
+    for one in later:
+        if names & {name.value for name in tree.names_in(one)}:
+            if not _computes(one):
+                return [made]
+            names |= {name.value for name in _bound(one, tree)}
+            run.append(one)
+    return run
+
+
+def _bound(statement: Statement, tree: Tree) -> Iterator[cst.Name]:
+    part = only_part(statement)
+    for target in part.targets if isinstance(part, cst.Assign) else ():
+        yield from tree.names_in(target.target)
+
+
+def _assigned(statement: Statement, tree: Tree) -> set[str]:
+    """The names that a statement, and all statements in it, give a value, or another one in place."""
+    targets: list[cst.BaseExpression] = []
+    for one in (statement, *tree.statements_in(statement)):
+        if isinstance(one, cst.For):
+            targets.append(one.target)
+        if isinstance(one, cst.With):
+            targets.extend(item.asname.name for item in one.items if item.asname is not None)
+        for part in one.body if isinstance(one, cst.SimpleStatementLine) else ():
+            if isinstance(part, (cst.AugAssign, cst.AnnAssign)):
+                targets.append(part.target)
+            elif isinstance(part, cst.Assign):
+                targets.extend(target.target for target in part.targets)
+    return {name.value for target in targets for name in tree.names_in(target)}
+
+
+def _computes(statement: Statement) -> bool:
+    """Whether a statement between the forward pass and its backward computes: it assigns to plain names."""
+    part = only_part(statement)
+    return isinstance(part, cst.Assign) and all(isinstance(one.target, (cst.Name, cst.Tuple)) for one in part.targets)
+
+
+def _parameters_of(optimizer: str) -> str:
+    """Source text of the list of an optimizer's parameters."""
+    return f"[p for group in {optimizer}.param_groups for p in group['params']]"
+
+
+def _steps_in_a_loop_of_their_own(
+    step: Statement, fact: Overwritten, block: list[Statement], tree: Tree
+) -> Iterator[Candidate]:
+    """Several agents share a graph: the loop over them runs all passes, each for its own agent, and then all steps."""
+    loop = tree.parent_of(step)
+    loop = tree.parent_of(loop) if loop is not None else None
+    call = tree.expression(fact.failed)
+    code = tree.own_code(step)
+    if not isinstance(loop, cst.For) or not tree.block_of(loop) or not isinstance(call, cst.Call) or len(block) < 2:
+        return
+    owner = code.removesuffix(".step()")
+    targets = {name.value for name in tree.names_in(loop.target)}
+    if owner == code or not targets & {name.value for name in tree.names_in(cst.parse_expression(owner))}:
+        return
+    indent = tree.module_of(loop).default_indent
+    edit = Edit(tree).remove(step)
+    edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
+    header = f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"
+    edit.insert_after(loop, f"{header}\n{indent}{code}")
+    yield Candidate(edit.program(), f"`{code}` once all the passes are through", Keeps.PARAMETERS)
+
+
+def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
+    """From ``zero_grad()`` to ``step()``, the first network's update comes after the second's."""
+    optimizer = tree.own_code(step).partition(".step(")[0]
+    before = reversed(range(block.index(step)))
+    start = next((at for at in before if tree.own_code(block[at]).startswith(f"{optimizer}.zero_grad(")), None)
+    if start is None:
+        return
+    update = block[start : block.index(step) + 1]
+    if failed in update or not all(isinstance(part, cst.SimpleStatementLine) for part in update):
+        return
+    later = [part for part in block[block.index(failed) :] if ".step(" in tree.code(part)]
+    codes = [tree.code(part).strip() for part in update]
+    plain = [tree.code(_lets_go(part)).strip() for part in update]
+    for lines in (plain, codes) if plain != codes else (codes,):
+        edit = Edit(tree)
+        for part in update:
+            edit.remove(part)
+        program = edit.insert_after(later[0] if later else failed, *lines).program()
+        yield Candidate(program, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
+
+
+def _lets_go(statement: Statement) -> Statement:
+    """``loss.backward(retain_graph=True)`` as it is where no later pass needs the graph; any other one unchanged."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call):
+        return statement
+    return statement.with_deep_changes(part, value=without_keyword(part.value, "retain_graph"))

@@ -1,0 +1,72 @@
+"""Which backward passes of a program were reached by the paths that were followed, and why the others were not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from codemods.source.sources import Source, last_name
+
+NOT_READ = "its loss comes from code that was not read"
+NOT_ENTERED = "no path that was followed comes here"
+TOO_LARGE = "the program is too large to be followed to here"
+
+
+class Missed(NamedTuple):
+    """A backward pass that was not reached: its line in the program, and the reason."""
+
+    line: int
+    reason: str
+
+
+def written(sources: Iterable[Source]) -> Iterator[tuple[Source, ast.Call]]:
+    """Every call in a program that runs a backward pass, by its text."""
+    for source in sources:
+        for call in source.remembered(source.tree, _calls):
+            yield source, call
+
+
+def _calls(tree: ast.Module) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_pass(node)]
+
+
+def _is_pass(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(value=ast.Name(id="self" | "ctx" | "cls"), attr="backward"):
+            return False  # a method of the program's own, which has the pass inside
+        case ast.Attribute(attr="backward" | "manual_backward"):
+            return True
+        case ast.Attribute(value=owner, attr="grad"):
+            return last_name(owner) == "autograd"
+    return False
+
+
+def missed(
+    sources: Iterable[Source], reached: Collection[int], executed: Collection[ast.stmt], *, complete: bool
+) -> Iterator[Missed]:
+    """The written passes that are not among the *reached* lines."""
+    ran = {(id(source), line) for source, line in _lines(sources, executed)}
+    for source, call in written(sources):
+        line = call.lineno + source.start
+        if line in reached:
+            continue
+        if (id(source), call.lineno) in ran:
+            yield Missed(line, NOT_READ)
+        else:
+            yield Missed(line, NOT_ENTERED if complete else TOO_LARGE)
+
+
+def _lines(sources: Iterable[Source], executed: Collection[ast.stmt]) -> Iterator[tuple[Source, int]]:
+    """The lines of simple statements that were executed; a compound one's are those of its head."""
+    known = set(executed)
+    for source in sources:
+        for statement in source.remembered(source.tree, _statements):
+            if statement in known:
+                body = getattr(statement, "body", None)
+                end = body[0].lineno - 1 if isinstance(body, list) and body else statement.end_lineno or 0
+                yield from ((source, line) for line in range(statement.lineno, max(end, statement.lineno) + 1))
+
+
+def _statements(tree: ast.Module) -> list[ast.stmt]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]

@@ -1,0 +1,199 @@
+"""Source files: their text, their syntax trees, and the one place where columns are converted.
+
+``ast`` counts columns in UTF-8 bytes; spans, LibCST and editors count code points.  Lines are those of the program
+(:mod:`codemods.source.program`).
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeVar
+
+from codemods.facts import Span
+from codemods.source.program import Program, split
+
+_DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
+_MIXED = ("autocast", "bfloat16", ".half()", "float16")
+
+N = TypeVar("N", bound=ast.AST)
+T = TypeVar("T")
+
+
+class Parsed(NamedTuple):
+    """A syntax tree, and what was found out about its nodes by reading under them, so that no path reads it again."""
+
+    tree: ast.Module
+    facts_of: dict[tuple[ast.AST, object], object]
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> Parsed:
+    """Parse a text once, in however many programs it stands.  Raises :class:`SyntaxError`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a script's invalid escapes are not our user's question
+        return Parsed(ast.parse(text.removeprefix("\ufeff")), {})
+
+
+def last_name(function: ast.expr) -> str:
+    """``raises`` for ``pytest.raises`` and for ``raises``; empty for an expression that is neither."""
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+class Source:
+    """One file of a program, ``start`` lines of which stand before it.  Raises :class:`SyntaxError`."""
+
+    def __init__(self, text: str, path: str, start: int = 0) -> None:
+        self.text = text
+        self.path = path
+        self.start = start
+        self.tree, self.facts_of = parse(text)
+        self._lines: list[str] | None = None
+        self._ifs: dict[ast.AST, list[ast.If]] | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines as the parser counts them."""
+        if self._lines is None:
+            self._lines = split(self.text)
+        return self._lines
+
+    def _column(self, line: int, byte_column: int) -> int:
+        text = self.lines[line - 1]
+        if text.isascii():
+            return byte_column
+        return len(text.encode()[:byte_column].decode(errors="ignore"))
+
+    def remembered(self, node: N, find: Callable[[N], T]) -> T:
+        """The answer of *find*, found once for a node."""
+        known = self.facts_of.get((node, find))
+        if known is None:
+            known = self.facts_of[node, find] = find(node)
+        return known  # type: ignore[return-value]
+
+    def ifs_around(self, statement: ast.AST) -> list[ast.If]:
+        """The ``if`` statements in whose body, not in whose ``else``, a statement stands."""
+        if self._ifs is None:
+            self._ifs = {}
+            for node in ast.walk(self.tree):
+                if isinstance(node, ast.If):
+                    for part in (part for one in node.body for part in ast.walk(one) if isinstance(part, ast.stmt)):
+                        self._ifs.setdefault(part, []).append(node)
+        return self._ifs.get(statement, [])
+
+    def span(self, node: ast.stmt | ast.expr) -> Span:
+        end_line = node.end_lineno or node.lineno
+        end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
+        return Span(
+            self.path,
+            node.lineno + self.start,
+            self._column(node.lineno, node.col_offset),
+            end_line + self.start,
+            self._column(end_line, end_column),
+        )
+
+    def text_of(self, node: ast.expr | ast.stmt) -> str:
+        """The user's own text of an expression, where it stands on one line."""
+        if node.lineno == node.end_lineno:
+            line = self.lines[node.lineno - 1]
+            if line.isascii():
+                return line[node.col_offset : node.end_col_offset]
+            return line.encode()[node.col_offset : node.end_col_offset].decode(errors="replace")
+        return ast.unparse(node)
+
+
+class Site(NamedTuple):
+    """A place in the program.  Kept as a node until somebody asks for its span: most sites are never asked."""
+
+    source: Source
+    node: ast.stmt | ast.expr
+
+    @property
+    def span(self) -> Span:
+        return self.source.span(self.node)
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno + self.source.start
+
+
+def _set_attributes(tree: ast.Module) -> set[str]:
+    return {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    }
+
+
+class Sources:
+    """The files of a program, parsed.  Raises :class:`SyntaxError` where one of them cannot be."""
+
+    def __init__(self, program: Program) -> None:
+        self.all = [
+            Source(file.text, file.path, start) for file, start in zip(program.files, program.starts, strict=True)
+        ]
+        self._by_place = {_place(source.path): source for source in self.all[1:]}
+        self._roots = program.roots
+        self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
+        """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
+        self.sets_device = any(word in source.text for source in self.all for word in _DEVICES)
+        """Whether tensors may be made on another device than is written."""
+
+    @property
+    def main(self) -> Source:
+        """The script that is run."""
+        return self.all[0]
+
+    @cached_property
+    def set_attributes(self) -> set[str]:
+        """The names of attributes that some statement sets: ``rate`` where ``self.rate = 0.1`` stands anywhere."""
+        return {name for source in self.all for name in source.remembered(source.tree, _set_attributes)}
+
+    def module(self, name: str, level: int, importer: Source) -> Source | None:
+        """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
+        for place in places_of(name, level, importer.path, self._roots):
+            found = self._by_place.get(place)
+            if found is not None:
+                return found
+        return None
+
+
+_INSTALLED = ("torch", "numpy")
+"""Packages that no project has its own of."""
+
+
+def places_of(name: str, level: int, importer: str, roots: Sequence[str] = ()) -> Iterator[str]:
+    """Where the module of an import may lie, the likeliest first, without the ending that names the file.
+
+    An import without dots is looked for in the importer's folder (a script's own folder is on its path) and in those
+    above it (which hold the packages that the importer is part of), then in the project's import *roots*.
+    A package's part for torch, as ``garage.torch``, is not what its files mean by ``import torch``.
+    """
+    if not level and name.partition(".")[0] in _INSTALLED:
+        return
+    folder = posixpath.dirname(importer.replace("\\", "/"))
+    below = name.replace(".", "/")
+    if level:
+        for _ in range(level - 1):
+            if not folder:  # above the folder that paths are relative to
+                return
+            folder = posixpath.dirname(folder)
+        yield posixpath.join(folder, below).rstrip("/")
+        return
+    while True:
+        yield posixpath.join(folder, below)
+        above = posixpath.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    for root in roots:
+        yield posixpath.normpath(posixpath.join(root.replace("\\", "/"), below))
+
+
+def _place(path: str) -> str:
+    """The path without ``.py``; a package's is that of its folder."""
+    place = path.replace("\\", "/").removesuffix(".py")
+    return posixpath.dirname(place) if posixpath.basename(place) == "__init__" else place
