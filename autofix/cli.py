@@ -6,161 +6,18 @@ Imports nothing but click before it knows what to do, so that ``--help`` and ``-
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from autofix import __version__
+from autofix import __version__, options
 from autofix.exits import TABLE, Exit
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-EXISTING = click.Path(exists=True, path_type=Path)
-DIFF = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-FORMAT = click.Choice(["text", "json"])
-LEAST_MEMORY = 256 * 2**20
-"""Bytes that an interpreter takes which has imported torch and done nothing."""
-
-
-def size(text: str) -> int:
-    """Return the bytes of an amount of memory as people write it: 500M, 1.5G, 4GiB.  Units are powers of 1024."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT])(?:i?B)?", text.strip(), re.IGNORECASE)
-    if found is None:
-        raise click.BadParameter(f"{text!r} is no amount of memory; write 500M or 4G.")
-    amount = int(float(found[1]) * 1024 ** ("KMGT".index(found[2].upper()) + 1))
-    if amount < LEAST_MEMORY:
-        raise click.BadParameter(f"{text} is too little: torch alone takes {LEAST_MEMORY // 2**20}M.")
-    return amount
-
-
-def examples(*lines: str) -> str:
-    """Return a closing part of a help text that keeps its line breaks."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def volume(command: Command) -> Command:
-    """Add ``-q`` and ``-v``."""
-    quiet = click.option("-q", "--quiet", is_flag=True, help="Print results alone: no notes, no summary.")
-    verbose = click.option("-v", "--verbose", is_flag=True, help="Say more: remedies, refused candidates, tracebacks.")
-    return quiet(verbose(command))
-
-
-def output_format(command: Command) -> Command:
-    return click.option(
-        "--output-format", type=FORMAT, default="text", show_default=True, help="json is described in the README."
-    )(command)
-
-
-def page(command: Command) -> Command:
-    return click.option(
-        "--html",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
-        metavar="FILE",
-        help="Write a page for the browser, too: story, patch, proof, losses, and a picture of the graph.",
-    )(command)
-
-
-class Launched(click.Command):
-    """A command that is given a program: ``SCRIPT ARGS``, ``-m MODULE ARGS``, or ``-- COMMAND``.
-
-    The words that tell which are kept from click, which would take ``-m`` for an option and drop ``--``.
-    """
-
-    MARKS = ("-m", "--")
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        takes_value = {
-            name: isinstance(option, click.Option) and not option.is_flag and not option.count
-            for option in self.get_params(ctx)
-            for name in option.opts
-        }
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] != "-":
-            if args[at] in self.MARKS:
-                args = [*args[:at], f"{MARK}{args[at]}", *args[at + 1 :]]
-                break
-            at += 2 if takes_value.get(args[at], False) else 1
-        return super().parse_args(ctx, args)
-
-
-MARK = "\0"
-"""Before the words ``-m`` and ``--`` while click parses."""
-
-
-def unmarked(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.removeprefix(MARK) for word in words)
-
-
-def place(command: Command) -> Command:
-    """Add the options that say where the project lies."""
-    root = click.option(
-        "--root",
-        type=FOLDER,
-        metavar="PATH",
-        help="The project's root, of which a copy is run.  "
-        "[default: the nearest folder upward with pyproject.toml, setup.py, setup.cfg or .git]",
-    )
-    cwd = click.option("--cwd", type=FOLDER, metavar="PATH", help="The folder to start in.  [default: this one]")
-    return root(cwd(command))
-
-
-def limits(command: Command) -> Command:
-    """Add the options that bound an execution."""
-    options = [
-        click.option(
-            "--steps",
-            type=click.IntRange(min=1),
-            default=20,
-            show_default=True,
-            help="Judge the patched script on so many optimizer steps past the failure.",
-        ),
-        click.option(
-            "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
-            default=300.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Stop each run after so long.",
-        ),
-        click.option(
-            "--budget",
-            type=click.FloatRange(min=0, min_open=True),
-            default=600.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="End all runs after so long, and give the best answer so far.",
-        ),
-        click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers in both runs."),
-        click.option(
-            "--device", type=click.Choice(["cpu"]), default=None, help="Run what was written for a GPU on the CPU."
-        ),
-        click.option(
-            "--memory",
-            type=size,
-            metavar="SIZE",
-            help="The most memory for one process, such as 4G.  [default: four fifths of the machine's]",
-        ),
-        click.option("--allow-network", is_flag=True, help="Leave the network open, say for a script that downloads."),
-        click.option(
-            "--allow-write",
-            multiple=True,
-            type=click.Path(exists=True, resolve_path=True),
-            metavar="PATH",
-            help="A folder or file outside of the scratch copy that the script may write to.  Can be repeated.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+from autofix.options import DIFF, EXISTING, SCRIPT, Launched, examples, unmarked
 
 
 @click.group(
@@ -200,21 +57,22 @@ def cli() -> None:
 @click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
 @click.option("--stdin-filename", metavar="PATH", help="What to call standard input in reports.")
 @click.option("--absolute", is_flag=True, help="Print absolute paths, for programs that cannot take relative ones.")
-@output_format
-@volume
-def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
+@options.report
+@options.volume
+def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str | None, **others: Any) -> Exit:
     """Find mistakes in PATHS (default: this folder; - is standard input) by reading the source.  Runs nothing."""
     standard_input = Path("-") in paths
     if standard_input and len(paths) > 1:
         raise click.UsageError("- cannot be combined with other paths.")
     if fix and diff:
         raise click.UsageError("--fix and --diff exclude each other.")
-    as_json = output_format == "json"
-    if as_json and (diff or (fix and standard_input)):
-        raise click.UsageError("JSON holds the patch already, and only it: leave out --diff, and --fix with -.")
-    from autofix import commands
+    if output_format and diff:
+        raise click.UsageError("--diff prints the patch alone: leave out --output-format.")
+    if output_format and fix and standard_input:
+        raise click.UsageError("--fix with - prints the patched text alone: leave out --output-format.")
+    from autofix.commands.check import check as command
 
-    return commands.check(paths or (Path(),), fix=fix, diff=diff, as_json=as_json, **options)
+    return command(paths or (Path(),), fix=fix, output_format="diff" if diff else output_format, **others)
 
 
 @cli.command(
@@ -234,12 +92,12 @@ def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str, **
 @click.option("--fix", is_flag=True, help="Write the patch, if it is proved.")
 @click.option("--diff", is_flag=True, help="Print the patch alone, if it is proved.")
 @click.option("--no-static", "static", flag_value=False, default=True, help="Repair from what the run shows alone.")
-@place
-@limits
-@page
-@output_format
-@volume
-def run(words: tuple[str, ...], fix: bool, diff: bool, output_format: str, **options: Any) -> Exit:
+@options.place
+@options.limits
+@options.page
+@options.output_format
+@options.volume
+def run(words: tuple[str, ...], fix: bool, diff: bool, output_format: str, **others: Any) -> Exit:
     """Repair SCRIPT and prove it: run it as it is and as it is patched, and compare.
 
     ARGS are handed to the script; autofix's own options stand before SCRIPT.
@@ -248,9 +106,9 @@ def run(words: tuple[str, ...], fix: bool, diff: bool, output_format: str, **opt
         raise click.UsageError("Missing SCRIPT, -m MODULE or -- COMMAND.")
     if diff and (fix or output_format == "json"):
         raise click.UsageError("--diff prints the patch alone: leave out --fix and --output-format json.")
-    from autofix import commands
+    from autofix.commands.run import run as command
 
-    return commands.run(unmarked(words), fix=fix, diff=diff, as_json=output_format == "json", **options)
+    return command(unmarked(words), fix=fix, output_format="diff" if diff else output_format, **others)
 
 
 @cli.command(
@@ -270,12 +128,12 @@ def run(words: tuple[str, ...], fix: bool, diff: bool, output_format: str, **opt
 )
 @click.option("--patch", type=DIFF, metavar="DIFF", help="A unified diff instead of FIXED; - is standard input.")
 @click.option("--against", metavar="REV", help="Instead of FIXED: the files as they are, BROKEN as git has it at REV.")
-@place
-@limits
-@page
-@output_format
-@volume
-def prove(words: tuple[str, ...], patch: Path | None, against: str | None, output_format: str, **options: Any) -> Exit:
+@options.place
+@options.limits
+@options.page
+@options.output_format
+@options.volume
+def prove(words: tuple[str, ...], patch: Path | None, against: str | None, output_format: str, **others: Any) -> Exit:
     """Run BROKEN and FIXED, a repair that somebody else made, and say what the repair shows and where it falls short.
 
     A DIFF is applied to a copy, never to the files themselves; files that have the change already are judged as they
@@ -297,9 +155,9 @@ def prove(words: tuple[str, ...], patch: Path | None, against: str | None, outpu
         else:
             fixed = SCRIPT.convert(argument(words[1:], "Missing FIXED or --patch DIFF."), None, None)
             words = (words[0], *words[2:])
-    from autofix import commands
+    from autofix.commands.prove import prove as command
 
-    return commands.prove(words, fixed, patch=patch, against=against, as_json=output_format == "json", **options)
+    return command(words, fixed, patch=patch, against=against, output_format=output_format, **others)
 
 
 def argument(rest: Sequence[str], missing: str) -> str:
@@ -320,18 +178,19 @@ def argument(rest: Sequence[str], missing: str) -> str:
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PATHS]... | -m MODULE | -- COMMAND")
 @click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
-@volume
-def review(words: tuple[str, ...], **options: Any) -> Exit:
+@options.volume
+def review(words: tuple[str, ...], **others: Any) -> Exit:
     """Show the patches for PATHS hunk by hunk, with the reason for each, and apply those that you accept.
 
     Answers are those of git add -p: y, n, a, d, s, q, ?.
     """
-    from autofix import commands
+    from autofix.commands.launch import started
+    from autofix.commands.review import review as command
 
-    if words[:1] and words[0].startswith(MARK):
-        return commands.review((commands.started(unmarked(words)).script.path,), **options)
+    if words[:1] and words[0].startswith(options.MARK):
+        return command((started(unmarked(words)).script.path,), **others)
     paths = [EXISTING.convert(word, None, None) for word in words]
-    return commands.review(paths or (Path(),), **options)
+    return command(paths or (Path(),), **others)
 
 
 @cli.command(
@@ -345,9 +204,9 @@ def review(words: tuple[str, ...], **options: Any) -> Exit:
 @click.argument("code", required=False)
 def rule(code: str | None) -> Exit:
     """Explain the mistakes that autofix knows: all of them in a line each, or CODE at length."""
-    from autofix import commands
+    from autofix.commands.rule import rule as command
 
-    return commands.rule(code)
+    return command(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -86,7 +86,12 @@ class Outcomes:
         """How many mistakes were repaired on disk."""
         return sum(finding.fixed and finding.cause.path in self.written for finding in self.findings)
 
-    def left(self) -> list[Finding]:
+    @property
+    def sources(self) -> dict[str, str]:
+        """The texts that the findings' spans point into, by file."""
+        return {name: text for one in self.results for name, text in one.analysis.program.texts.items()}
+
+    def left(self) -> Outcomes:
         """Return what is left to find in the files as they are now: positions move when lines above them change."""
         after = Outcomes(select=self.select, unsafe=self.unsafe, tell=self.tell)
         for result in self.results:
@@ -94,7 +99,7 @@ class Outcomes:
             if open_ones:
                 texts = {name: text for name, text in self._texts(result).items() if name in self.written}
                 after.add(result.over(texts, select=self.select, unsafe=self.unsafe) if texts else result)
-        return after.findings
+        return after
 
     def patch(self) -> bytes:
         """Return one patch for all files that can take theirs."""

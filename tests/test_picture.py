@@ -7,7 +7,7 @@ from typing import Any
 
 from autofix.evidence.witness import witness
 from autofix.execution.runner import Limits, Script
-from autofix.report import machine
+from autofix.report import documents
 
 START = "import torch\nnet = torch.nn.Linear(2, 2)\nx = torch.ones(1, 2)\n"
 
@@ -72,8 +72,8 @@ total.sum().backward()
 def test_json_holds_the_evidence_without_its_picture() -> None:
     text = START + "def f(h):\n    return h.exp().sum()\nh = net(x)\nh.sum().backward()\nf(h).backward()\n"
     evidence = witness(Script(Path("/no/such/folder/train.py"), text=text), Limits(timeout=60))[0]
-    told = machine.evidence_object(evidence)
-    machine.render(told)
+    told = documents.evidence_object(evidence)
+    documents.render(told)
     assert told["kind"] == "stale graph"
     assert "graph" not in told["details"]
     assert told["details"]["freed_by_pass"] == 1

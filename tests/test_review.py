@@ -188,7 +188,7 @@ def test_what_parses_only_together_cannot_be_split(review: Any, monkeypatch: pyt
 
 
 def test_select_limits_the_review(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autofix.commands.selected", lambda codes: tuple(codes))
+    monkeypatch.setattr("autofix.commands.selecting.selected", lambda codes: tuple(codes))
     Path("a.py").write_text(BROKEN)
     assert review("a\n", "--select", "AF200") == (0, "")
     assert Path("a.py").read_text() == BROKEN

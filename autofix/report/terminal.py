@@ -22,10 +22,11 @@ def wants_colour(stream: IO[str]) -> bool:
 class Printer:
     """Writes lines to one stream.  Imports rich only where there is colour to show."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], *, colour: bool | None = None) -> None:
+        """``colour`` overrides what :func:`wants_colour` finds."""
         self.stream = stream
         self.console: Console | None = None
-        if wants_colour(stream):
+        if wants_colour(stream) if colour is None else colour:
             from rich.console import Console
 
             self.console = Console(file=stream, force_terminal=True, highlight=False, emoji=False, soft_wrap=True)

@@ -7,17 +7,18 @@ when one changes its meaning or goes, :data:`VERSION` rises.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from autofix import __version__
 from autofix.engine import Finding
+from autofix.outcomes import in_order
 from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
     from autofix.check import Problem
     from autofix.evidence.witness import Evidence, Site
+    from autofix.outcomes import Outcomes
     from autofix.proof.prove import Certificate, Point, RunRecord
     from autofix.repair import Repair
     from autofix.report.view import View
@@ -28,7 +29,7 @@ RAW = ("graph", "changes")
 """Details of evidence that are not for people: the picture of the graph, and places whose columns count bytes."""
 
 
-def render(document: Json) -> str:
+def render(document: object) -> str:
     """Return *document* as text: ASCII only, so that no terminal can spoil it, and without NaN, which is not JSON."""
     return json.dumps(finite(document), indent=2, allow_nan=False)
 
@@ -44,26 +45,17 @@ def finite(value: Any) -> Any:
     return value
 
 
-def check_document(
-    findings: Iterable[Finding],
-    problems: Iterable[Problem],
-    patch: str,
-    *,
-    files: int,
-    written: Sequence[str],
-    passes: int = 0,
-    missed: Mapping[tuple[str, int], str] = MappingProxyType({}),
-) -> Json:
+def check_document(found: Outcomes) -> Json:
     return header("check") | {
-        "files": files,
+        "files": len(found.results),
         "passes": {
-            "written": passes,
-            "missed": [{"file": file, "line": line, "reason": why} for (file, line), why in missed.items()],
+            "written": found.passes,
+            "missed": [{"file": file, "line": line, "reason": why} for (file, line), why in found.missed.items()],
         },
-        "findings": [finding_object(finding) for finding in findings],
-        "problems": [problem_object(problem) for problem in problems],
-        "patch": patch,
-        "written": list(written),
+        "findings": [finding_object(finding) for finding in in_order(found.findings)],
+        "problems": [problem_object(problem) for problem in found.problems],
+        "patch": found.patch_text(),
+        "written": list(found.written),
     }
 
 

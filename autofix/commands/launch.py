@@ -1,0 +1,84 @@
+"""The program that ``run`` and ``prove`` are given, and the bounds of its execution."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import click
+
+from autofix.commands.waiting import tell
+from autofix.progress import SILENT
+from autofix.project import files
+
+if TYPE_CHECKING:
+    from autofix.execution.invocation import Invocation
+    from autofix.progress import Watcher
+    from autofix.proof.prove import Limits, Script
+
+
+class Bounds(TypedDict):
+    """The options of ``run`` and ``prove`` that place and bound an execution."""
+
+    root: Path | None
+    cwd: Path | None
+    steps: int
+    timeout: float
+    budget: float
+    python: str | None
+    seed: int
+    device: str | None
+    memory: int | None
+    allow_network: bool
+    allow_write: tuple[str, ...]
+
+
+def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
+    """The program that *words* start, under these options.  Raises :class:`click.UsageError`."""
+    from autofix.execution.invocation import InvocationError, invocation
+
+    try:
+        if bounds is None:
+            return invocation(words)
+        return invocation(words, root=bounds["root"], cwd=bounds["cwd"], python=bounds["python"])
+    except InvocationError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limits:
+    from autofix.proof.prove import Limits
+
+    return Limits(
+        python=python,
+        steps=bounds["steps"],
+        timeout=bounds["timeout"],
+        deadline=time.monotonic() + bounds["budget"],
+        watcher=watcher or SILENT,
+        seed=bounds["seed"],
+        device=bounds["device"] or "",
+        network=bounds["allow_network"],
+        writable=bounds["allow_write"],
+        memory=bounds["memory"] or 0,
+    )
+
+
+def warn_of_misplaced(command: str, script: Script) -> None:
+    """Say which of autofix's own options stand behind the script, so that they are handed to it."""
+    from autofix.execution.invocation import misplaced
+    from autofix.project.gather import gather
+
+    context = click.get_current_context(silent=True)
+    if context is None or not script.args:
+        return
+    own = [name for option in context.command.params for name in option.opts if name.startswith("--")]
+    try:
+        project = gather(script.path, files.read(script.path))
+    except files.FileError:
+        return
+    for name in misplaced(script, [project.file.text, *project.others.values()], own):
+        tell(
+            f"autofix: warning: {name} stands behind {script.path} and is handed to it; "
+            f"for autofix, write: autofix {command} {name} ... {script.path}"
+        )

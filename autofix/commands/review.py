@@ -1,0 +1,29 @@
+"""``autofix review``: a person chooses among the hunks of every patch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from autofix import check as checker
+from autofix.commands import selecting
+from autofix.commands.waiting import tell, watched
+from autofix.exits import Exit
+from autofix.outcomes import Outcomes
+from autofix.project import files
+from autofix.report.terminal import Printer
+from autofix.review import Reviewer
+
+
+def review(paths: Sequence[Path], *, select: Sequence[str], quiet: bool, verbose: bool) -> Exit:
+    """Let a person choose among the hunks of every patch."""
+    codes = selecting.selected(select)
+    report = Outcomes(select=codes, verbose=verbose, tell=tell)
+    found = files.discover(paths)
+    for outcome in watched(checker.check(found, select=codes), len(found)):
+        report.add(outcome)
+    reviewer = Reviewer(Printer(sys.stdout), quiet=quiet)
+    for problem in reviewer.review(report.edits, report.findings):
+        report.add(problem)
+    return report.exit(Exit.CLEAN)

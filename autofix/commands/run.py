@@ -1,0 +1,87 @@
+"""``autofix run``: repair one program, and prove the repair by running it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from autofix import engine, pages
+from autofix.check import Problem, Result
+from autofix.commands.launch import Bounds, limits, started, warn_of_misplaced
+from autofix.commands.waiting import tell
+from autofix.exits import Exit
+from autofix.outcomes import Outcomes
+from autofix.project import files
+from autofix.report import formats, live
+from autofix.report.base import Repaired, Reporter
+from autofix.report.terminal import wants_colour
+
+if TYPE_CHECKING:
+    from autofix.proof.prove import Script
+    from autofix.repair import Repair
+
+
+def run(
+    words: Sequence[str],
+    *,
+    static: bool,
+    fix: bool,
+    output_format: str,
+    html: Path | None,
+    quiet: bool,
+    verbose: bool,
+    **bounds: Unpack[Bounds],
+) -> Exit:
+    """Repair the program of *words* and prove the repair.  Only a proved patch is written, or handed to a program."""
+    from autofix.repair import repair
+
+    if html is not None:
+        pages.require(html)
+    program = started(words, bounds)
+    original = program.script
+    names = (["html"] if html else []) + [output_format]
+    reporters = [formats.reporter(name)(sys.stdout, quiet=quiet, verbose=verbose, fix=fix) for name in names]
+    watcher = live.Report(Early(reporters, original), live=wants_colour(sys.stderr), echo=verbose)
+    within = limits(bounds, program.python, watcher)
+    if not quiet:
+        warn_of_misplaced("run", original)
+    try:
+        outcome = repair(original, within, static=static)
+    except (files.FileError, engine.SourceError) as error:
+        tell(str(Problem.of(error)))
+        return Exit.LEFT
+    report = Outcomes(verbose=verbose, tell=tell)
+    report.add(Result(outcome.project, outcome.analysis))
+    proved = outcome.certificate is not None and outcome.certificate.proved
+    pictured = any(reporter.pictured for reporter in reporters)
+    view = pages.view_of_repair(outcome, report.patch_text(), original, within if pictured else None)
+    patch = report.patch()
+    if fix and proved:
+        report.write()
+    told = Repaired(outcome, view, patch, tuple(report.written), html)
+    for reporter in reporters:
+        reporter.repair(told)
+    return report.exit(Exit.CLEAN if proved or nothing_to_repair(outcome) else Exit.LEFT)
+
+
+@dataclass(frozen=True)
+class Early:
+    """Hands the reporters what is known before the last run is over."""
+
+    reporters: Sequence[Reporter]
+    script: Script
+
+    def __call__(self, early: Repair, by_run: bool) -> None:
+        for reporter in self.reporters:
+            if by_run:
+                reporter.shown(pages.view_of_repair(early, "", self.script))
+            else:
+                reporter.read(early)
+
+
+def nothing_to_repair(outcome: Repair) -> bool:
+    """Whether the script runs as it is, and there is nothing to prove."""
+    return outcome.certificate is None and not outcome.fails and not outcome.analysis.changes

@@ -1,0 +1,105 @@
+"""The interface of an output format, and what it is given by each command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, ClassVar
+
+from autofix.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    from autofix.proof.prove import Certificate
+    from autofix.repair import Repair
+    from autofix.report.view import View
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of ``check``."""
+
+    found: Outcomes
+    """What was found in the files as they were read."""
+    left: Outcomes
+    """What is left to find in the files as they are now; equal to ``found`` where nothing was written."""
+    asked: int
+    """How many files were to be read."""
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The outcome of ``run``."""
+
+    outcome: Repair
+    view: View
+    patch: bytes
+    written: Sequence[str] = ()
+    page: Path | None = None
+    """Where the page for the browser is."""
+
+    @property
+    def proved(self) -> bool:
+        return self.outcome.certificate is not None and self.outcome.certificate.proved
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The outcome of ``prove``."""
+
+    certificate: Certificate
+    view: View | None = None
+    """What a page shows; gathered only for a reporter that is ``pictured``."""
+    page: Path | None = None
+
+
+@dataclass
+class Reporter:
+    """One output format: overrides the method of each command that offers it."""
+
+    stream: IO[str]
+    quiet: bool = False
+    verbose: bool = False
+    fix: bool = False
+    """Whether the user asked for the patch to be written."""
+    colour: bool | None = None
+    """Whether to write colours; by default where a terminal is written to."""
+
+    pictured: ClassVar[bool] = False
+    """Whether it draws the graph, which takes a run of its own where none has shown it."""
+
+    def findings(self, told: Checked) -> None:
+        """Report what ``check`` found."""
+        raise NotImplementedError
+
+    def is_left(self, told: Checked) -> bool:
+        """Whether there is something left to do for whoever reads this report of ``check``."""
+        return bool(told.left.findings)
+
+    def read(self, early: Repair) -> None:
+        """``run`` has read the source, and not executed it yet."""
+
+    def shown(self, told: View) -> None:
+        """An execution by ``run`` has shown the cause, and no patch was tried yet."""
+
+    def repair(self, told: Repaired) -> None:
+        """Report what ``run`` found, repaired and proved."""
+        raise NotImplementedError
+
+    def proof(self, told: Proved) -> None:
+        """Report how ``prove`` judges a repair."""
+        raise NotImplementedError
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write *data* past the stream's encoding."""
+        self.stream.flush()
+        buffer = getattr(self.stream, "buffer", None)
+        if buffer is None:  # a stream of text alone, as tests have it
+            self.stream.write(data.decode(errors="replace"))
+        else:
+            buffer.write(data)
+
+    def tell(self, message: str) -> None:
+        """Print one message on standard error."""
+        print(message, file=sys.stderr, flush=True)  # noqa: T201
