@@ -36,8 +36,8 @@ ENOUGH = 80
 """Broken scripts, and clean ones, that the benchmark has at the least."""
 CODEMODS = [kind.__module__.rpartition(".")[2] for kind in all_codemods()]
 PROVED = [path for path in FIXTURES if path.name in CODEMODS or crc32(path.name.encode()) % 8 == 0]
-"""A fixed eighth, whatever is added, and the first of each codemod: the three runs of a proof take most of the time that
-all tests take.  ``make benchmark`` proves them all.
+"""A fixed eighth, whatever is added, and the first of each codemod: the three runs of a proof take most of the time
+that all tests take.  ``make benchmark`` proves them all.
 """
 
 
