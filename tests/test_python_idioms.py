@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codemods.interpreter.interpreter import Interpreter
+from codemods.interpreter.interpreter import ProgramInterpreter
 from codemods.interpreter.policy import BranchPolicy, Path
 from codemods.interpreter.values import Binding, Mapping, Sequence, Value, is_constant
 from codemods.source.program import Program
@@ -41,7 +41,7 @@ def plain(value: Value) -> Any:
 def on_the_tape(text: str) -> Any:
     """What ``r`` is.  Raises :class:`Unsure`."""
     sources = Sources(Program.of(text, "piece.py"))
-    machine = Interpreter(sources, BranchPolicy(Path()))
+    machine = ProgramInterpreter(sources, BranchPolicy(Path()))
     machine.globals.names["__name__"] = Binding("__main__")
     try:
         machine.run(sources.main.tree.body)

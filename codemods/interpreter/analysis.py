@@ -54,8 +54,9 @@ from codemods.facts import (
 )
 from codemods.interpreter import calls, cuts, frameworks, holding, rivals
 from codemods.interpreter.entries import MODULE, entries, may_go_wrong
-from codemods.interpreter.interpreter import GaveUp, Interpreter
+from codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from codemods.interpreter.policy import BranchPolicy, Path, Paths
+from codemods.interpreter.protocol import Interpreter
 from codemods.interpreter.rivals import outer_site
 from codemods.interpreter.values import BatchSize, Binding, Class, Function, Instance
 from codemods.source import reach
@@ -296,7 +297,7 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
 
 def _follow(sources: Sources, policy: BranchPolicy, found: _Collected) -> Interpreter:
     """Run one path and collect what it shows."""
-    interp = Interpreter(sources, policy)
+    interp = ProgramInterpreter(sources, policy)
     try:
         _execute(interp, policy.path.entry)
     except (GaveUp, RecursionError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Leaf, Storage
 from codemods.autograd.saves import is_operation
-from codemods.interpreter import cuts, elements, escapes, holding, optimizers
+from codemods.interpreter import class_lookup, cuts, escapes, holding, optimizers
 from codemods.interpreter.generators import Generator
 from codemods.interpreter.values import (
     NOTHING,
@@ -26,7 +26,6 @@ from codemods.interpreter.values import (
     Module,
     Name,
     Optimizer,
-    Registered,
     Sequence,
     Super,
     Symbol,
@@ -37,7 +36,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _NOT_TENSORS = frozenset(
     """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
@@ -52,43 +51,15 @@ _ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy
 _ONLY_CONTAINERS = frozenset("append extend clear pop popitem items keys setdefault".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
-_FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 
 
 # Classes
 
 
-def lineage(cls: Class) -> list[Value]:
-    """The class and its bases, in the order in which attributes are looked up in them.
-
-    Source: "The Python 2.3 Method Resolution Order", which is Python's order still.
-    """
-    if len(cls.bases) < 2:
-        return [cls, *(one for base in cls.bases for one in (lineage(base) if isinstance(base, Class) else [base]))]
-    ways = [lineage(base) if isinstance(base, Class) else [base] for base in cls.bases]
-    ways.append(list(cls.bases))
-    found: list[Value] = [cls]
-    while ways := [way for way in ways if way]:
-        heads = (way[0] for way in ways if not any(way[0] in other[1:] for other in ways))
-        following = next(heads, ways[0][0])  # where there is no such order, Python refuses the class
-        found.append(following)
-        ways = [[one for one in way if one != following] for way in ways]
-    return found
-
-
-_ENUMERATIONS = frozenset(("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
-_OF_PLAIN = frozenset(("IntEnum", "StrEnum", "IntFlag", "int", "str"))
-
-
-def _last_names(cls: Class) -> set[str]:
-    """The last names of the classes behind *cls* that are not the program's own."""
-    return {base.path.rpartition(".")[2] for base in lineage(cls) if isinstance(base, Name)}
-
-
 def enumerate_members(interp: Interpreter, cls: Class, node: ast.expr) -> None:
     """The constants in the body of a class that is derived from ``Enum`` become its members."""
-    bases = _last_names(cls)
-    if not bases & _ENUMERATIONS:
+    bases = class_lookup.last_names(cls)
+    if not bases & class_lookup.ENUMERATIONS:
         return
     for name, slot in list(cls.names.items()):
         if name.startswith("_") or isinstance(slot.value, (Function, Class, Bound, Instance)):
@@ -99,140 +70,10 @@ def enumerate_members(interp: Interpreter, cls: Class, node: ast.expr) -> None:
         member = Instance(cls, {"name": Binding(name), "value": Binding(value), "_value_": Binding(value)})
         cls.members[name] = member
         cls.names[name] = Binding(member)
-        begun = find(member, "__init__")
+        begun = class_lookup.find(member, "__init__")
         if isinstance(begun, Function):
             parts = [part.value for part in value.items] if isinstance(value, Sequence) else [value]
             interp.call(Bound(begun, member), parts, {}, node)
-
-
-def is_generic(cls: Class) -> bool:
-    """Whether ``cls[int]`` is the class itself."""
-    return bool(_last_names(cls) & {"Generic", "Protocol"})
-
-
-def number_of(value: Value) -> Value:
-    """The number, or the text, that a member of an ``IntEnum`` or a ``(str, Enum)`` is."""
-    if isinstance(value, Instance) and value.cls.members and _last_names(value.cls) & _OF_PLAIN:
-        return value.names["value"].value
-    return value
-
-
-class Annotated(NamedTuple):
-    """A name that the body of the class *owner* annotates, and its default."""
-
-    name: str
-    default: ast.expr | None
-    owner: Class
-
-
-def fields_of(cls: Class) -> list[Annotated]:
-    """The names that a class's body annotates, and those of the classes that it is derived from."""
-    return [
-        Annotated(part.target.id, part.value, ancestor)
-        for ancestor in reversed(lineage(cls))
-        if isinstance(ancestor, Class)
-        for part in ancestor.node.body
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-    ]
-
-
-def is_module(instance: Instance) -> bool:
-    """Whether it is a torch module (or a trainer's, which is one too)."""
-    return any(
-        isinstance(base, Name) and (base.path.endswith("Module") or base.path.startswith("torch.nn."))
-        for base in lineage(instance.cls)
-    )
-
-
-def torch_base(instance: Instance) -> str:
-    """The class of ``torch.nn`` that an object's class is derived from; empty for plain ``Module`` and others."""
-    for base in lineage(instance.cls):
-        if isinstance(base, Name) and base.path.startswith("torch.nn."):
-            kind = base.path.rpartition(".")[2]
-            return "" if kind == "Module" else kind
-    return ""
-
-
-def legacy_forward(instance: Instance) -> Function | None:
-    """The ``forward`` of an object of a ``torch.autograd.Function``, where it is a method as before PyTorch 0.4."""
-    found = find(instance, "forward")
-    if not isinstance(found, Function) or found.flavour == "staticmethod" or found.source is None:
-        return None
-    if any(isinstance(base, Name) and base.path in _FUNCTIONS for base in lineage(instance.cls)):
-        return None if find(instance, "__call__") is not None else found
-    return None
-
-
-_BASE = "~base"
-
-
-def base_module(instance: Instance) -> TorchModule | None:
-    """What an object of a class derived from one of torch's modules (``nn.Sequential``, ``nn.GRU``) is as such."""
-    slot = instance.names.get(_BASE)
-    return slot.value if slot is not None else None
-
-
-def set_base_module(instance: Instance, module: TorchModule) -> None:
-    """What ``super().__init__(...)`` makes of *instance*; parts of it are its attributes too."""
-    instance.names[_BASE] = Binding(module)
-    for name, slot in module.children.items():
-        instance.names.setdefault(str(name), slot)
-
-
-def find(instance: Instance, name: str, after: Class | None = None) -> Value | None:
-    """A class attribute of *instance*, looked up behind class *after* where that is given."""
-    classes = lineage(instance.cls)
-    if after is not None and after in classes:
-        classes = classes[classes.index(after) + 1 :]
-    for cls in classes:
-        if isinstance(cls, Class) and name in cls.names:
-            return cls.names[name].value
-    return None
-
-
-_LISTS, _DICTIONARIES = ("list", "UserList"), ("dict", "OrderedDict", "UserDict")
-
-
-def base_container(cls: Class) -> Name | None:
-    """``list`` or ``dict``, where a class of the program is derived from one."""
-    for base in lineage(cls):
-        if isinstance(base, Name) and base.path.partition(".")[0] in ("builtins", "collections"):
-            kind = base.path.rpartition(".")[2]
-            if kind in _LISTS or kind in _DICTIONARIES:
-                return Name("builtins.list" if kind in _LISTS else "builtins.dict")
-    return None
-
-
-def opened(value: Value) -> Value:
-    """The container that an object is by its class, where that class does not say itself what its items are."""
-    if isinstance(value, Instance) and value.items is not None and find(value, "__iter__") is None:
-        return value.items
-    return value
-
-
-def has_own_length(value: Value, function: str) -> bool:
-    """Whether it is the length of an object that is asked for, and its class says what that is."""
-    return function == "len" and isinstance(value, Instance) and find(value, "__len__") is not None
-
-
-def registered(instance: Instance) -> Registered:
-    """The buffers of a module, as its ``_buffers``."""
-    slot = instance.names.get("_buffers")
-    if slot is None or not isinstance(slot.value, Mapping) or not isinstance(slot.value.items, Registered):
-        known = Registered(instance.names)
-        instance.names["_buffers"] = Binding(Mapping(known))  # type: ignore[arg-type]
-        return known
-    return slot.value.items
-
-
-def bind(interp: Interpreter, function: Value, receiver: Value) -> Value:
-    if isinstance(function, Function):
-        if function.flavour == "staticmethod":
-            return function
-        if function.flavour == "classmethod":
-            return Bound(function, receiver.cls if isinstance(receiver, Instance) else receiver)
-        return Bound(function, receiver)
-    return function
 
 
 # Attributes
@@ -262,17 +103,19 @@ def get(interp: Interpreter, value: Value, name: str, node: ast.expr) -> Value:
             slot = value.scope.names.get(name)
             return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
         case Super():
-            found = find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
+            found = (
+                class_lookup.find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
+            )
             if found is not None:
-                return bind(interp, found, value.instance)
-            return Method((name != "__init__" and exits_of(value.instance)) or value, name, node)
+                return class_lookup.bind(interp, found, value.instance)
+            return Method((name != "__init__" and class_lookup.exits_of(value.instance)) or value, name, node)
         case Class():
             return _of_class(interp, value, name)
         case TorchModule():
             return _of_module(interp, value, name, node)
         case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator() | Exits():
             if isinstance(value, Sequence) and name in value.fields:
-                return elements.item(interp, value, value.fields.index(name), node)
+                return interp.item(value, value.fields.index(name), node)
             if isinstance(value, Sequence) and value.kind == "deque" and name == "maxlen":
                 return value.length
             if isinstance(value, Optimizer) and name == "param_groups":
@@ -335,8 +178,8 @@ def shown(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
         if isinstance(value, (Sequence, Mapping)):
             slots = value.items if isinstance(value, Sequence) else value.items.values()
             shown(interp, [slot.value for slot in slots if isinstance(slot.value, Instance)], node)
-        if isinstance(value, Instance) and not is_module(value):
-            found = find(value, "__str__") or find(value, "__repr__")
+        if isinstance(value, Instance) and not class_lookup.is_module(value):
+            found = class_lookup.find(value, "__str__") or class_lookup.find(value, "__repr__")
             if isinstance(found, Function):
                 interp.call(Bound(found, value), [], {}, node)
 
@@ -376,60 +219,55 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     slot = value.names.get(name)
     if slot is not None and not _is_described(value, name):
         return interp.read(slot, value)
-    if find(value, "__getattribute__") is not None:
+    if class_lookup.find(value, "__getattribute__") is not None:
         return interp.fresh_symbol("attr", name)
-    found = find(value, name)
+    found = class_lookup.find(value, name)
     if isinstance(found, Instance):
-        getter = find(found, "__get__")
+        getter = class_lookup.find(found, "__get__")
         if getter is not None:
-            return interp.call(bind(interp, getter, found), [value, value.cls], {}, node)
+            return interp.call(class_lookup.bind(interp, getter, found), [value, value.cls], {}, node)
     if isinstance(found, Function) and found.flavour == "property":
         if found.cached_by is not None:
             return interp.cached_attribute(found, value, node)
         return interp.call(Bound(found, value), [], {}, node)
     if found is not None:
-        return bind(interp, found, value)
+        return class_lookup.bind(interp, found, value)
     if name == "__class__":
         return value.cls
     if name == "__dict__":
         return Mapping(value.names)  # type: ignore[arg-type]  # the very names, so that an update is one of them
-    base = base_module(value)
+    base = class_lookup.base_module(value)
     if base is not None and _is_parameter(name):
         return _of_module(interp, base, name, node)
-    if is_module(value) and name == "training":
+    if class_lookup.is_module(value) and name == "training":
         return True  # until somebody says `eval()`
     if value.items is not None:
-        if isinstance(value.items, Mapping) and name in value.items.items and find(value, "__getattr__") is not None:
+        if (
+            isinstance(value.items, Mapping)
+            and name in value.items.items
+            and class_lookup.find(value, "__getattr__") is not None
+        ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    if name in interp.sources.set_attributes and find(value, "__getattr__") is None:
+    if name in interp.sources.set_attributes and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
-    return Method(exits_of(value) or value, name, node)
-
-
-EXITS = "~exits"
-"""Where an object of a class derived from ``ExitStack`` has what it is as such."""
-
-
-def exits_of(value: Value) -> Exits | None:
-    """The stack of context managers that a value is, also by its class."""
-    if isinstance(value, Instance) and EXITS in value.names:
-        value = value.names[EXITS].value
-    return value if isinstance(value, Exits) else None
+    return Method(class_lookup.exits_of(value) or value, name, node)
 
 
 def _of_class(interp: Interpreter, value: Class, name: str) -> Value:
     if name in ("__name__", "__qualname__"):
         return value.name
-    for cls in lineage(value):
+    for cls in class_lookup.lineage(value):
         if isinstance(cls, Class) and name in cls.names:
             slot = cls.names[name]
             if isinstance(slot.value, Function) and slot.value.flavour == "classmethod":
                 return Bound(slot.value, value)
             return interp.read(slot)
         if isinstance(cls, Name):
-            return Applied(value) if name == "apply" and cls.path in _FUNCTIONS else Name(f"{cls.path}.{name}")
+            return (
+                Applied(value) if name == "apply" and cls.path in class_lookup.FUNCTIONS else Name(f"{cls.path}.{name}")
+            )
     return interp.fresh_symbol("attr", name)
 
 
@@ -555,23 +393,23 @@ def set_attribute(
 
 def _set_by_the_class(interp: Interpreter, receiver: Instance, name: str, value: Value, target: ast.expr) -> bool:
     """Whether a property, a descriptor or the class's own ``__setattr__`` takes care of ``receiver.name = value``."""
-    known, own = find(receiver, name), find(receiver, "__setattr__")
+    known, own = class_lookup.find(receiver, name), class_lookup.find(receiver, "__setattr__")
     if isinstance(own, Function) and all(frame.function is not own for frame in interp.frames):
         interp.call(Bound(own, receiver), [name, value], {}, target)
         return True
     if isinstance(known, Function) and known.setter is not None:
         interp.call(Bound(known.setter, receiver), [value], {}, target)
         return True
-    setter = find(known, "__set__") if isinstance(known, Instance) else None
+    setter = class_lookup.find(known, "__set__") if isinstance(known, Instance) else None
     if setter is not None:
-        interp.call(bind(interp, setter, known), [receiver, value], {}, target)
+        interp.call(class_lookup.bind(interp, setter, known), [receiver, value], {}, target)
     return setter is not None
 
 
 def _is_described(value: Instance, name: str) -> bool:
     """Whether the class has a descriptor under this name that comes before what the object has."""
-    found = find(value, name)
-    return isinstance(found, Instance) and find(found, "__set__") is not None
+    found = class_lookup.find(value, name)
+    return isinstance(found, Instance) and class_lookup.find(found, "__set__") is not None
 
 
 def set_plainly(
@@ -589,7 +427,7 @@ def set_plainly(
                 holding.given_up(interp, former.value)
             receiver.names[name] = slot
             receiver.whole, receiver.kept = False, ()
-            _put_in_place(interp, base_module(receiver), name, value, target)
+            _put_in_place(interp, class_lookup.base_module(receiver), name, value, target)
         case TorchModule():
             if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
                 interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")

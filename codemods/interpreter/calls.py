@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from codemods.interpreter import (
     attributes,
-    elements,
+    class_lookup,
     errors,
     frameworks,
     managers,
+    mapping_keys,
     module_calls,
+    opaque_results,
     optimizers,
     own_functions,
     python_calls,
@@ -22,6 +24,7 @@ from codemods.interpreter import (
 )
 from codemods.interpreter.forms import is_made_whole
 from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
+from codemods.interpreter.protocol import Frame
 from codemods.interpreter.values import (
     Applied,
     Binding,
@@ -50,8 +53,10 @@ from codemods.interpreter.values import (
 from codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Frame, Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
+DEPTH = 24
+"""Calls inside calls that are entered."""
 _RECURSION = 3
 """How often a function may stand on the stack of calls."""
 
@@ -96,9 +101,9 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
             return None
         case Symbol():
             return unknown_calls.call_unknown(interp, function, "", args, keywords, node)
-        case TensorRef() if unknown_calls.is_object(function, ""):
+        case TensorRef() if opaque_results.is_object(function, ""):
             return unknown_calls.call_unknown(
-                interp, unknown_calls.as_object(interp, function), "", args, keywords, node
+                interp, opaque_results.as_object(interp, function), "", args, keywords, node
             )
         case TensorRef():
             return interp.opaque("call", [function, *args, *keywords.values()], node)
@@ -165,8 +170,6 @@ def _enter(
     interp: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """Run a function of the program."""
-    from codemods.interpreter.interpreter import DEPTH, Frame
-
     standing = sum(1 for frame in interp.frames if frame.function and frame.function.node is function.node)
     if standing >= _RECURSION or len(interp.frames) >= DEPTH:
         return interp.opaque("recursion", [*args, *keywords.values()], node)
@@ -261,16 +264,16 @@ def instantiate(
     if _is_record(cls):
         return _record(interp, cls, args, keywords, node)
     instance = Instance(cls)
-    if any(isinstance(base, Name) and base.path == "contextlib.ExitStack" for base in attributes.lineage(cls)):
-        instance.names[attributes.EXITS] = Binding(Exits())
-    inherited = attributes.base_container(cls)
+    if any(isinstance(base, Name) and base.path == "contextlib.ExitStack" for base in class_lookup.lineage(cls)):
+        instance.names[class_lookup.EXITS] = Binding(Exits())
+    inherited = class_lookup.base_container(cls)
     instance.items = interp.call(inherited, [], {}, node) if inherited is not None else None
-    init = attributes.find(instance, "__init__")
+    init = class_lookup.find(instance, "__init__")
     if isinstance(init, Function):
         call_function(interp, init, [instance, *args], keywords, node)
         return instance
     module_calls.become_base(interp, instance, args, keywords, node)
-    fields = attributes.fields_of(cls)
+    fields = class_lookup.fields_of(cls)
     written = _written(node)
     for at, (one, value) in enumerate(zip(fields, args, strict=False)):
         instance.names[one.name] = interp.slot(value, one.name, written[at] if at < len(written) else None)
@@ -279,7 +282,7 @@ def instantiate(
     for one in fields:
         if one.name not in instance.names and one.default is not None:
             instance.names[one.name] = Binding(_default_of(interp, one, node))
-    if isinstance(attributes.find(instance, "__post_init__"), Function):
+    if isinstance(class_lookup.find(instance, "__post_init__"), Function):
         call_method_of(interp, instance, "__post_init__", [], node)
     instance.whole = is_made_whole(cls.node) or _is_named_tuple(cls)
     return instance
@@ -299,8 +302,10 @@ def _of_record(
 ) -> Instance | Mapping:
     """``_replace`` and ``_asdict`` of a named tuple that has methods of its own."""
     if name == "_asdict":
-        fields = [one.name for one in attributes.fields_of(record.cls) if one.name in record.names]
-        return Mapping({elements.mapping_key(interp, field): Binding(record.names[field].value) for field in fields})
+        fields = [one.name for one in class_lookup.fields_of(record.cls) if one.name in record.names]
+        return Mapping(
+            {mapping_keys.mapping_key(interp, field): Binding(record.names[field].value) for field in fields}
+        )
     changed = Instance(record.cls, dict(record.names), whole=True)
     for field, value in keywords.items():
         changed.names[field] = interp.slot(value, field, python_calls.written_keyword(node, field))
@@ -309,7 +314,7 @@ def _of_record(
 
 def _record(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A named tuple of a class of the program."""
-    fields, written = attributes.fields_of(cls), _written(node)
+    fields, written = class_lookup.fields_of(cls), _written(node)
     slots = [
         interp.slot(value, "", written[at] if at < len(written) else None)
         for at, value in enumerate(args[: len(fields)])
@@ -324,7 +329,7 @@ def _record(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[s
     return Sequence("tuple", slots, fields=tuple(one.name for one in fields))
 
 
-def _default_of(interp: Interpreter, field: attributes.Annotated, node: ast.expr) -> Value:
+def _default_of(interp: Interpreter, field: class_lookup.Annotated, node: ast.expr) -> Value:
     """A field's default, by the names of its own module; ``field(default_factory=list)`` makes a new one each time."""
     written = field.default
     assert written is not None
@@ -346,8 +351,8 @@ def _default_of(interp: Interpreter, field: attributes.Annotated, node: ast.expr
 
 
 def call_method_of(interp: Interpreter, instance: Instance, name: str, args: list[Value], node: ast.expr) -> Value:
-    found = attributes.find(instance, name)
-    return interp.call(attributes.bind(interp, found, instance), args, {}, node)
+    found = class_lookup.find(instance, name)
+    return interp.call(class_lookup.bind(interp, found, instance), args, {}, node)
 
 
 def call_hooked(
@@ -381,15 +386,15 @@ def call_instance(
     interp: Interpreter, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``model(x)``: its ``__call__``, or its ``forward`` where it is a module."""
-    old = attributes.legacy_forward(instance)
+    old = class_lookup.legacy_forward(instance)
     if old is not None:
         interp.old_functions[interp.site(node)] = Site(old.source, old.node)
         return interp.opaque("call", [*args, *keywords.values()], node, differentiable=True)
     for name in ("__call__", "forward"):
-        found = attributes.find(instance, name)
+        found = class_lookup.find(instance, name)
         if found is not None:
-            return interp.call(attributes.bind(interp, found, instance), args, keywords, node)
-    base = attributes.base_module(instance)
+            return interp.call(class_lookup.bind(interp, found, instance), args, keywords, node)
+    base = class_lookup.base_module(instance)
     if base is not None:
         return module_calls.call_module(interp, base, args, keywords, node)
     return interp.opaque("call", [instance, *args, *keywords.values()], node)
@@ -413,8 +418,8 @@ def call_method(
 ) -> Value:
     receiver, name = method.receiver, method.name
     match receiver:
-        case TensorRef() if unknown_calls.is_object(receiver, name):
-            receiver = unknown_calls.as_object(interp, receiver)
+        case TensorRef() if opaque_results.is_object(receiver, name):
+            receiver = opaque_results.as_object(interp, receiver)
             return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
         case TensorRef():
             return tensor_calls.call_tensor_method(interp, receiver, name, args, keywords, node)

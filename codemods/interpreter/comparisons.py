@@ -6,7 +6,7 @@ import ast
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import attributes, constants, counters, cuts, elements
+from codemods.interpreter import class_lookup, constants, counters, cuts, mapping_keys
 from codemods.interpreter.counters import COMPARE
 from codemods.interpreter.policy import varies
 from codemods.interpreter.values import (
@@ -22,7 +22,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
 _CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
@@ -57,7 +57,7 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         return found != isinstance(op, ast.NotIn)
     left, right = interp.settled(left), interp.settled(right)
     if not isinstance(op, (ast.Is, ast.IsNot)):
-        left, right = attributes.number_of(left), attributes.number_of(right)
+        left, right = class_lookup.number_of(left), class_lookup.number_of(right)
     if is_constant(left) and is_constant(right):
         try:
             return bool(COMPARE[type(op)](left, right))
@@ -154,9 +154,9 @@ def _identity(left: Value, right: Value) -> bool | None:
 
 
 def _contains(interp: Interpreter, item: Value, container: Value) -> Value:
-    container = attributes.opened(container)
-    if isinstance(container, Instance) and attributes.find(container, "__contains__") is not None:
-        bound = attributes.bind(interp, attributes.find(container, "__contains__"), container)
+    container = class_lookup.opened(container)
+    if isinstance(container, Instance) and class_lookup.find(container, "__contains__") is not None:
+        bound = class_lookup.bind(interp, class_lookup.find(container, "__contains__"), container)
         return interp.call(bound, [item], {}, NOWHERE)
     if isinstance(item, Instance) and item.cls.members and isinstance(container, Sequence) and not container.more:
         return any(slot.value is item for slot in container.items)
@@ -181,14 +181,14 @@ def _contains(interp: Interpreter, item: Value, container: Value) -> Value:
 
 
 def _is_key(interp: Interpreter, item: Value, mapping: Mapping) -> Value:
-    key = elements.mapping_key(interp, item)
+    key = mapping_keys.mapping_key(interp, item)
     if key in mapping.items:
         return True
-    known = is_constant(item) or isinstance(item, TensorRef) or isinstance(key, elements.Itself)
+    known = is_constant(item) or isinstance(item, TensorRef) or isinstance(key, mapping_keys.Itself)
     if known and not mapping.more:  # tensors and modules are keys by what they are, not by what they hold
         return False
     if isinstance(item, Symbol) and not mapping.more:
-        others = [elements.key_value(interp, one) for one in mapping.items]
+        others = [mapping_keys.key_value(interp, one) for one in mapping.items]
         if all(_compare_two(interp, ast.Eq(), item, one, NOWHERE) is False for one in others):
             return False
     asked = interp.identity(mapping) if known else interp.key(mapping)

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import elements
+from codemods.interpreter import mapping_keys
 from codemods.interpreter.values import Binding, Sequence, Value, is_constant
 from codemods.interpreter.values import Mapping as Dictionary
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 LARGEST = 10_000
 """Numbers, and lengths of text, up to which a result is worked out."""
@@ -83,7 +83,7 @@ def as_value(interp: Interpreter, found: Any) -> Value:
     if kind in _KINDS and len(found) <= ITEMS:
         return Sequence(kind, [Binding(as_value(interp, one)) for one in found])
     if isinstance(found, dict):
-        pairs = ((elements.mapping_key(interp, key), as_value(interp, one)) for key, one in found.items())
+        pairs = ((mapping_keys.mapping_key(interp, key), as_value(interp, one)) for key, one in found.items())
         return Dictionary({key: Binding(one) for key, one in pairs})
     raise NotWritten
 

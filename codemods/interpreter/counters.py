@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.interpreter.values import Symbol, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,

@@ -18,7 +18,7 @@ from codemods.interpreter.values import Instance, Mapping, Method, Sequence, Sym
 from codemods.source.sources import Site, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 CUTS = 24
 """How many drops on one value's way are remembered."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import GraphLeak
-from codemods.interpreter import attributes, cuts, elements, escapes, extents
+from codemods.interpreter import class_lookup, cuts, escapes, extents, mapping_keys
 from codemods.interpreter.forms import form_of
 from codemods.interpreter.values import (
     NOTHING,
@@ -30,7 +30,7 @@ from codemods.interpreter.values import (
 from codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _PARTS = ("Subset", "random_split")
 """What takes parts of a dataset."""
@@ -120,7 +120,7 @@ def item(interp: Interpreter, dataset: Symbol, index: Value) -> Value | None:
     if known is None or known.kind is not Kind.DATASET:
         return None
     if isinstance(known.source, Sequence) and known.written:
-        parts = [elements.item(interp, slot.value, index, known.node) for slot in known.source.items]
+        parts = [interp.item(slot.value, index, known.node) for slot in known.source.items]
         return Sequence("tuple", [Binding(part) for part in parts])
     return _item(interp, known)
 
@@ -141,10 +141,10 @@ def batch(interp: Interpreter, loader: Served, base: Value) -> Value:
     def part(value: Value, at: Value) -> Binding:
         if isinstance(value, TensorRef) and _has_graph(value):
             return Binding(_batched(interp, loader, value))
-        return Binding(elements.item(interp, base, at, loader.node))
+        return Binding(interp.item(base, at, loader.node))
 
     if isinstance(one, Mapping):
-        keys = {key: elements.key_value(interp, key) for key in one.items}
+        keys = {key: mapping_keys.key_value(interp, key) for key in one.items}
         return Mapping({key: part(slot.value, keys[key]) for key, slot in one.items.items()})
     if isinstance(one, Sequence):
         return Sequence("list", [part(slot.value, at) for at, slot in enumerate(one.items)])
@@ -162,7 +162,7 @@ def _item(interp: Interpreter, loader: Served) -> Value:
     """What the dataset gives for some index: of tensors, all of them."""
     if isinstance(loader.source, Instance):
         index = interp.fresh_symbol("index")
-        return elements.item(interp, loader.source, index, loader.node)
+        return interp.item(loader.source, index, loader.node)
     return loader.source
 
 
@@ -179,7 +179,7 @@ def _has_graph(value: Value) -> bool:
 
 def _computes(interp: Interpreter, dataset: Instance) -> bool:
     """Whether an object of the program's holds tensors with a graph, or a network to compute them with."""
-    if attributes.find(dataset, "__getitem__") is None:
+    if class_lookup.find(dataset, "__getitem__") is None:
         return False
     values = [slot.value for slot in dataset.names.values()]
     models = [value for value in values if isinstance(value, (Instance, TorchModule))]

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import attributes, cuts, datasets, errors, extents, holding, module_calls, overwriting
+from codemods.interpreter import (
+    attributes,
+    class_lookup,
+    cuts,
+    datasets,
+    errors,
+    extents,
+    holding,
+    mapping_keys,
+    module_tree,
+    overwriting,
+)
 from codemods.interpreter.values import (
     Binding,
     Class,
@@ -23,59 +34,9 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _SEVERAL_VIEWS = frozenset("chunk split unbind tensor_split split_with_sizes hsplit vsplit dsplit".split())
-
-
-def mapping_key(interp: Interpreter, value: Value) -> Hashable:
-    """The key under which a mapping of the program holds what it stores for *value*."""
-    if isinstance(value, (str, int, float, bool, bytes, type(None))):
-        return value
-    if isinstance(value, Sequence) and value.kind == "tuple":
-        parts = tuple(slot.value for slot in value.items)
-        if all(isinstance(part, (str, int, float, bool, bytes, type(None))) for part in parts):
-            return Constants(parts)
-    if isinstance(value, Instance) and attributes.find(value, "__eq__") is None:
-        if attributes.is_module(value) or value.cls.members:
-            return Itself(value)
-    if isinstance(value, TorchModule):
-        return Itself(value)
-    return ("?", interp.key(value))
-
-
-def key_in(interp: Interpreter, index: Value, mapping: Mapping) -> Hashable:
-    """The key that *index* is in *mapping*: of an argument of the command line, its default, where there is one."""
-    key = mapping_key(interp, index)
-    if key in mapping.items or not isinstance(index, Symbol) or index.usual is None:
-        return key
-    known = mapping_key(interp, index.usual)
-    return known if known in mapping.items and interp.usual(index) is not None else key
-
-
-@dataclass(frozen=True)
-class Constants:
-    """The key of a mapping that is a tuple of constants."""
-
-    parts: tuple[Value, ...]
-
-
-@dataclass(frozen=True)
-class Itself:
-    """The key of a mapping that is an object equal to itself alone, as modules are."""
-
-    value: Value
-
-
-def key_value(interp: Interpreter, key: Hashable) -> Value:
-    """The value for which a mapping holds something under *key*: what iterating over it gives."""
-    if isinstance(key, tuple) and len(key) == 2 and key[0] == "?":
-        return interp.symbol(key[1])
-    if isinstance(key, Constants):
-        return Sequence("tuple", [Binding(part) for part in key.parts])
-    if isinstance(key, Itself):
-        return key.value
-    return key
 
 
 def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:
@@ -111,13 +72,13 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
                 return interp.fresh_symbol("item")
         case Class() if isinstance(index, str) and index in value.members:
             return value.members[index]
-        case Class() if attributes.is_generic(value):
+        case Class() if class_lookup.is_generic(value):
             return value
         case Instance():
-            found = attributes.find(value, "__getitem__")
+            found = class_lookup.find(value, "__getitem__")
             if found is not None:
-                return interp.call(attributes.bind(interp, found, value), [index], {}, node)
-            base = attributes.base_module(value)
+                return interp.call(class_lookup.bind(interp, found, value), [index], {}, node)
+            base = class_lookup.base_module(value)
             if base is not None:
                 return _of_container_module(interp, base, index)
             if value.items is not None:
@@ -244,7 +205,7 @@ def _guessed(found: Value, among: Sequence) -> Value:
 
 
 def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value:
-    key = key_in(interp, index, value)
+    key = mapping_keys.key_in(interp, index, value)
     slot = value.items.get(key)
     if slot is not None:
         return interp.read(slot, value)
@@ -280,9 +241,9 @@ def _named_parameter(interp: Interpreter, value: Mapping, index: Value, node: as
     """``dict(net.named_parameters())["head.weight"]``."""
     if not isinstance(index, str):
         return None
-    names = (key_value(interp, key) for key in value.items)
+    names = (mapping_keys.key_value(interp, key) for key in value.items)
     modules = (interp.named.get(name.key) for name in names if isinstance(name, Symbol))
-    found = (module_calls.parameter_called(interp, one, index, node) for one in modules if one is not None)
+    found = (module_tree.parameter_called(interp, one, index, node) for one in modules if one is not None)
     return next(found, None)
 
 
@@ -375,7 +336,7 @@ def _holds_states(container: Sequence | Mapping) -> bool:
 
 
 def _is_plain(value: Instance) -> bool:
-    return not attributes.is_module(value)
+    return not class_lookup.is_module(value)
 
 
 def _has_graph(interp: Interpreter, slot: Binding) -> bool:
@@ -462,7 +423,7 @@ def set_item(
         case TensorRef():
             overwriting.write_into(interp, receiver, [value], target, expression=expression)
         case Mapping():
-            key, slot = mapping_key(interp, index), interp.slot(value, name, expression, receiver)
+            key, slot = mapping_keys.mapping_key(interp, index), interp.slot(value, name, expression, receiver)
             place = put_at(interp, receiver, index)
             key = key if place is None else place
             counter = _counter_in(index)
@@ -503,9 +464,9 @@ def set_item(
             if isinstance(index, (int, str)):
                 receiver.children[index] = Binding(value)
         case Instance():
-            found = attributes.find(receiver, "__setitem__")
+            found = class_lookup.find(receiver, "__setitem__")
             if found is not None:
-                interp.call(attributes.bind(interp, found, receiver), [index, value], {}, target)
+                interp.call(class_lookup.bind(interp, found, receiver), [index, value], {}, target)
             elif receiver.items is not None:
                 set_item(interp, receiver.items, index, value, target, expression)
         case Symbol():

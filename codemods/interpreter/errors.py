@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes
+from codemods.interpreter import class_lookup
 from codemods.interpreter.values import Class, Instance, Name, Sequence, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _ANY = (Name("builtins.Exception"), Name("builtins.BaseException"))
 Wanted = tuple[Value, ...]
@@ -92,7 +92,7 @@ def kinds_of(values: Iterable[Value]) -> Wanted:
 def _is_of(error: Value, kind: Value) -> bool:
     if isinstance(error, Instance):
         error = error.cls
-    bases = attributes.lineage(error) if isinstance(error, Class) else [error]
+    bases = class_lookup.lineage(error) if isinstance(error, Class) else [error]
     if kind in bases:
         return True
     wanted = _built_in(kind)

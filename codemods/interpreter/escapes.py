@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import GraphLeak, StoreEvent
-from codemods.interpreter import attributes
+from codemods.interpreter import class_lookup
 from codemods.interpreter.forms import form_of
 from codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 # Tried out with NumPy 2 and torch 2.13.
 _OF_TENSORS = frozenset(
@@ -156,7 +156,7 @@ def _kept_in(value: Value, path: str, seen: set[int]) -> Iterator[tuple[StoreEve
         return
     seen.add(id(value))
     if isinstance(value, Instance):
-        if any(attributes.find(value, name) is not None for name in ("__deepcopy__", "__getstate__", "__reduce__")):
+        if any(class_lookup.find(value, name) is not None for name in ("__deepcopy__", "__getstate__", "__reduce__")):
             return
     slots = value.names if isinstance(value, Instance) else value.children
     for name, slot in list(slots.items()):

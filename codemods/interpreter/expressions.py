@@ -10,8 +10,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codemods.autograd.saves import operand_names
-from codemods.interpreter import attributes, comparisons, constants, counters, cuts, elements, extents, loops
-from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
+from codemods.interpreter import (
+    attributes,
+    class_lookup,
+    comparisons,
+    constants,
+    counters,
+    cuts,
+    elements,
+    extents,
+    loops,
+    mapping_keys,
+    unpacking,
+)
+from codemods.interpreter.generators import LAZY, Exhausted, Generator
+from codemods.interpreter.protocol import Frame
 from codemods.interpreter.values import (
     Binding,
     Function,
@@ -27,7 +40,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -136,9 +149,9 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         except Exception:  # the program's own arithmetic may fail in any way; then nothing is known of the result
             return interp.fresh_symbol(name)
     for owner, other, own in ((left, right, f"__{_SPECIAL[kind]}__"), (right, left, f"__r{_SPECIAL[kind]}__")):
-        found = attributes.find(owner, own) if isinstance(owner, Instance) else None
+        found = class_lookup.find(owner, own) if isinstance(owner, Instance) else None
         if found is not None:
-            return interp.call(attributes.bind(interp, found, owner), [other], {}, node)
+            return interp.call(class_lookup.bind(interp, found, owner), [other], {}, node)
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
         scalar: bool | None = True
         for value in (left, right):
@@ -272,8 +285,6 @@ def _if_expression(interp: Interpreter, node: ast.IfExp) -> Value:
 
 def _generator_expression(interp: Interpreter, node: ast.GeneratorExp) -> Value:
     """A generator expression as a value.  Where a call takes all its items at once, see :func:`_argument`."""
-    from codemods.interpreter.interpreter import Frame
-
     frame = Frame(interp.frames[-1].function, interp.scope)
     generator = Generator(interp, lambda: loops.comprehend(interp, node, hand_out), frame, interp.site(node))
 
@@ -300,7 +311,7 @@ def _call(interp: Interpreter, node: ast.Call) -> Value:
     args: list[Value] = []
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            args.extend(unpacked(interp, interp.eval(argument.value), None, argument))
+            args.extend(unpacking.unpacked(interp, interp.eval(argument.value), None, argument))
         else:
             args.append(_argument(interp, argument, node.func))
     keywords: dict[str, Value] = {}
@@ -313,25 +324,6 @@ def _call(interp: Interpreter, node: ast.Call) -> Value:
         if keyword.arg is None and (not isinstance(value, Mapping) or value.more):
             interp.spread.add(node)
     return interp.call(function, args, keywords, node)
-
-
-def unpacked(interp: Interpreter, value: Value, count: int | None, node: ast.expr) -> list[Value]:
-    """The items of *value*, *count* of them where that is known."""
-    if isinstance(value, Sequence):
-        return [interp.read(slot, value) for slot in value.items]
-    if isinstance(value, Generator):
-        return [interp.read(slot) for slot in drained(value)[0]]
-    if isinstance(value, Instance) and value.names and attributes.find(value, "__iter__") is None:
-        return [interp.read(slot) for slot in value.names.values()]
-    if isinstance(value, (TensorRef, Symbol)):
-        items = [elements.item(interp, value, position, node) for position in range(count or 2)]
-        if isinstance(value, TensorRef) and value.cell.node is not None and value.cell.node.opaque:
-            for item in items:
-                item.cell.unsure = True
-        return items
-    stream = loops.stream(interp, value, node)
-    known = stream.count if stream.count is not None else (count or 2)
-    return loops.first_of(stream, min(known, 16))
 
 
 def _lambda(interp: Interpreter, node: ast.Lambda) -> Value:
@@ -349,7 +341,9 @@ def _display(kind: str) -> Callable[[Interpreter, Any], Value]:
         slots: list[Binding] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
-                slots.extend(Binding(value) for value in unpacked(interp, interp.eval(element.value), None, element))
+                slots.extend(
+                    Binding(value) for value in unpacking.unpacked(interp, interp.eval(element.value), None, element)
+                )
             else:
                 value = interp.eval(element)
                 slots.append(Binding(value, interp.kept(value, "", element) if isinstance(value, TensorRef) else None))
@@ -369,7 +363,7 @@ def _dict(interp: Interpreter, node: ast.Dict) -> Value:
             else:
                 mapping.more = True
             continue
-        key = elements.mapping_key(interp, interp.eval(key_node))
+        key = mapping_keys.mapping_key(interp, interp.eval(key_node))
         kept = interp.kept(value, "", value_node) if isinstance(value, TensorRef) else None
         mapping.items[key] = Binding(value, kept)
     return mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 
 _MANY = Shape(BatchSize.CERTAIN, 1)

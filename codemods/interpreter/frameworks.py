@@ -15,11 +15,11 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes
+from codemods.interpreter import class_lookup
 from codemods.interpreter.values import Function, Instance, Name, Scope, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 CALLED = {"training_step": "LightningModule", "compute_loss": "Trainer"}
 """The methods that a framework calls for each batch, and how the names of the classes end that have them called."""
@@ -61,9 +61,9 @@ def train(trainer, model, batches):
 
 def step_of(instance: Instance) -> str:
     """The method of an object that a framework calls for each batch; empty where there is none."""
-    bases = [base.path for base in attributes.lineage(instance.cls) if isinstance(base, Name)]
+    bases = [base.path for base in class_lookup.lineage(instance.cls) if isinstance(base, Name)]
     for method, base in CALLED.items():
-        step = attributes.find(instance, method)
+        step = class_lookup.find(instance, method)
         if isinstance(step, Function) and any(path.endswith(base) for path in bases):
             takes = [parameter.arg for parameter in step.node.args.args]
             return method if method == "training_step" or "model" in takes[1:2] else ""
@@ -89,11 +89,11 @@ def _model_of(interp: Interpreter, trainer: Instance, node: ast.expr) -> Value:
 
 def _code(instance: Instance, method: str) -> str:
     """The loop around this method, with what *instance* has of the framework's hooks."""
-    step = attributes.find(instance, method)
+    step = class_lookup.find(instance, method)
     assert isinstance(step, Function)
     code = _LOOPS[method]
     for hook in re.findall(r"on_\w+", code):
-        if not isinstance(attributes.find(instance, hook), Function):
+        if not isinstance(class_lookup.find(instance, hook), Function):
             code = re.sub(rf".*\.{hook}\(.*\n", "", code)
     parameters = [parameter.arg for parameter in step.node.args.args][1:]
     if method == "training_step" and step.node.args.vararg is None:

@@ -19,7 +19,7 @@ from codemods.source.sources import Site
 
 if TYPE_CHECKING:
     from codemods.autograd.graph import Loops
-    from codemods.interpreter.interpreter import Frame, Interpreter
+    from codemods.interpreter.protocol import Frame, Interpreter
 
 LAZY = frozenset("enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange".split())
 """Functions that take the items of what they are given one by one, when they are asked for one themselves."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, crossing
 from codemods.facts import Form, Span
-from codemods.interpreter import attributes
+from codemods.interpreter import class_lookup
 from codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
 from codemods.source.sources import Site, Source, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 ITERATIONS = 4
 """A loop that was followed for so many iterations is a long one."""
@@ -217,7 +217,7 @@ def _graphs_of(interp: Interpreter, value: Value, depth: int = 2) -> Iterator[tu
             slots = value.items
         case Mapping():
             slots = list(value.items.values())
-        case Instance() if not attributes.is_module(value):
+        case Instance() if not class_lookup.is_module(value):
             slots = list(value.names.values())
     for slot in slots:
         if isinstance(slot.value, TensorRef):

@@ -14,7 +14,15 @@ from collections.abc import Generator as Generated
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, counters, datasets, elements, errors, unknown_calls
+from codemods.interpreter import (
+    class_lookup,
+    counters,
+    datasets,
+    elements,
+    errors,
+    mapping_keys,
+    opaque_results,
+)
 from codemods.interpreter.generators import Exhausted, Generator
 from codemods.interpreter.values import (
     Binding,
@@ -31,7 +39,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 RANGE = 3
 """A ``range`` of at most so many numbers is run in full."""
@@ -92,7 +100,7 @@ class LazyStream:
 
 def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
     """The items of *value*."""
-    value = attributes.opened(value)
+    value = class_lookup.opened(value)
     match value:
         case LazyStream():
             return value.rest()
@@ -108,7 +116,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             limit = None if goes_on else len(value.items) or None
             return Stream(count, lambda at, exact: _item_of_sequence(interp, value, at), whole, limit)
         case Mapping():
-            keys = [elements.key_value(interp, key) for key in value.items]
+            keys = [mapping_keys.key_value(interp, key) for key in value.items]
             count, limit = None if value.more else len(keys), len(keys) or None
             return Stream(
                 count, lambda at, exact: keys[at] if at < len(keys) else interp.fresh_symbol("key"), limit=limit
@@ -117,8 +125,8 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             interp.crash("None is not iterable")
         case str():
             return Stream(len(value), lambda at, exact: value[at])
-        case TensorRef() if unknown_calls.is_collection(value):
-            return _unknown(interp, unknown_calls.as_object(interp, value))
+        case TensorRef() if opaque_results.is_collection(value):
+            return _unknown(interp, opaque_results.as_object(interp, value))
         case TensorRef():
             return Stream(
                 None, lambda at, exact: elements.item(interp, value, at if exact else interp.fresh_symbol("i"), node)
@@ -131,17 +139,17 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
         case Class() if value.members:
             members = list(value.members.values())
             return Stream(len(members), lambda at, exact: members[at], PARTS)
-        case Instance() if attributes.find(value, "__iter__") is not None:
-            made = interp.call(attributes.bind(interp, attributes.find(value, "__iter__"), value), [], {}, node)
+        case Instance() if class_lookup.find(value, "__iter__") is not None:
+            made = interp.call(class_lookup.bind(interp, class_lookup.find(value, "__iter__"), value), [], {}, node)
             if not isinstance(made, Instance):
                 return stream(interp, made, node)
-            following = attributes.find(made, "__next__")
+            following = class_lookup.find(made, "__next__")
             if following is not None:
-                following = attributes.bind(interp, following, made)
+                following = class_lookup.bind(interp, following, made)
                 return Stream(None, lambda at, exact: _next_of(interp, following, node))
             return _unknown(interp, made)
-        case Instance() if attributes.base_module(value) is not None:
-            return stream(interp, attributes.base_module(value), node)
+        case Instance() if class_lookup.base_module(value) is not None:
+            return stream(interp, class_lookup.base_module(value), node)
     return _unknown(interp, value)
 
 
@@ -626,7 +634,7 @@ def comprehension(interp: Interpreter, node: ast.ListComp | ast.SetComp | ast.Ge
         mapping = Mapping()
 
         def put() -> None:
-            key = elements.mapping_key(interp, interp.eval(node.key))
+            key = mapping_keys.mapping_key(interp, interp.eval(node.key))
             mapping.items[key] = Binding(interp.eval(node.value))
 
         mapping.more = comprehend(interp, node, put)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, errors
+from codemods.interpreter import class_lookup, errors
 from codemods.interpreter.generators import Exhausted, Generator
 from codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 
 def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:
     """What ``with manager as`` gives."""
     match manager:
         case Instance():
-            found = attributes.find(manager, "__enter__")
+            found = class_lookup.find(manager, "__enter__")
             if isinstance(found, Function):
-                return interp.call(attributes.bind(interp, found, manager), [], {}, node)
+                return interp.call(class_lookup.bind(interp, found, manager), [], {}, node)
         case Generator():  # of a function that `contextlib.contextmanager` decorates
             try:
                 return interp.read(manager.resume())
@@ -33,12 +33,12 @@ def leave(interp: Interpreter, manager: Value, node: ast.expr, error: Value = No
     ended = False
     match manager:
         case Instance():
-            found = attributes.find(manager, "__exit__")
+            found = class_lookup.find(manager, "__exit__")
             if isinstance(found, Function):
                 kind = error.cls if isinstance(error, Instance) else error
-                bound = attributes.bind(interp, found, manager)
+                bound = class_lookup.bind(interp, found, manager)
                 ended = interp.call(bound, [kind, error, None], {}, node) is True and error is not None
-            leave(interp, attributes.exits_of(manager), node)
+            leave(interp, class_lookup.exits_of(manager), node)
         case Generator():
             try:
                 manager.resume(error=error)

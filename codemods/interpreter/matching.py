@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, elements, python_calls
+from codemods.interpreter import attributes, class_lookup, mapping_keys, python_calls
 from codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 Bound = dict[str, Value]
 
@@ -96,7 +96,7 @@ def _matches_keys(interp: Interpreter, subject: Value, pattern: ast.MatchMapping
         rest = Mapping()
     answers: list[bool | None] = []
     for written, one in zip(pattern.keys, pattern.patterns, strict=True):
-        key = elements.mapping_key(interp, interp.eval(written))
+        key = mapping_keys.mapping_key(interp, interp.eval(written))
         slot = subject.items.get(key)
         rest.items.pop(key, None)
         if slot is not None:
@@ -135,4 +135,4 @@ def _positional(interp: Interpreter, cls: Value) -> list[str] | None:
     given = cls.names.get("__match_args__")
     if given is not None and isinstance(given.value, Sequence):
         return [str(interp.read(slot, given.value)) for slot in given.value.items]
-    return [one.name for one in attributes.fields_of(cls)]
+    return [one.name for one in class_lookup.fields_of(cls)]

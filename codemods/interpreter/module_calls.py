@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Leaf, Saved
 from codemods.interpreter import (
     attributes,
+    class_lookup,
     cuts,
     elements,
     extents,
+    module_tree,
     optimizers,
     overwriting,
     python_calls,
@@ -36,7 +37,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _WITHOUT_PARAMETERS = re.compile(
     r"(ReLU6?|LeakyReLU|RReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|Tanh|Softplus|Softmax|Softmax2d|Softmin|LogSoftmax|"
@@ -92,14 +93,14 @@ def become_base(
 ) -> None:
     """Run the constructor that an object inherits from one of torch's modules, or from a list or a dictionary."""
     if instance.items is not None and (args or keywords):
-        filled = interp.call(attributes.base_container(instance.cls), args, keywords, node)
+        filled = interp.call(class_lookup.base_container(instance.cls), args, keywords, node)
         if isinstance(filled, (Sequence, Mapping)):
             instance.items = filled
         else:
             instance.items.more = True
-    kind = attributes.torch_base(instance)
+    kind = class_lookup.torch_base(instance)
     if kind:
-        attributes.set_base_module(instance, make_module(interp, kind, args, keywords, node))
+        class_lookup.set_base_module(instance, make_module(interp, kind, args, keywords, node))
 
 
 # Where ``inplace`` stands among the arguments.
@@ -251,17 +252,17 @@ def call_module_method(
     own = module.names.get(optimizers.OWN) if isinstance(module, Instance) else None
     if own is not None:
         return optimizers.call_method(interp, own.value, name, args, keywords, node)
-    if isinstance(module, Instance) and not attributes.is_module(module):
-        has_unknown_base = any(not isinstance(base, type(module.cls)) for base in attributes.lineage(module.cls))
+    if isinstance(module, Instance) and not class_lookup.is_module(module):
+        has_unknown_base = any(not isinstance(base, type(module.cls)) for base in class_lookup.lineage(module.cls))
         if not has_unknown_base:
             return interp.fresh_symbol(name)
-    holder = module if isinstance(module, TorchModule) else attributes.base_module(module)
+    holder = module if isinstance(module, TorchModule) else class_lookup.base_module(module)
     match name:
         case "parameters" | "children" | "modules":
             if name == "children":
-                return Sequence("list", _children(module))
+                return Sequence("list", module_tree.children(module))
             if name == "modules":
-                return Sequence("list", _modules(module))
+                return Sequence("list", module_tree.modules(module))
             return _parameters(interp, module)
         case "named_parameters":
             pairs = []
@@ -291,7 +292,7 @@ def call_module_method(
                     cuts.freeze(interp, leaf, wanted, node)
             set_mode(interp, module, name, args)
             if name == "apply" and args and isinstance(args[0], (Function, Bound, Partial, Instance)):
-                for slot in reversed(_modules(module)[:MODULES]):
+                for slot in reversed(module_tree.modules(module)[:MODULES]):
                     interp.call(args[0], [slot.value], {}, node)
             return module
         case "zero_grad":
@@ -304,7 +305,7 @@ def call_module_method(
             kept = interp.slot(args[1], f"{interp.source.text_of(owner)}.{args[0]}", written, module)
             _set_child(module, args[0], args[1], kept)
             if isinstance(module, Instance):
-                attributes.registered(module).add(args[0])
+                class_lookup.registered(module).add(args[0])
             return None
         case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
             _set_child(module, args[0], args[1])
@@ -333,18 +334,20 @@ def call_module_method(
         case "forward" if isinstance(module, TorchModule):
             return call_module(interp, module, args, keywords, node)
         case "named_children":
-            return Sequence("list", [_pair(str(key), value) for key, value in _named_children(module)])
+            return Sequence(
+                "list", [module_tree.pair(str(key), value) for key, value in module_tree.named_children(module)]
+            )
         case "named_modules":
-            return Sequence("list", [_pair(path, one) for path, one in _paths(module, "", [])])
+            return Sequence("list", [module_tree.pair(path, one) for path, one in module_tree.paths(module, "", [])])
         case "get_submodule" if args and isinstance(args[0], str):
-            found = next((one for path, one in _paths(module, "", []) if path == args[0]), None)
+            found = next((one for path, one in module_tree.paths(module, "", []) if path == args[0]), None)
             if found is not None:
                 return found
         case "get_parameter" if args and isinstance(args[0], str):
-            return parameter_called(interp, module, args[0], node) or interp.fresh_symbol(name)
-        case "named_buffers" | "buffers" if known := list(_buffers(module)):
+            return module_tree.parameter_called(interp, module, args[0], node) or interp.fresh_symbol(name)
+        case "named_buffers" | "buffers" if known := list(module_tree.buffers(module)):
             return Sequence(
-                "list", [_pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
+                "list", [module_tree.pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
             )
         case "state_dict" | "named_buffers" | "buffers":
             return interp.fresh_symbol(name)
@@ -360,7 +363,7 @@ def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -
     """``eval()`` and ``train()``."""
     wanted: Value = name == "train" and (args[0] if args else True)
     if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
-        for slot in _modules(module):
+        for slot in module_tree.modules(module):
             if isinstance(slot.value, Instance):
                 slot.value.names["training"] = Binding(wanted)
     if name == "eval" or (name == "train" and args[:1] == [False]):
@@ -371,60 +374,9 @@ def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -
 
 def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Binding | None = None) -> None:
     (module.children if isinstance(module, TorchModule) else module.names)[name] = kept or Binding(value)
-    base = attributes.base_module(module) if isinstance(module, Instance) else None
+    base = class_lookup.base_module(module) if isinstance(module, Instance) else None
     if base is not None and isinstance(value, (TorchModule, Instance)):
         base.children[name] = Binding(value)
-
-
-def _named_children(module: TorchModule | Instance) -> list[tuple[Hashable, TorchModule | Instance]]:
-    slots: dict[Any, Binding] = dict(module.children if isinstance(module, TorchModule) else module.names)
-    return [(key, slot.value) for key, slot in slots.items() if isinstance(slot.value, (TorchModule, Instance))]
-
-
-def _children(module: TorchModule | Instance) -> list[Binding]:
-    return [Binding(value) for _, value in _named_children(module)]
-
-
-def _pair(first: Value, second: Value) -> Binding:
-    return Binding(Sequence("tuple", [Binding(first), Binding(second)]))
-
-
-def _modules(module: TorchModule | Instance) -> list[Binding]:
-    """The module and all modules under it."""
-    return [Binding(one) for _, one in _paths(module, "", [])]
-
-
-def _paths(
-    module: TorchModule | Instance, path: str, found: list[tuple[str, TorchModule | Instance]]
-) -> list[tuple[str, TorchModule | Instance]]:
-    """The module and all modules under it, by their names with dots."""
-    if all(one is not module for _, one in found):
-        found.append((path, module))
-        for name, child in _named_children(module):
-            _paths(child, f"{path}.{name}" if path else str(name), found)
-    return found
-
-
-def parameter_called(interp: Interpreter, module: Value, name: str, node: ast.expr) -> TensorRef | None:
-    """The parameter that has this name, with dots, in a module; None where there is none to be seen."""
-    path, _, last = name.rpartition(".")
-    owner = next((one for place, one in _paths(module, "", []) if place == path), None)
-    found = attributes.get(interp, owner, last, node) if owner is not None else None
-    return found if isinstance(found, TensorRef) and found.cell.leaf is not None else None
-
-
-def _buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Binding]]:
-    """The tensors that a module and those under it hold and that are no parameters, by their names there."""
-    for one in _modules(module):
-        held = one.value.names if isinstance(one.value, Instance) else one.value.children
-        for name, slot in held.items():
-            if isinstance(slot.value, TensorRef) and slot.value.cell.leaf is None:
-                yield name, slot
-
-
-def holds(module: TorchModule | Instance, wanted: Instance) -> bool:
-    """Whether *wanted* is one of the modules under *module*."""
-    return any(slot.value is wanted for slot in _modules(module))
 
 
 def _parameters(interp: Interpreter, module: TorchModule | Instance) -> Sequence:
@@ -463,11 +415,11 @@ def call_super(
             return None
         return python_calls.call_container_method(interp, receiver.instance.items, name, args, keywords, node)
     if isinstance(receiver.instance, Instance) and name == "__call__":
-        forward = attributes.find(receiver.instance, "forward")
+        forward = class_lookup.find(receiver.instance, "forward")
         if forward is not None:
-            return interp.call(attributes.bind(interp, forward, receiver.instance), args, keywords, node)
+            return interp.call(class_lookup.bind(interp, forward, receiver.instance), args, keywords, node)
     if isinstance(receiver.instance, Instance) and name in ("forward", "__call__"):
-        base = attributes.base_module(receiver.instance)
+        base = class_lookup.base_module(receiver.instance)
         if base is not None:
             return call_module(interp, base, args, keywords, node)
     if isinstance(receiver.instance, Instance):

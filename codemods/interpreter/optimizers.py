@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Computed, Group
 from codemods.facts import Form
-from codemods.interpreter import attributes, cuts, escapes
+from codemods.interpreter import class_lookup, cuts, escapes
 from codemods.interpreter.values import (
     Binding,
     Bound,
@@ -25,7 +25,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 
 def param_groups(optimizer: Optimizer) -> Sequence:
@@ -94,7 +94,7 @@ def become(
     interp: Interpreter, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> bool:
     """What ``super().__init__(params, defaults)`` makes of an object whose class is derived from an optimizer."""
-    names = [base.path for base in attributes.lineage(instance.cls) if isinstance(base, Name)]
+    names = [base.path for base in class_lookup.lineage(instance.cls) if isinstance(base, Name)]
     base = next((name for name in names if name.startswith("torch.optim.") or name.endswith(".Optimizer")), None)
     if base is None:
         return False

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import StoreEvent
 from codemods.facts import Form
-from codemods.interpreter import attributes, module_calls
+from codemods.interpreter import class_lookup, module_tree
 from codemods.interpreter.forms import form_of
 from codemods.interpreter.values import Instance, Mapping, Scope, Sequence, TensorImpl, TensorRef, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Frame, Interpreter
+    from codemods.interpreter.protocol import Frame, Interpreter
 
 DEPTH = 4
 """Attributes of attributes that are looked into."""
@@ -96,10 +96,10 @@ def _among_modules(scope: Scope, names_here: dict[str, Value], wanted: Value) ->
 
     It is ``net[*?]`` where *scope* does not know the class by its own name.
     """
-    if not isinstance(wanted, Instance) or not attributes.is_module(wanted):
+    if not isinstance(wanted, Instance) or not class_lookup.is_module(wanted):
         return ""
     for name, value in names_here.items():
-        if isinstance(value, (TorchModule, Instance)) and value is not wanted and module_calls.holds(value, wanted):
+        if isinstance(value, (TorchModule, Instance)) and value is not wanted and module_tree.holds(value, wanted):
             known: Scope | None = scope
             while known is not None:
                 found = known.names.get(wanted.cls.name)

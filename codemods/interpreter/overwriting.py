@@ -18,7 +18,7 @@ from codemods.interpreter.values import (
 from codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 
 def write_into(

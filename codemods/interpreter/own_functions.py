@@ -9,7 +9,7 @@ from codemods.autograd.graph import Saved
 from codemods.interpreter.values import Class, Function, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 
 def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) -> Value:

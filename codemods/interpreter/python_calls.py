@@ -10,7 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codemods.autograd.saves import is_operation
-from codemods.interpreter import attributes, constants, cuts, elements, errors, expressions, extents, holding, loops
+from codemods.interpreter import (
+    attributes,
+    class_lookup,
+    constants,
+    cuts,
+    elements,
+    errors,
+    extents,
+    holding,
+    loops,
+    mapping_keys,
+    unpacking,
+)
 from codemods.interpreter.generators import Exhausted, Generator, drained
 from codemods.interpreter.loops import LazyStream, Stream
 from codemods.interpreter.values import (
@@ -32,7 +44,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 
 def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Sequence:
@@ -110,15 +122,15 @@ def _len(interp: Interpreter, args: list[Value], node: ast.expr) -> Value:
         return Symbol(("len", interp.identity(value), known, interp.new_instance()), low=known, high=high)
     if isinstance(value, (str, bytes, range)):
         return len(value)
-    if isinstance(value, Instance) and attributes.find(value, "__len__") is not None:
-        return interp.call(attributes.bind(interp, attributes.find(value, "__len__"), value), [], {}, node)
+    if isinstance(value, Instance) and class_lookup.find(value, "__len__") is not None:
+        return interp.call(class_lookup.bind(interp, class_lookup.find(value, "__len__"), value), [], {}, node)
     if isinstance(value, TorchModule):
         return len(value.children)
     return Symbol(("len", interp.key(value)), low=0)
 
 
 def _sum(interp: Interpreter, args: list[Value], node: ast.expr) -> Value:
-    values = expressions.unpacked(interp, args[0], None, node) if not isinstance(args[0], TensorRef) else [args[0]]
+    values = unpacking.unpacked(interp, args[0], None, node) if not isinstance(args[0], TensorRef) else [args[0]]
     if any(isinstance(value, TensorRef) for value in values):
         total = interp.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
         if isinstance(args[0], TensorRef):  # over its rows
@@ -179,8 +191,8 @@ def _is_instance(value: Value, option: Value) -> bool | None:
         if isinstance(value, Instance) and any(
             isinstance(base, Name) and base.path.rpartition(".")[2] == "Protocol" for base in option.bases
         ):
-            return all(name in value.names or attributes.find(value, name) is not None for name in option.names)
-        return isinstance(value, Instance) and option in attributes.lineage(value.cls)
+            return all(name in value.names or class_lookup.find(value, name) is not None for name in option.names)
+        return isinstance(value, Instance) and option in class_lookup.lineage(value.cls)
     last = option.path.rpartition(".")[2]
     if last in ("Tensor", "Variable"):
         return isinstance(value, TensorRef)
@@ -228,7 +240,7 @@ def _getattr(interp: Interpreter, args: list[Value], node: ast.expr) -> Value:
         name = interp.usual(name)
     if isinstance(name, str):
         if isinstance(args[0], Instance) and name not in args[0].names and len(args) > 2:
-            if attributes.find(args[0], name) is None:
+            if class_lookup.find(args[0], name) is None:
                 return args[2]
         if isinstance(args[0], TorchModule) and len(args) > 2 and attributes.lacks(interp, args[0], name):
             return args[2]
@@ -253,11 +265,11 @@ def _delattr(interp: Interpreter, args: list[Value], node: ast.expr) -> Value:
 
 def _hasattr(interp: Interpreter, args: list[Value], node: ast.expr) -> Value:
     if len(args) == 2 and isinstance(args[0], Instance) and isinstance(args[1], str):
-        if args[1] in args[0].names or attributes.find(args[0], args[1]) is not None:
+        if args[1] in args[0].names or class_lookup.find(args[0], args[1]) is not None:
             return True
         if all(
             isinstance(base, Class) or base.path.endswith(("Module", "object"))
-            for base in attributes.lineage(args[0].cls)
+            for base in class_lookup.lineage(args[0].cls)
             if isinstance(base, (Class, Name))
         ):
             return False
@@ -362,7 +374,7 @@ def _dict(interp: Interpreter, args: list[Value], keywords: dict[str, Value], no
                 except Exhausted:
                     break
                 if isinstance(pair, Sequence) and len(pair.items) == 2:
-                    key = elements.mapping_key(interp, interp.read(pair.items[0], pair))
+                    key = mapping_keys.mapping_key(interp, interp.read(pair.items[0], pair))
                     mapping.items[key] = Binding(interp.read(pair.items[1], pair))
     return mapping
 
@@ -426,7 +438,7 @@ def call_builtin(
 ) -> Value:
     """A call of one of Python's built-in functions."""
     if name not in ("isinstance", "type", "id", "getattr", "hasattr", "setattr", "super", "vars"):
-        args = [arg if attributes.has_own_length(arg, name) else attributes.opened(arg) for arg in args]
+        args = [arg if class_lookup.has_own_length(arg, name) else class_lookup.opened(arg) for arg in args]
     if f"builtins.{name}" in constants.FUNCTIONS:
         with suppress(constants.NotWritten):
             return constants.computed(interp, constants.FUNCTIONS[f"builtins.{name}"], args, keywords)
@@ -445,7 +457,7 @@ def call_builtin(
         keys = loops.stream(interp, args[0], node)
         each = args[1] if len(args) > 1 else None
         items = loops.first_of(keys, min(keys.limit or keys.count or 2, 16))
-        return Mapping({elements.mapping_key(interp, key): Binding(each) for key in items}, more=keys.cut)
+        return Mapping({mapping_keys.mapping_key(interp, key): Binding(each) for key in items}, more=keys.cut)
     if name == "dict":
         return _dict(interp, args, keywords, node)
     if name in ("exit", "quit"):
@@ -495,7 +507,7 @@ _BUILTINS: dict[str, Callable[[Interpreter, list[Value], ast.expr], Value]] = {
     "sum": _sum,
     "isinstance": _isinstance,
     "issubclass": lambda interp, args, node: (
-        args[1] in attributes.lineage(args[0])
+        args[1] in class_lookup.lineage(args[0])
         if len(args) == 2 and isinstance(args[0], Class) and isinstance(args[1], Class)
         else interp.fresh_symbol("issubclass")
     ),
@@ -622,7 +634,7 @@ def _sequence_method(
         case "extend" | "update" | "extendleft" if args:
             written = _written(node, 0)
             parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
-            for at, value in enumerate(expressions.unpacked(interp, args[0], None, node)):
+            for at, value in enumerate(unpacking.unpacked(interp, args[0], None, node)):
                 elements.append(
                     interp, receiver, value, _owner(interp, node), parts[at] if at < len(parts) else written
                 )
@@ -657,7 +669,7 @@ def _sequence_method(
             return _replaced(interp, receiver, keywords, node)
         case "_asdict":
             named = zip(receiver.fields, items, strict=False)
-            return Mapping({elements.mapping_key(interp, field): Binding(slot.value) for field, slot in named})
+            return Mapping({mapping_keys.mapping_key(interp, field): Binding(slot.value) for field, slot in named})
         case "index" | "count":
             with suppress(constants.NotWritten):
                 return constants.computed(interp, getattr(list, name), [replace(receiver, kind="list"), *args])
@@ -676,7 +688,7 @@ def _mapping_method(
         holding.emptied(interp, receiver)
     match name:
         case "get" | "pop" | "setdefault" if args:
-            key = elements.key_in(interp, args[0], receiver)
+            key = mapping_keys.key_in(interp, args[0], receiver)
             found = items.get(key) or elements.alias(interp, receiver, key)
             if found is not None:
                 if name == "pop":
@@ -704,7 +716,7 @@ def _mapping_method(
             if isinstance(given, Mapping):
                 for key, slot in list(given.items.items()):
                     value = interp.read(slot, given)
-                    place = elements.put_at(interp, receiver, elements.key_value(interp, key))
+                    place = elements.put_at(interp, receiver, mapping_keys.key_value(interp, key))
                     key = key if place is None else place
                     items[key] = interp.slot(value, _owner(interp, node), parts.get(key))
                 receiver.more = receiver.more or given.more
@@ -717,7 +729,7 @@ def _mapping_method(
             slots = []
             for key, slot in items.items():
                 value = interp.read(slot, receiver)
-                plain = elements.key_value(interp, key)
+                plain = mapping_keys.key_value(interp, key)
                 if name == "items":
                     slots.append(Binding(Sequence("tuple", [Binding(plain), Binding(value)])))
                 else:
@@ -734,9 +746,9 @@ def _mapping_method(
             first = (args[0] if args else keywords.get("last", True)) is False
             key = next(iter(items) if first else reversed(items))
             taken = interp.read(items.pop(key), receiver)
-            return Sequence("tuple", [Binding(elements.key_value(interp, key)), Binding(taken)])
+            return Sequence("tuple", [Binding(mapping_keys.key_value(interp, key)), Binding(taken)])
         case "move_to_end":
-            key = elements.key_in(interp, args[0], receiver) if args else None
+            key = mapping_keys.key_in(interp, args[0], receiver) if args else None
             if key in items and keywords.get("last", True) is True and len(args) == 1:
                 items[key] = items.pop(key)
         case _:

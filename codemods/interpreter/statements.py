@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 from codemods.facts import CACHES
 from codemods.interpreter import (
     attributes,
+    class_lookup,
     elements,
     errors,
     expressions,
     holding,
     loops,
     managers,
+    mapping_keys,
     matching,
     overwriting,
+    unpacking,
 )
 from codemods.interpreter.generators import Closed
 from codemods.interpreter.values import (
@@ -41,7 +44,7 @@ from codemods.interpreter.values import (
 from codemods.source.sources import Site, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Home, Interpreter
+    from codemods.interpreter.protocol import Home, Interpreter
 
 
 def assign(interp: Interpreter, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
@@ -76,7 +79,7 @@ def _assign_several(
     if isinstance(expression, (ast.Tuple, ast.List)) and len(expression.elts) == len(parts):
         written = list(expression.elts)
     star = next((at for at, part in enumerate(parts) if isinstance(part, ast.Starred)), None)
-    values = expressions.unpacked(interp, value, len(parts), expression or target)
+    values = unpacking.unpacked(interp, value, len(parts), expression or target)
     if star is not None:
         after = len(parts) - star - 1
         middle = values[star : len(values) - after]
@@ -139,7 +142,7 @@ def _old_value(interp: Interpreter, target: ast.expr) -> Value:
         if isinstance(target.slice, (ast.Name, ast.Constant)):
             container = interp.eval(target.value)
             if isinstance(container, Mapping):
-                slot = container.items.get(elements.mapping_key(interp, interp.eval(target.slice)))
+                slot = container.items.get(mapping_keys.mapping_key(interp, interp.eval(target.slice)))
                 return interp.read(slot, container) if slot is not None else None
     return None
 
@@ -169,15 +172,15 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
             holding.summed(interp, current, current, node, interp.source.text_of(node.target))
         return ""
     if isinstance(current, Sequence) and isinstance(node.op, ast.Add) and current.kind in ("list", "deque"):
-        items = expressions.unpacked(interp, value, None, node.value)
+        items = unpacking.unpacked(interp, value, None, node.value)
         for at, item in enumerate(items):
             written = node.value.elts[at] if _same_length(node.value, items) else node.value  # type: ignore[attr-defined]
             elements.append(interp, current, item, interp.source.text_of(node.target), written)
         return ""
     if isinstance(current, Instance):
-        own = attributes.find(current, _IN_PLACE.get(type(node.op), ""))
+        own = class_lookup.find(current, _IN_PLACE.get(type(node.op), ""))
         if own is not None:
-            result = interp.call(attributes.bind(interp, own, current), [value], {}, node.value)
+            result = interp.call(class_lookup.bind(interp, own, current), [value], {}, node.value)
             assign(interp, node.target, result, None)
             return ""
     fake = ast.BinOp(target, node.op, node.value)
@@ -357,7 +360,7 @@ def _leave(
     ended = False
     for value, expression in reversed(inside):
         ended = managers.leave(interp, value, expression, None if ended else error) or ended
-        if attributes.exits_of(value) is not None:
+        if class_lookup.exits_of(value) is not None:
             interp.grad, interp.guard = before
     return ended
 
@@ -470,7 +473,7 @@ def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.ex
             elif last in ("staticmethod", "classmethod", "property"):
                 value.flavour = last
             return value
-    called = isinstance(decorator, Instance) and attributes.find(decorator, "__call__") is not None
+    called = isinstance(decorator, Instance) and class_lookup.find(decorator, "__call__") is not None
     if called or isinstance(decorator, (Function, Bound, Class)):
         made = interp.call(decorator, [value], {}, node)
         return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
@@ -499,10 +502,10 @@ def _class(interp: Interpreter, node: ast.ClassDef) -> str:
         interp.scope = outer
     for name, slot in list(cls.names.items()):
         if isinstance(slot.value, Instance):
-            named = attributes.find(slot.value, "__set_name__")
+            named = class_lookup.find(slot.value, "__set_name__")
             if named is not None:
                 interp.call(
-                    attributes.bind(interp, named, slot.value),
+                    class_lookup.bind(interp, named, slot.value),
                     [cls, name],
                     {},
                     node.bases[0] if node.bases else _anchor(node),
@@ -517,7 +520,7 @@ def _class(interp: Interpreter, node: ast.ClassDef) -> str:
         value = _decorated(interp, value, interp.eval(decorator), decorator)
     outer.names[node.name] = Binding(value)
     for base in cls.bases:
-        told = attributes.find(Instance(base), "__init_subclass__") if isinstance(base, Class) else None
+        told = class_lookup.find(Instance(base), "__init_subclass__") if isinstance(base, Class) else None
         if isinstance(told, Function):
             keywords = {one.arg: interp.eval(one.value) for one in node.keywords if one.arg not in (None, "metaclass")}
             interp.call(Bound(told, cls), [], keywords, _anchor(node))
@@ -534,7 +537,7 @@ def _made_by_metaclass(interp: Interpreter, cls: Class, node: ast.ClassDef) -> N
         return
     members: dict[Any, Binding] = dict(cls.names)
     namespace, bases = Mapping(members), Sequence("tuple", [Binding(base) for base in cls.bases])
-    made, begun = (attributes.find(Instance(cls.metaclass), name) for name in ("__new__", "__init__"))
+    made, begun = (class_lookup.find(Instance(cls.metaclass), name) for name in ("__new__", "__init__"))
     if isinstance(made, Function):
         interp.making.append(cls)
         interp.call(made, [cls.metaclass, node.name, bases, namespace], {}, _anchor(node))
@@ -644,10 +647,10 @@ def _delete(interp: Interpreter, node: ast.Delete) -> str:
                     except IndexError:
                         container.more = True
             elif isinstance(container, Mapping):
-                container.items.pop(elements.mapping_key(interp, index), None)
+                container.items.pop(mapping_keys.mapping_key(interp, index), None)
         elif isinstance(target, ast.Attribute):
             receiver = interp.eval(target.value)
-            known = attributes.find(receiver, target.attr) if isinstance(receiver, Instance) else None
+            known = class_lookup.find(receiver, target.attr) if isinstance(receiver, Instance) else None
             if isinstance(known, Function) and known.deleter is not None:
                 interp.call(Bound(known.deleter, receiver), [], {}, target)
             elif isinstance(receiver, Instance):

@@ -12,7 +12,7 @@ from codemods.interpreter import attributes, cuts, escapes, extents, outside, ov
 from codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 # Methods that return no tensor, or nothing.
 _PLAIN = frozenset(

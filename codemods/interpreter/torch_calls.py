@@ -15,6 +15,7 @@ from codemods.autograd.saves import is_operation
 from codemods.facts import TENSORS_AND_NUMBERS
 from codemods.interpreter import (
     attributes,
+    class_lookup,
     constants,
     cuts,
     datasets,
@@ -30,6 +31,7 @@ from codemods.interpreter import (
 )
 from codemods.interpreter.generators import Exhausted, Generator
 from codemods.interpreter.loops import LazyStream, Stream, accumulated, counter, stream
+from codemods.interpreter.protocol import Frame
 from codemods.interpreter.values import (
     Binding,
     Bound,
@@ -50,7 +52,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 _CREATED = frozenset(
     """zeros ones rand randn randint empty full arange linspace logspace eye tensor as_tensor from_numpy randperm normal
@@ -92,7 +94,7 @@ def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[
         return False
     if path == "dataclasses.fields" and len(args) == 1 and isinstance(args[0], (Instance, Class)):
         of = args[0] if isinstance(args[0], Class) else args[0].cls
-        names = [one.name for one in attributes.fields_of(of)]
+        names = [one.name for one in class_lookup.fields_of(of)]
         return Sequence("tuple", [Binding(Sequence("tuple", [Binding(name)], fields=("name",))) for name in names])
     if path in ("types.SimpleNamespace", "argparse.Namespace"):
         return _namespace(interp, keywords, node)
@@ -128,7 +130,7 @@ def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[
             return constants.computed(interp, constants.FUNCTIONS[path], args, keywords)
     if head == "itertools" and args:
         with suppress(constants.NotWritten):
-            return constants.by_place(last, [attributes.opened(arg) for arg in args], keywords)
+            return constants.by_place(last, [class_lookup.opened(arg) for arg in args], keywords)
     if path == "enum.auto":
         return Name("enum.auto()")
     if path in ("dataclasses.asdict", "dataclasses.astuple") and args and isinstance(args[0], Instance):
@@ -143,7 +145,7 @@ def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[
     if path == "copy.deepcopy" and len(args) == 1:  # a memo may say that tensors stay as they are
         escapes.copied(interp, args[0], node)
     if path == "copy.copy" and args and isinstance(args[0], (Sequence, Mapping, Instance)):
-        if not isinstance(args[0], Instance) or not attributes.is_module(args[0]):
+        if not isinstance(args[0], Instance) or not class_lookup.is_module(args[0]):
             return _copied(args[0])
     if path in ("copy.copy", "copy.deepcopy") and args:
         return _deep_copy(interp, args[0], node)
@@ -198,11 +200,11 @@ def _as_container(value: Value, name: str) -> Value:
     if isinstance(value, Mapping):
         items = {key: Binding(_as_container(slot.value, name), slot.kept) for key, slot in value.items.items()}
         return replace(value, items=items)
-    if not isinstance(value, Instance) or attributes.is_module(value) or value.cls.members:
+    if not isinstance(value, Instance) or class_lookup.is_module(value) or value.cls.members:
         return value
     parts: dict[Hashable, Binding] = {
         one.name: Binding(_as_container(value.names[one.name].value, name), value.names[one.name].kept)
-        for one in attributes.fields_of(value.cls)
+        for one in class_lookup.fields_of(value.cls)
         if one.name in value.names
     }
     return Mapping(parts) if name == "asdict" else Sequence("tuple", list(parts.values()))
@@ -228,8 +230,6 @@ def _cycle(interp: Interpreter, value: Value, node: ast.expr) -> Value:
 
 def _chained(interp: Interpreter, parts: Value, node: ast.expr) -> Value:
     """The items of the containers in *parts*, one after the other; what is not known to be a container is an item."""
-    from codemods.interpreter.interpreter import Frame
-
     if isinstance(parts, Sequence) and not any(isinstance(slot.value, Generator) for slot in parts.items):
         whole = Sequence("list", [], more=parts.more)
         for slot in parts.items:
@@ -335,7 +335,7 @@ def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
 def _call_torch(
     interp: Interpreter, path: str, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
-    args = [attributes.opened(arg) for arg in args]
+    args = [class_lookup.opened(arg) for arg in args]
     mode = tensor_calls.grad_mode(last, [*args, *keywords.values()])
     if mode is not None:
         if len(args) == 1 and isinstance(args[0], Function) and mode.enabled is not None:
@@ -565,8 +565,8 @@ def _deep_copy(interp: Interpreter, value: Value, node: ast.expr, known: dict[in
                 if name != "_buffers":
                     other.names[name] = inner(slot)
             if "_buffers" in value.names:
-                for name in attributes.registered(value):
-                    attributes.registered(other).add(name)
+                for name in class_lookup.registered(value):
+                    class_lookup.registered(other).add(name)
             return other
         case Sequence():
             made = known[id(value)] = replace(value, items=[], kept=())

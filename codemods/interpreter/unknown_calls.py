@@ -7,7 +7,16 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, cuts, escapes, extents, frameworks, module_calls, tensor_calls
+from codemods.interpreter import (
+    attributes,
+    cuts,
+    escapes,
+    extents,
+    frameworks,
+    module_calls,
+    opaque_results,
+    tensor_calls,
+)
 from codemods.interpreter.values import (
     Binding,
     Instance,
@@ -15,13 +24,11 @@ from codemods.interpreter.values import (
     Optimizer,
     Sequence,
     Symbol,
-    TensorRef,
     Value,
 )
 
 if TYPE_CHECKING:
-    from codemods.autograd.graph import Node
-    from codemods.interpreter.interpreter import Interpreter
+    from codemods.interpreter.protocol import Interpreter
 
 # Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
@@ -34,39 +41,6 @@ _OF_PARSERS = frozenset(
 PASSED_THROUGH = frozenset(
     ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
 )
-_MODEL_METHODS = frozenset(
-    """parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters
-    requires_grad_""".split()
-)
-_MOVES = ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long")
-_OF_MODELS = _MODEL_METHODS - {"requires_grad_"} | {"", "forward", "modules", "children", "buffers", "apply"}
-
-
-def as_object(interp: Interpreter, value: TensorRef) -> Symbol:
-    """What was taken for a tensor, because a call that was not read made it, turns out to be an object without one."""
-    value.cell.node, value.cell.vague = None, True
-    return interp.symbol(("object", interp.identity(value.cell)))
-
-
-def is_object(value: TensorRef, name: str) -> bool:
-    """Whether what a call that was not read has made is no tensor: it is called, or has a *name* that models have."""
-    made = _made(value)
-    return made is not None and made.opaque and name in _OF_MODELS
-
-
-def _made(value: TensorRef) -> Node | None:
-    """The node of a value, wherever it was moved since."""
-    node = value.cell.node
-    while node is not None and node.operation in _MOVES and len(node.operands) == 1:
-        node = node.operands[0].node
-    return node
-
-
-def is_collection(value: TensorRef) -> bool:
-    """Whether a loop goes through what a method was called for without arguments: ``model.train_dataloader()``."""
-    made = _made(value)
-    call = made.site.node if made is not None and made.opaque and made.operation == "call" else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)
 
 
 def call_unknown(
@@ -87,7 +61,7 @@ def call_unknown(
         copied = interp.data()
         attributes.require_grad(interp, copied, True, node)
         return copied
-    if name in _MODEL_METHODS:
+    if name in opaque_results.MODEL_METHODS:
         if name == "zero_grad" and receiver.leaf is None:
             return None
         if receiver.leaf is None and (name in ("parameters", "named_parameters", "train", "eval")):
@@ -106,7 +80,7 @@ def call_unknown(
         return copy
     if name in _OF_PARSERS:
         return _parsed(interp, receiver, name, args, keywords)
-    if name in _MOVES:
+    if name in opaque_results.MOVES:
         return receiver
     if name == "step":
         _step_unknown(interp, receiver, values, node)

@@ -1,0 +1,194 @@
+"""Classes of the program: the order of their bases, their attributes and fields, and the torch or Python base."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from codemods.interpreter.values import (
+    Binding,
+    Bound,
+    Class,
+    Exits,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Registered,
+    TorchModule,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
+
+
+def lineage(cls: Class) -> list[Value]:
+    """The class and its bases, in the order in which attributes are looked up in them.
+
+    Source: "The Python 2.3 Method Resolution Order", which is Python's order still.
+    """
+    if len(cls.bases) < 2:
+        return [cls, *(one for base in cls.bases for one in (lineage(base) if isinstance(base, Class) else [base]))]
+    ways = [lineage(base) if isinstance(base, Class) else [base] for base in cls.bases]
+    ways.append(list(cls.bases))
+    found: list[Value] = [cls]
+    while ways := [way for way in ways if way]:
+        heads = (way[0] for way in ways if not any(way[0] in other[1:] for other in ways))
+        following = next(heads, ways[0][0])  # where there is no such order, Python refuses the class
+        found.append(following)
+        ways = [[one for one in way if one != following] for way in ways]
+    return found
+
+
+ENUMERATIONS = frozenset(("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
+
+_OF_PLAIN = frozenset(("IntEnum", "StrEnum", "IntFlag", "int", "str"))
+
+
+def last_names(cls: Class) -> set[str]:
+    """The last names of the classes behind *cls* that are not the program's own."""
+    return {base.path.rpartition(".")[2] for base in lineage(cls) if isinstance(base, Name)}
+
+
+def is_generic(cls: Class) -> bool:
+    """Whether ``cls[int]`` is the class itself."""
+    return bool(last_names(cls) & {"Generic", "Protocol"})
+
+
+def number_of(value: Value) -> Value:
+    """The number, or the text, that a member of an ``IntEnum`` or a ``(str, Enum)`` is."""
+    if isinstance(value, Instance) and value.cls.members and last_names(value.cls) & _OF_PLAIN:
+        return value.names["value"].value
+    return value
+
+
+class Annotated(NamedTuple):
+    """A name that the body of the class *owner* annotates, and its default."""
+
+    name: str
+    default: ast.expr | None
+    owner: Class
+
+
+def fields_of(cls: Class) -> list[Annotated]:
+    """The names that a class's body annotates, and those of the classes that it is derived from."""
+    return [
+        Annotated(part.target.id, part.value, ancestor)
+        for ancestor in reversed(lineage(cls))
+        if isinstance(ancestor, Class)
+        for part in ancestor.node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+
+
+def is_module(instance: Instance) -> bool:
+    """Whether it is a torch module (or a trainer's, which is one too)."""
+    return any(
+        isinstance(base, Name) and (base.path.endswith("Module") or base.path.startswith("torch.nn."))
+        for base in lineage(instance.cls)
+    )
+
+
+def torch_base(instance: Instance) -> str:
+    """The class of ``torch.nn`` that an object's class is derived from; empty for plain ``Module`` and others."""
+    for base in lineage(instance.cls):
+        if isinstance(base, Name) and base.path.startswith("torch.nn."):
+            kind = base.path.rpartition(".")[2]
+            return "" if kind == "Module" else kind
+    return ""
+
+
+def legacy_forward(instance: Instance) -> Function | None:
+    """The ``forward`` of an object of a ``torch.autograd.Function``, where it is a method as before PyTorch 0.4."""
+    found = find(instance, "forward")
+    if not isinstance(found, Function) or found.flavour == "staticmethod" or found.source is None:
+        return None
+    if any(isinstance(base, Name) and base.path in FUNCTIONS for base in lineage(instance.cls)):
+        return None if find(instance, "__call__") is not None else found
+    return None
+
+
+_BASE = "~base"
+
+
+def base_module(instance: Instance) -> TorchModule | None:
+    """What an object of a class derived from one of torch's modules (``nn.Sequential``, ``nn.GRU``) is as such."""
+    slot = instance.names.get(_BASE)
+    return slot.value if slot is not None else None
+
+
+def set_base_module(instance: Instance, module: TorchModule) -> None:
+    """What ``super().__init__(...)`` makes of *instance*; parts of it are its attributes too."""
+    instance.names[_BASE] = Binding(module)
+    for name, slot in module.children.items():
+        instance.names.setdefault(str(name), slot)
+
+
+def find(instance: Instance, name: str, after: Class | None = None) -> Value | None:
+    """A class attribute of *instance*, looked up behind class *after* where that is given."""
+    classes = lineage(instance.cls)
+    if after is not None and after in classes:
+        classes = classes[classes.index(after) + 1 :]
+    for cls in classes:
+        if isinstance(cls, Class) and name in cls.names:
+            return cls.names[name].value
+    return None
+
+
+_LISTS, _DICTIONARIES = ("list", "UserList"), ("dict", "OrderedDict", "UserDict")
+
+
+def base_container(cls: Class) -> Name | None:
+    """``list`` or ``dict``, where a class of the program is derived from one."""
+    for base in lineage(cls):
+        if isinstance(base, Name) and base.path.partition(".")[0] in ("builtins", "collections"):
+            kind = base.path.rpartition(".")[2]
+            if kind in _LISTS or kind in _DICTIONARIES:
+                return Name("builtins.list" if kind in _LISTS else "builtins.dict")
+    return None
+
+
+def opened(value: Value) -> Value:
+    """The container that an object is by its class, where that class does not say itself what its items are."""
+    if isinstance(value, Instance) and value.items is not None and find(value, "__iter__") is None:
+        return value.items
+    return value
+
+
+def has_own_length(value: Value, function: str) -> bool:
+    """Whether it is the length of an object that is asked for, and its class says what that is."""
+    return function == "len" and isinstance(value, Instance) and find(value, "__len__") is not None
+
+
+def registered(instance: Instance) -> Registered:
+    """The buffers of a module, as its ``_buffers``."""
+    slot = instance.names.get("_buffers")
+    if slot is None or not isinstance(slot.value, Mapping) or not isinstance(slot.value.items, Registered):
+        known = Registered(instance.names)
+        instance.names["_buffers"] = Binding(Mapping(known))  # type: ignore[arg-type]
+        return known
+    return slot.value.items
+
+
+def bind(interp: Interpreter, function: Value, receiver: Value) -> Value:
+    if isinstance(function, Function):
+        if function.flavour == "staticmethod":
+            return function
+        if function.flavour == "classmethod":
+            return Bound(function, receiver.cls if isinstance(receiver, Instance) else receiver)
+        return Bound(function, receiver)
+    return function
+
+
+EXITS = "~exits"
+"""Where an object of a class derived from ``ExitStack`` has what it is as such."""
+
+
+def exits_of(value: Value) -> Exits | None:
+    """The stack of context managers that a value is, also by its class."""
+    if isinstance(value, Instance) and EXITS in value.names:
+        value = value.names[EXITS].value
+    return value if isinstance(value, Exits) else None

@@ -1,0 +1,91 @@
+"""Conditions: whether a value is true on the path of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from codemods.interpreter import class_lookup, comparisons, counters
+from codemods.interpreter.protocol import Interpreter
+from codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, Value
+
+_LONG = 1_000
+"""Items of a container whose length is compared with a bound that is not known."""
+
+
+def _mentions(key: Hashable, identities: set[int]) -> bool:
+    """Whether a value was computed from one of these tensors, or from what they say of themselves."""
+    if isinstance(key, tuple):
+        return any(_mentions(part, identities) for part in key)
+    return isinstance(key, int) and key in identities
+
+
+class Decisions(Interpreter):
+    """How the interpreter answers conditions: by what is known, else by the policy of its path."""
+
+    def truth(self, value: Value, *, likely: bool = True, optional: bool = False) -> bool:
+        """Whether *value* is true on this path (see :meth:`BranchPolicy.decide`)."""
+        value = self.settled(value)
+        if isinstance(value, Instance) and value.items is not None:
+            value = value.items
+        if isinstance(value, Instance) and (asked := class_lookup.find(value, "__bool__")) is not None:
+            value = self.call(class_lookup.bind(self, asked, value), [], {}, comparisons.NOWHERE)
+        match value:
+            case Symbol():
+                answer = self._answer(value, likely, optional)
+                self.goes_by_shape |= bool(self.measured) and _mentions(value.key, self.measured)
+                self.note_length(value.key, answer)
+                counters.note(self, value.key, answer)
+                return answer
+            case TensorRef():
+                return self.policy.decide(self.truth_key(value), likely, optional=optional)
+            case Sequence() | Mapping():
+                return bool(value.items) or (value.more and self.policy.decide(("any", self.identity(value)), likely))
+            case None | bool() | int() | float() | str() | bytes() | range():
+                return bool(value)
+        return True
+
+    def truth_key(self, tensor: TensorRef) -> Hashable:
+        """The key of a tensor's one element as a condition: another one once the tensor was changed."""
+        return ("~", "truth", self.identity(tensor.cell), tensor.cell.storage.version)
+
+    def consequence(self, condition: Symbol | TensorRef) -> bool | None:
+        """Whether a condition holds for which a pass was run, or not run, on this path; None for any other."""
+        key, wanted = self.truth_key(condition) if isinstance(condition, TensorRef) else condition.key, True
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            key, wanted = key[1], not wanted
+        answer = self.policy.consequence(key)
+        return None if answer is None else answer is wanted
+
+    def note_length(self, key: Hashable, answer: bool) -> None:
+        """A container whose items are not all known was asked for its length: note how many it holds at least."""
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            key, answer = key[1], not answer
+        match key, answer:
+            case ("Gt", ("len", which, *_), bound), True:
+                more = 1
+            case ("Lt", bound, ("len", which, *_)), True:
+                more = 1
+            case ("Lt", ("len", which, *_), bound), False:
+                more = 0
+            case ("Gt", bound, ("len", which, *_)), False:
+                more = 0
+            case _:
+                return
+        container = self.identified(which)
+        if isinstance(container, Sequence):
+            known = bound[1] if isinstance(bound, tuple) and bound[:1] == ("int",) else _LONG
+            container.least = known + more if isinstance(known, int) else _LONG
+
+    def _answer(self, value: Symbol, likely: bool, optional: bool) -> bool:
+        """Whether an unknown value is true on this path."""
+        if value.low is not None and value.low > 0:
+            return True
+        key = value.key
+        if isinstance(key, tuple) and len(key) == 4 and key[0] == "remainder":
+            # `if t % k` holds where `t % k == 0` does not.
+            _, base, offset, modulus = key
+            nought = ("residue", base, modulus, -offset % modulus)
+            return not self.policy.decide(nought, not likely, optional=optional, prefer_false=True)
+        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            return not self.policy.decide(key[1], not likely, optional=optional, prefer_false=True)
+        return self.policy.decide(key, likely, optional=optional)

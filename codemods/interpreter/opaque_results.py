@@ -1,0 +1,48 @@
+"""Results of calls that were not read, taken for tensors until their use says that they are other objects."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import Node
+from codemods.interpreter.values import Symbol, TensorRef
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+MODEL_METHODS = frozenset(
+    """parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters
+    requires_grad_""".split()
+)
+
+MOVES = ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long")
+
+_OF_MODELS = MODEL_METHODS - {"requires_grad_"} | {"", "forward", "modules", "children", "buffers", "apply"}
+
+
+def as_object(interp: Interpreter, value: TensorRef) -> Symbol:
+    """What was taken for a tensor, because a call that was not read made it, turns out to be an object without one."""
+    value.cell.node, value.cell.vague = None, True
+    return interp.symbol(("object", interp.identity(value.cell)))
+
+
+def is_object(value: TensorRef, name: str) -> bool:
+    """Whether what a call that was not read has made is no tensor: it is called, or has a *name* that models have."""
+    made = _made(value)
+    return made is not None and made.opaque and name in _OF_MODELS
+
+
+def _made(value: TensorRef) -> Node | None:
+    """The node of a value, wherever it was moved since."""
+    node = value.cell.node
+    while node is not None and node.operation in MOVES and len(node.operands) == 1:
+        node = node.operands[0].node
+    return node
+
+
+def is_collection(value: TensorRef) -> bool:
+    """Whether a loop goes through what a method was called for without arguments: ``model.train_dataloader()``."""
+    made = _made(value)
+    call = made.site.node if made is not None and made.opaque and made.operation == "call" else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not (call.args or call.keywords)

@@ -1,0 +1,368 @@
+"""Graphs as a run lays them: operations and what they save, leaves, data without a graph, changes in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
+from codemods.autograd.saves import gives_places, saves_of, variant
+from codemods.facts import Form
+from codemods.interpreter import cuts, escapes, holding
+from codemods.interpreter.forms import form_of, whole_of
+from codemods.interpreter.protocol import Interpreter
+from codemods.interpreter.values import (
+    Binding,
+    Instance,
+    Mapping,
+    Method,
+    Partial,
+    Sequence,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+    recent_stores,
+)
+from codemods.source.sources import Site
+
+_PACKING = ("PackedSequence", "pack_sequence", "pack_padded_sequence")
+
+
+def _common(value: Value) -> Value:
+    """The one number that all items of a tuple are; other values are themselves."""
+    if isinstance(value, Sequence) and value.items and not value.more:
+        first = value.items[0].value
+        if isinstance(first, int) and all(slot.value == first for slot in value.items):
+            return first
+    return value
+
+
+class Recorder(Interpreter):
+    """What the interpreter does to tensors, and what it notes of the values that carry them."""
+
+    def kept(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> StoreEvent | None:
+        """The record that the current statement carries *value* on; None where it carries no graph."""
+        if isinstance(value, TensorRef):
+            if value.cell.node is None:
+                return None
+        elif not isinstance(value, (Sequence, Mapping)) and not (isinstance(value, Instance) and value.whole):
+            return None
+        form = form_of(value)
+        whole = whole_of(value) if form is Form.OTHER else ""
+        if isinstance(value, Instance) and not whole:
+            return None
+        site = self.site(expression) if expression is not None else None
+        return StoreEvent(self.statement, site, name, form, self.loops, self.tape.tick(), owner, whole=whole)
+
+    def slot(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> Binding:
+        self.activity += 1
+        kept = self.kept(value, name, expression, owner)
+        if isinstance(value, (Sequence, Mapping, Instance)) and kept is not None:
+            value.kept = recent_stores((*value.kept, kept))
+            return Binding(value)
+        return Binding(value, kept)
+
+    def read(self, slot: Binding, container: Sequence | Mapping | Instance | None = None) -> Value:
+        value = slot.value
+        if isinstance(value, TensorRef) and value.cell.node is not None:
+            value = value.through(slot.kept)
+            for kept in value.cell.written:
+                value = value.through(kept)
+            for kept in container.kept if container is not None else ():
+                value = value.through(kept)
+        elif isinstance(value, (Sequence, Mapping)) and container is not None:
+            # What carried a list of tuples on carried each of the tuples on.
+            value.kept = recent_stores((*value.kept, *(kept for kept in container.kept if kept not in value.kept)))
+        return value
+
+    def tensors(self, *values: Value) -> Iterator[TensorRef]:
+        """The tensors in values, containers opened."""
+        stack = list(reversed(values))
+        seen: set[int] = set()
+        while stack:
+            value = stack.pop()
+            if isinstance(value, TensorRef):
+                yield value
+            elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+                seen.add(id(value))
+                slots = value.items if isinstance(value, Sequence) else value.items.values()
+                stack.extend(reversed([self.read(slot, value) for slot in slots]))
+
+    def operands(self, *values: Value) -> list[Operand]:
+        """The graph edges that an operation on *values* lays: none outside grad mode."""
+        if not self.grad:
+            return []
+        found = []
+        for tensor in self.tensors(*values):
+            node = tensor.cell.node
+            if node is not None and not tensor.cell.frozen and not (node.leaf is not None and node.leaf.frozen):
+                found.append(Operand(node, tensor.provenance))
+        return found
+
+    def on_cpu(self, *values: Value) -> bool:
+        """Whether there are tensors in *values*, and all of them certainly are on the CPU."""
+        found = [tensor.cell.on_cpu for tensor in self.tensors(*values)]
+        return bool(found) and all(found)
+
+    def data(self, *, scalar: bool | None = None) -> TensorRef:
+        """A tensor without a graph."""
+        return TensorRef(TensorImpl(scalar=scalar))
+
+    def parameter(self, kind: str, node: ast.expr, *, cell: TensorImpl | None = None) -> TensorRef:
+        """A new leaf that requires grad."""
+        leaf = self.leaf(kind, node)
+        if cell is None:
+            cell = TensorImpl(storage=leaf.storage)
+        else:
+            leaf.storage = cell.storage
+        cell.node = leaf.node
+        cell.leaf = leaf
+        return TensorRef(cell)
+
+    def leaf(self, kind: str, node: ast.expr) -> Leaf:
+        leaf = Leaf(f"{kind}:{next(self._leaves)}", Storage())
+        leaf.node = Node("AccumulateGrad", self.site(node), (), self.loops, self.tape.tick(), saves=False, leaf=leaf)
+        return leaf
+
+    def operation(
+        self,
+        name: str,
+        args: list[Value],
+        node: ast.expr,
+        *,
+        names: tuple[str, ...] = (),
+        scalar: bool | None = None,
+        view: TensorRef | None = None,
+        leaves: Collection[Leaf] = (),
+        opaque: bool = False,
+        inplace: bool = False,
+        extra_saved: Iterable[Saved] = (),
+    ) -> TensorRef:
+        """The result of a differentiable operation: a node if an argument has a graph, saving what the table says.
+
+        ``names`` are the arguments' names where they are not given in the table's order.
+        """
+        cell = TensorImpl(scalar=scalar)
+        if view is not None:
+            cell.storage = view.cell.storage
+            cell.base = view.cell.base or view.cell
+        cell.on_cpu = not (leaves or opaque) and self.on_cpu(*args)
+        operands = self.operands(*args)
+        self._note_waiting(args, leaves, node)
+        if self.grad:
+            operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
+        if not operands:
+            cuts.without_graph(self, cell, name, args, leaves, node)
+            return TensorRef(cell)
+        self.activity += 1
+        saves, saved = self._saved(name, args, names, cell, opaque, inplace)
+        saved += list(extra_saved)
+        cuts.saves_inference(self, saved, node)
+        missing, constants = cuts.missing(args)
+        cell.node = Node(
+            name,
+            self.site(node),
+            tuple(operands),
+            self.loops,
+            self.tape.tick(),
+            saves=saves or bool(saved),
+            saved=tuple(saved),
+            opaque=opaque,
+            scalar=scalar is True,
+            stack=self.stack,
+            missing=missing,
+            constants=constants,
+        )
+        self.misses = self.misses or bool(cell.node.missing)
+        return TensorRef(cell)
+
+    def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
+        """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
+        held = (value.cell.leaf for value in args if isinstance(value, TensorRef))
+        for leaf in {*leaves, *(leaf for leaf in held if leaf is not None)}:
+            if any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
+                self.tape.waiting.add(
+                    ((node.lineno + self.source.start, *(site.line for site in self.stack)), leaf.name)
+                )
+
+    def _saved(
+        self, name: str, args: list[Value], names: tuple[str, ...], cell: TensorImpl, opaque: bool, inplace: bool
+    ) -> tuple[bool, list[Saved]]:
+        name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
+        table = saves_of(f"{name}_" if inplace else name)
+        if opaque or not table.known or gives_places(name, len(args)):
+            return True, []
+        by_name: dict[str, Value] = dict(zip(names or table.args, args, strict=False))
+        wanted: set[str] = set()
+        for argument, value in by_name.items():
+            if self.operands(value):
+                wanted.update(table.by_argument.get(argument, ()))
+        saved: list[Saved] = []
+        for argument in sorted(wanted):
+            if argument == "result":
+                saved.append(Saved(cell.storage, cell.storage.version))
+            elif not (inplace and argument == next(iter(by_name))):  # of what it changes it saves a copy
+                for tensor in self.tensors(by_name.get(argument)):
+                    saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version))
+        return bool(wanted), saved
+
+    def opaque(
+        self,
+        label: Hashable,
+        args: Iterable[Value],
+        node: ast.expr,
+        leaf: Leaf | None = None,
+        *,
+        differentiable: bool = False,
+        saved: Iterable[Saved] = (),
+    ) -> Value:
+        """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
+
+        ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
+        call is known to be ``differentiable``.
+        """
+        values = list(args)
+        holding.hands_over(self, label, values)
+        if leaf is None and not differentiable:
+            cuts.handed_over(self.tensors(*values))
+        leaves = [leaf] if leaf is not None else []
+        for value in values:
+            leaves.extend(known for known in self.leaves_of(value))
+        if self.operands(*values) or (leaf is not None and self.grad):
+            made = self.operation("call", values, node, leaves=leaves, opaque=True, extra_saved=saved)
+            if made.cell.node is not None:
+                made.cell.node.doubtful = leaf is None and not differentiable
+            return made
+        return self.fresh_symbol("call", label)
+
+    def detached(
+        self, tensor: TensorRef, node: ast.expr, *, own_version: bool = False, how: str = "detach"
+    ) -> TensorRef:
+        """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
+        cell = TensorImpl(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
+        cell.extent = tensor.cell.extent
+        cell.leaf = tensor.cell.leaf
+        cell.on_cpu = tensor.cell.on_cpu
+        cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
+        made = tensor.cell.node
+        if own_version and made is not None and made.doubtful and made.walked is None:
+            cell.vague = True  # an object of its own, maybe: what it calls its data has a graph
+        if own_version and made is not None and made.leaf is None and self._packs:
+            cell.vague = True  # the data of packed sequences have their graph
+        return TensorRef(cell)
+
+    @cached_property
+    def _packs(self) -> bool:
+        """Whether the program packs sequences of several lengths."""
+        return any(word in one.text for one in self.sources.all for word in _PACKING)
+
+    def change(
+        self,
+        tensor: TensorRef,
+        node: ast.expr | ast.stmt,
+        origin: Site | None = None,
+        operands: Iterable[Value] = (),
+    ) -> None:
+        """An in-place change of a tensor's data with *operands*, by a module that was made at *origin*."""
+        self.activity += 1
+        self.change_by_hand(tensor)
+        if tensor.guessed:
+            return
+        made = tensor.cell.node
+        part = tensor.cell.base is not None and made is not None and made.operation == "select"
+        parameter = tensor.cell.leaf is not None
+        self.tape.change(tensor.cell.storage, self.site(node), origin, part, self.stack, parameter)
+        if self.grad and tensor.cell.sibling and made is not None and escapes.certainly_has_graph(tensor):
+            source = made.operands[0].node if made.operands else made
+            self.tape.parts_changed.setdefault(self.site(node), source.site)
+        for cell in (tensor.cell, tensor.cell.base):
+            leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
+            if leaf is None or cell is None or cell.mixed:
+                continue
+            if self.grad and cell.node is leaf.node and not leaf.frozen:
+                self.tape.leaf_changes[self.site(node)] = any(True for _ in self.tensors(*operands))
+
+    def change_by_hand(self, tensor: TensorRef) -> None:
+        """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""
+        self.use_gradient(tensor.cell.leaf)
+
+    def use_gradient(self, leaf: object) -> None:
+        """The gradients that a parameter has serve somebody."""
+        if isinstance(leaf, Leaf) and leaf.grads:
+            self.tape.owned.add(leaf)
+            self.tape.trained.update((backward.place, leaf.name) for backward in leaf.grads)
+            self.tape.served.update((id(backward), leaf.name) for backward in leaf.grads)
+            for backward in leaf.grads:  # what is done by hand between two passes is one step
+                backward.steps.add(-self.tape.passes[-1].clock)
+
+    def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
+        """The parameters that a module, a container or a tensor holds."""
+        seen = set() if seen is None else seen
+        if isinstance(value, (Instance, TorchModule, Sequence, Mapping)):
+            if id(value) in seen:
+                return
+            seen.add(id(value))
+        match value:
+            case TorchModule():
+                if value.leaf is not None:
+                    yield value.leaf
+                for slot in value.children.values():
+                    yield from self.leaves_of(slot.value, seen)
+            case Instance():
+                for slot in value.names.values():
+                    held = isinstance(slot.value, TensorRef) and slot.value.cell.leaf is not None
+                    if held or isinstance(slot.value, (Instance, TorchModule, Symbol)):
+                        yield from self.leaves_of(slot.value, seen)
+            case Sequence():
+                for slot in value.items:
+                    yield from self.leaves_of(slot.value, seen)
+            case Mapping():
+                for slot in value.items.values():
+                    yield from self.leaves_of(slot.value, seen)
+            case TensorRef():
+                if value.cell.node is not None and value.cell.node.leaf is not None:
+                    yield value.cell.node.leaf
+            case Symbol():
+                if value.leaf is not None:
+                    yield value.leaf
+            case Method(name="parameters" | "named_parameters"):
+                yield from self.leaves_of(value.receiver, seen)
+            case Partial():
+                yield from self.leaves_of(value.function, seen)
+
+    @contextmanager
+    def grad_mode(self, enabled: bool | None, guard: Site) -> Iterator[None]:
+        """In a function or block, *guard*: grad mode as ``no_grad`` and its kin set it; None leaves it as it is."""
+        if enabled is None:
+            yield
+            return
+        before = self.grad, self.guard
+        self.set_grad(enabled, guard)
+        try:
+            yield
+        finally:
+            self.grad, self.guard = before
+
+    @contextmanager
+    def perhaps_retaining(self, so: bool) -> Iterator[None]:
+        """Run a branch; *so* says that the other one would keep the graph."""
+        before, self.retaining = self.retaining, self.retaining or so
+        try:
+            yield
+        finally:
+            self.retaining = before
+
+    def is_evaluating(self, node: Node) -> bool:
+        """Whether every parameter under *node* belongs to a model that was told to evaluate."""
+        leaves = cuts.leaves_under([node])
+        return bool(leaves) and leaves <= self.evaluating
+
+    def set_grad(self, enabled: bool, guard: Site) -> None:
+        """From here on autograd records, or does not."""
+        if self.grad and not enabled:
+            self.guard = guard
+        self.grad = enabled
