@@ -9,6 +9,7 @@ from autofix.check import Edit, Problem, Result
 from autofix.engine import Finding, Place
 from autofix.exits import Exit
 from autofix.project import files
+from autofix.project.layout import names_from_root
 
 
 class Outcomes:
@@ -112,13 +113,14 @@ class Outcomes:
     def _parts(self) -> Iterator[tuple[Edit, bytes]]:
         from autofix.patch import Change, patch  # only where there is a patch to show
 
-        for edit in self.edits:
+        names = names_from_root([edit.path for edit in self.edits]) or [edit.file.name for edit in self.edits]
+        for edit, name in zip(self.edits, names, strict=True):
             try:
                 after = files.check_result(edit.file, edit.text)
             except files.FileError as error:
                 self._refuse(error)
             else:
-                yield edit, patch([Change(edit.file.name, edit.file.data, after)])
+                yield edit, patch([Change(name, edit.file.data, after)])
 
     def _refuse(self, error: files.FileError) -> None:
         """Report, once, a file that cannot have its patch."""

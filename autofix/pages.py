@@ -12,6 +12,7 @@ import click
 from autofix.evidence.witness import Evidence, witness
 from autofix.patch import Change, patch
 from autofix.project import files
+from autofix.project.layout import names_from_root
 from autofix.report import view
 
 if TYPE_CHECKING:
@@ -70,10 +71,11 @@ def difference(original: Script, patched: Script) -> str:
     """What leads from one script to the other, as a diff of the original's files."""
     after = patched.text if patched.text is not None else files.read(patched.path).text
     pairs = [(original.path, after), *((original.folder / name, text) for name, text in patched.others)]
+    paths = [path for path, _ in pairs]
     changes = []
-    for path, text in pairs:
+    for (path, text), name in zip(pairs, names_from_root(paths) or map(files.display_name, paths), strict=True):
         before = files.read(path).text if path.exists() else ""
-        changes.append(Change(files.display_name(path), before.encode(), text.encode()))
+        changes.append(Change(name, before.encode(), text.encode()))
     return patch(changes).decode()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -250,3 +251,31 @@ def test_runs_in_one_warm_process_find_their_own_copies(
     launch.close_servers()
     assert len(set(places)) == 2
     assert all(place.endswith("/tree/project/src/nets/loop.py") for place in places)
+
+
+def test_a_patch_from_below_the_root_is_named_from_the_root_and_applies_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A script is started in its own folder, and the mistake lies in a module beside that folder."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "scripts").mkdir()
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True)
+    git(["git", "init", "-q"])
+    (tmp_path / "nets" / "__init__.py").touch()
+    loop = tmp_path / "nets" / "loop.py"
+    loop.write_text(
+        "import torch\n\n\ndef fit(net, optimizer):\n    kept = []\n    for step in range(9):\n"
+        "        out = net(torch.randn(4, 3)).mean()\n        kept.append(out)\n"
+        "        loss = torch.stack(kept).mean()\n        optimizer.zero_grad()\n        loss.backward()\n"
+        "        optimizer.step()\n"
+    )
+    (tmp_path / "scripts" / "go.py").write_text(
+        "import sys\nsys.path.insert(0, '..')\nimport torch\nfrom nets.loop import fit\n\nnet = torch.nn.Linear(3, 1)\n"
+        "fit(net, torch.optim.SGD(net.parameters(), lr=0.1))\n"
+    )
+    monkeypatch.chdir(tmp_path / "scripts")
+    main(["check", "--diff", "go.py"])
+    diff = capfdbinary.readouterr().out
+    assert diff.startswith(b"--- a/nets/loop.py\n+++ b/nets/loop.py\n")
+    git(["git", "apply", "-"], input=diff)
+    assert "kept[-1] = kept[-1].detach()" in loop.read_text()

@@ -57,6 +57,22 @@ def marked_root(folder: Path) -> Path | None:
     return None
 
 
+def names_from_root(paths: Sequence[Path]) -> list[str]:
+    """The names of files relative to the root of the project that holds all of them, as git writes them in a patch.
+
+    Empty where all lie below the working directory, which is what their names are relative to then, or where no one
+    project holds them.
+    """
+    full = [Path(os.path.abspath(path)) for path in paths]
+    here = Path.cwd()
+    if all(path.is_relative_to(here) for path in full):
+        return []
+    root = marked_root(full[0].parent)
+    if root is None or not all(path.is_relative_to(root) for path in full):
+        return []
+    return [path.relative_to(root).as_posix() for path in full]
+
+
 def unmarked_root(folder: Path, cwd: Path | None) -> Path:
     here = cwd.resolve() if cwd is not None else folder
     return here if folder.is_relative_to(here) and not is_too_wide(here) else folder
