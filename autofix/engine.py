@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.facts import (
@@ -71,6 +72,8 @@ class Finding:
     """What the patch promises to leave as it was."""
     needs_review: bool = False
     """Whether a patch is known that was left out because the fact rests on a call whose source was not read."""
+    others: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
+    """Facts of the same value and line, which are this mistake as another iteration sees it."""
 
     @property
     def message(self) -> str:
@@ -108,6 +111,8 @@ class Analysis:
     """Every call that runs a backward pass, as file and line."""
     missed: Mapping[Place, str] = field(default_factory=dict)
     """Those of them that no path reached, and the reason."""
+    silenced: tuple[Finding, ...] = ()
+    """Mistakes that the user does not want to hear of: neither among the findings nor repaired."""
     steps: tuple[Program, ...] = ()
     """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
 
@@ -132,6 +137,10 @@ class Analysis:
         return self.repaired != self.program
 
 
+Silence = Callable[[Program, Sequence[Finding]], Collection[Finding]]
+"""Which findings of a program are to be neither reported nor repaired."""
+
+
 def analyse(
     source: str,
     path: str,
@@ -141,19 +150,23 @@ def analyse(
     select: Collection[str] | None = None,
     rejected: Collection[Program] = (),
     unsafe: bool = True,
+    silence: Silence | None = None,
 ) -> Analysis:
     """Find the mistakes in the script *source* and patch those that a symbolically proved rewrite repairs.
 
     ``others`` are the files that belong to the script (path to text; see :mod:`autofix.project.gather`): what it
     imports from them is read, and repaired, as if it stood in the script.  ``select`` keeps only the codes that it
     names (a code or a prefix of one: ``AF1``); ``rejected`` are programs that no repair may lead to; ``unsafe`` also
-    repairs what is only likely.  Raises :class:`SourceError` where a text does not parse.
+    repairs what is only likely; ``silence`` says which findings to leave out.  Raises :class:`SourceError` where a
+    text does not parse.
     """
     if sys.getrecursionlimit() < DEPTH:
         sys.setrecursionlimit(DEPTH)
     old = check_syntax(source, path)
     if old is not None:
-        known = analyse(old.text, path, others=others, roots=roots, select=select, rejected=rejected, unsafe=unsafe)
+        known = analyse(
+            old.text, path, others=others, roots=roots, select=select, rejected=rejected, unsafe=unsafe, silence=silence
+        )
         return _with_new_keywords(source, old, known, select)
     program = Program.of(source, path, others, roots)
     seen = analyze(program)
@@ -165,17 +178,43 @@ def analyse(
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
     from codemods.repair import mend
 
-    mended = mend(program, _selected(select), rejected, seen)
-    findings = tuple(_findings(program, mended, select))
+    search = partial(mend, program, _selected(select), rejected, seen)
+    mended, findings = _repaired(program, search, select, unsafe=unsafe)
+    silenced: list[Finding] = []
+    while silence is not None:
+        silent = set(silence(program, (*silenced, *findings))).difference(silenced)
+        if not silent:
+            break
+        # A repair may take several mistakes along: the search is made once more, without those that are silenced.
+        silenced += [one for one in findings if one in silent]
+        spared = {key_of(program.in_program(fact)) for one in silenced for fact in (one.fact, *one.others)}
+        mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
+    return _with_reach(
+        Analysis(program, mended.patched, findings, seen.complete, silenced=tuple(silenced), steps=mended.steps),
+        seen,
+    )
+
+
+def _repaired(
+    program: Program,
+    search: Callable[..., Mended],
+    select: Collection[str] | None,
+    *,
+    unsafe: bool,
+    spared: Collection[Hashable] = (),
+) -> tuple[Mended, tuple[Finding, ...]]:
+    """The outcome of the *search* for repairs, and the findings, less the facts whose keys are *spared*."""
+    mended = search()
+    findings = tuple(_findings(program, mended, select, spared=spared))
     doubtful = {finding.cause for finding in findings if finding.fixed and not finding.safe}
     if doubtful and not unsafe:
         repairable = {key_of(fact) for fact in mended.observation.facts} - _left(program, mended)
-        mended = mend(program, _selected(select), rejected, seen, certain=True)
+        mended = search(certain=True)
         findings = tuple(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
-            for finding in _findings(program, mended, select, repairable)
+            for finding in _findings(program, mended, select, repairable, spared)
         )
-    return _with_reach(Analysis(program, mended.patched, findings, seen.complete, steps=mended.steps), seen)
+    return mended, findings
 
 
 def _with_reach(analysis: Analysis, seen: AnalysisResult) -> Analysis:
@@ -248,17 +287,23 @@ def _wanted(code: str, select: Collection[str] | None) -> bool:
 
 
 def _findings(
-    program: Program, mended: Mended, select: Collection[str] | None, repairable: Collection[Hashable] = ()
+    program: Program,
+    mended: Mended,
+    select: Collection[str] | None,
+    repairable: Collection[Hashable] = (),
+    spared: Collection[Hashable] = (),
 ) -> Iterator[Finding]:
     """One finding for each mistake: facts that share a cause are one story told several times.
 
-    A guess is told where it is repaired, or *repairable*: named by its key.
+    A guess is told where it is repaired, or *repairable*; what is *spared* never.  Both are keys of facts.
     """
     touched = touched_by(program, mended.patched)
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
     left = _left(program, mended)
     found: dict[tuple[str, Span], Finding] = {}
     for fact in mended.observation.facts:
+        if key_of(fact) in spared:
+            continue
         repair = repaired.get(key_of(fact)) or _repair_of(fact, mended)
         fixed = key_of(fact) not in left and bool(mended.repairs)
         if repair is not None and fixed:
@@ -283,15 +328,19 @@ def _told_once(findings: list[Finding]) -> Iterator[Finding]:
 
     A pass over a freed graph and one over changed parameters are one mistake, seen by one iteration or by the next.
     """
-    told: set[tuple[str, int, str]] = set()
+    told: dict[tuple[str, int, str], Finding] = {}
+    once: list[Finding] = []
     for finding in findings:
         fact = finding.fact
         if not finding.fixed and isinstance(fact, (StaleGraph, Overwritten)):
             place = (finding.cause.path, finding.cause.line, fact.name)
-            if place in told and isinstance(fact, Overwritten):
+            first = told.setdefault(place, finding)
+            if first is not finding and isinstance(fact, Overwritten):
+                more = replace(first, others=(*first.others, fact, *finding.others))
+                once[once.index(first)] = told[place] = more
                 continue
-            told.add(place)
-        yield finding
+        once.append(finding)
+    yield from once
 
 
 def _left(program: Program, mended: Mended) -> set[Hashable]:

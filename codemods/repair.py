@@ -75,6 +75,8 @@ class _Search:
     rejected: frozenset[Program] = frozenset()
     certain: bool = False
     """Whether facts that are only likely are left alone."""
+    spared: frozenset[Hashable] = frozenset()
+    """The keys of facts that are left alone as well."""
     limit: int = _STEPS
     """Steps for all facts."""
     within_first: bool = False
@@ -157,6 +159,9 @@ class _Search:
                 if verdict.stands and _keeps_old_weights(program, candidate.program, after):
                     self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
                     continue
+                if verdict.stands and self._touches_spared(after, candidate.program):
+                    self._refuse(kind, candidate, "it also repairs what is to be left alone")
+                    continue
                 if verdict.stands and not _compiles(candidate.program):
                     self._refuse(kind, candidate, "the patched text does not compile")
                     continue
@@ -173,7 +178,11 @@ class _Search:
                     )
                     if deeper is not None and kind.recomputes and any(one.codemod is not kind for one in deeper[2]):
                         continue
-                    if deeper is not None and self._holds(fact, origin, start, deeper):
+                    if (
+                        deeper is not None
+                        and self._holds(fact, origin, start, deeper)
+                        and not self._touches_spared(deeper[1], deeper[0])
+                    ):
                         both = (deeper[0], deeper[1], [done, *deeper[2]])
                         best = best or self._lighter(candidate.program, deeper, program, seen, fact) or both
             if best is not None and partial is None:
@@ -196,6 +205,13 @@ class _Search:
             if not revealed:
                 break
         return reached
+
+    def _touches_spared(self, after: AnalysisResult, program: Program) -> bool:
+        """Whether one of the facts that are to be left alone is gone in the patched *program*."""
+        if not self.spared or self.origin is None:
+            return False
+        lines = LineMap(self.origin, program)
+        return not self.spared <= {key_of(fact, lines) for fact in after.facts}
 
     def _lighter(
         self, first: Program, deeper: _Repaired, program: Program, seen: AnalysisResult, fact: Fact
@@ -335,15 +351,18 @@ def mend(
     seen: AnalysisResult | None = None,
     *,
     certain: bool = False,
+    spared: Collection[Hashable] = (),
 ) -> Mended:
     """Repair what can be repaired in *program*, by no step that leads to one of *rejected*; only what is *certain*.
 
-    *seen* is an earlier observation of the same program.  Raises :class:`SyntaxError` where a file does not parse.
+    *seen* is an earlier observation of the same program; facts with one of the keys *spared* are left as they are.
+    Raises :class:`SyntaxError` where a file does not parse.
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
     start = seen if seen is not None else analyze(program)
     both = len({_is_shared(fact) for fact in start.facts}) == 2
-    search = _Search(ordered, frozenset(rejected), certain, limit=_STEPS // 2 if both else _STEPS, origin=program)
+    limit = _STEPS // 2 if both else _STEPS
+    search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit, origin=program)
     mended = _without_halves(search, program, start)
     if both and not mended.repairs:
         # What several iterations share may have come from what one of them shares.
@@ -407,7 +426,7 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
     current, seen = program, start
     repairs: list[Repair] = []
     steps: list[Program] = []
-    given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless}
+    given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless} | search.spared
     if search.certain:
         given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
     refused: set[Hashable] = set()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from autofix.engine import SourceError, analyse
+from autofix.engine import Finding, SourceError, analyse
 from autofix.proof.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.lines import summary
+from codemods.source.program import Program
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -34,6 +36,53 @@ def test_selection_by_prefix() -> None:
     only = analyse(source, "train.py", select=["AF7"])
     assert [finding.code for finding in only.findings] == ["AF701"]
     assert "hidden.detach()" not in only.patched
+
+
+TWO = """\
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+store, other = [], []
+for step in range(10):
+    h = net(torch.randn(2, 4))
+    g = net(torch.randn(2, 4))
+    store.append(h)
+    other.append(g)
+    loss = sum(item.sum() for item in store) + sum(item.sum() for item in other)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_is_silenced_is_neither_reported_nor_repaired() -> None:
+    """Of two mistakes that one patch repairs, the one that is left gets a patch of its own, where one helps."""
+    (both,) = analyse(TWO, "train.py").findings
+
+    def silence(program: Program, findings: Sequence[Finding]) -> list[Finding]:
+        return [one for one in findings if "`other`" in one.message]
+
+    analysis = analyse(TWO, "train.py", silence=silence)
+    assert [one.message for one in analysis.silenced] == [both.message]
+    (left,) = analysis.findings
+    assert "`store`" in left.message
+    assert not analysis.changes  # half of a repair would change the script for nothing: its pass fails all the same
+    apart = (
+        TWO.replace(" + sum(item.sum() for item in other)", "") + "    sum(item.sum() for item in other).backward()\n"
+    )
+    analysis = analyse(apart, "train.py", silence=silence)
+    assert len(analysis.silenced) == 1
+    assert "other.append(g)\n" in analysis.patched and "other.clear()" not in analysis.patched
+    assert analysis.changes
+
+
+def test_to_silence_everything_leaves_the_text_as_it_is() -> None:
+    for source in (TWO, read("detach_stored"), read("separate_networks")):
+        analysis = analyse(source, "train.py", silence=lambda program, findings: findings)
+        assert analysis.silenced
+        assert (analysis.findings, analysis.changes) == ((), False)
 
 
 def test_a_patch_that_was_rejected_is_not_proposed_again() -> None:
