@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
 
 from libcst.codemod import CodemodContext
 
@@ -26,8 +27,10 @@ from codemods.interpreter.analysis import AnalysisResult, analyze
 from codemods.interpreter.policy import Path
 from codemods.proof import Keeps, LineMap, judge, key_of
 from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
 from codemods.source.program import Program
+
+if TYPE_CHECKING:
+    from codemods.rules.base import Candidate, Codemod
 
 _ROUNDS = 24
 """Facts repaired in one text, one after the other."""

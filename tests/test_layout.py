@@ -16,14 +16,33 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("autofix", "codemods") for path in (ROOT / folder).rglob("*.py"))
 OF_CHILD = ROOT / "autofix" / "child"
-LAYERS = [
-    "autofix.cli",
-    "autofix.commands",
-    "autofix.report",
-    "autofix.repair",
-    "autofix.proof.prove",
-    "autofix.engine",
+FLOORS = [
+    ["codemods.facts"],
+    ["codemods.source"],
+    ["codemods.autograd", "codemods.rewriting"],
+    ["codemods.formula"],
+    ["codemods.interpreter"],
+    ["codemods.proof"],
+    ["codemods.branches"],
+    ["codemods.repair"],
+    ["codemods.rules"],
+    ["autofix.child", "autofix.exits", "autofix.progress", "autofix.execution.guard"],
+    ["autofix.execution.guardian"],
+    ["autofix.project"],
+    ["autofix.execution", "autofix.patch"],
+    ["autofix.proof"],
+    ["autofix.engine"],
+    ["autofix.check", "autofix.evidence", "autofix.foreign"],
+    ["autofix.outcomes", "autofix.repair"],
+    ["autofix.report"],
+    ["autofix.pages", "autofix.review", "autofix.revision"],
+    ["autofix.report.formats"],
+    ["autofix.options"],
+    ["autofix.commands"],
+    ["autofix.cli"],
+    ["autofix.__main__"],
 ]
+"""Folders and modules, the lowest first: each knows only its own floor's own folder, and the floors below it."""
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -72,19 +91,59 @@ def test_codemods_know_nothing_of_the_tool_and_touch_nothing(path: Path) -> None
     assert not names(path, "autofix")
 
 
-def in_layer(path: Path, layer: str) -> bool:
-    return f"{module_name(path)}.".startswith(f"{layer}.")
+def loaded(path: Path) -> Iterator[str]:
+    """Yield the modules of the two packages that *path* loads, in functions as well; not what only hints name."""
+    base = module_name(path).split(".")
+    base = base if path.name == "__init__.py" else base[:-1]
+    pending: list[ast.AST] = [ast.parse(path.read_bytes())]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            around = base[: len(base) - node.level + 1] if node.level else []
+            module = ".".join([*around, *([node.module] if node.module else [])])
+            parts = [f"{module}.{alias.name}" for alias in node.names]
+            yield from (part if part in MODULES else module for part in parts if part in MODULES or module in MODULES)
+        else:
+            pending.extend(ast.iter_child_nodes(node))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_name)
-def test_arrows_point_one_way(path: Path) -> None:
-    """A layer knows only those below it, its own types apart, which are hints and never loaded."""
-    below = next((number for number, layer in enumerate(LAYERS) if in_layer(path, layer)), None)
-    if below is None:
-        return
-    allowed_as_hints = {"autofix.repair", "autofix.proof.prove"} if in_layer(path, "autofix.report") else set()
-    for layer in LAYERS[:below]:
-        assert layer in allowed_as_hints or not names(path, layer), f"{module_name(path)} imports {layer}"
+MODULES = {module_name(path): path for path in SOURCES}
+
+
+def floor_of(module: str) -> tuple[int, str] | None:
+    """The number of a module's floor, and its folder there; None where it has none."""
+    found = [
+        (number, part) for number, floor in enumerate(FLOORS) for part in floor if f"{module}.".startswith(f"{part}.")
+    ]
+    return max(found, key=lambda one: len(one[1]), default=None)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_arrows_point_down(module: str) -> None:
+    """A module loads only its own folder and the floors below, and what stands beside the floors."""
+    own = floor_of(module)
+    below = {other: floor_of(other) for other in loaded(MODULES[module])} if own is not None else {}
+    wrong = [other for other, floor in below.items() if floor and own and floor[1] != own[1] and floor[0] >= own[0]]
+    assert not wrong, f"{module} is on floor {own} and loads {wrong}"
+
+
+def test_every_folder_has_its_floor() -> None:
+    folders = {
+        ".".join(module.split(".")[:2]) for module, path in MODULES.items() if len(path.parts) > len(ROOT.parts) + 2
+    }
+    assert not [folder for folder in folders if floor_of(folder) is None]
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    """Modules load each other in one order, imports inside functions included."""
+    arrows = {module: set(loaded(path)) - {module} for module, path in MODULES.items()}
+    while first := {module for module, others in arrows.items() if not others}:
+        arrows = {module: others - first for module, others in arrows.items() if module not in first}
+    assert not arrows, f"in a circle, or above one: {sorted(arrows)}"
 
 
 def test_installing_the_tool_does_not_install_torch() -> None:

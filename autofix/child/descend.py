@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import NoReturn
 
+from .command import write
 from .imports import redirect
-from .job import Job, read_job, written
+from .job import Job, read_job
 
 LAUNCHERS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun")
 LAUNCHING_MODULES = ("torch.distributed.", "accelerate.commands", "deepspeed.launcher", "multiprocessing.")
@@ -34,7 +34,7 @@ def enter(path: str) -> None:
         redirect(job)
         return
     write(path, replace(job, seal=""))  # nobody after this process is to write the record
-    from .start import run
+    from .session import run  # loads what a process that is not watched does without
 
     way, target, args = found
     run(replace(job, way=way, target=target, args=tuple(args)))
@@ -65,22 +65,3 @@ def is_first(job: Job) -> bool:
     except OSError:
         return False
     return True
-
-
-def write(path: str, job: Job) -> None:
-    """Put another job in the place of the one at *path*, as a whole."""
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        file.write(written(job))
-    os.replace(f"{path}.new", path)
-
-
-def start_command(job: Job) -> NoReturn:
-    """Become the program of *job*, whose descendants will find the job by their environment."""
-    write(os.environ["AUTOFIX_JOB"], job)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        os.execvp(job.target, [job.target, *job.args])
-    except OSError as error:
-        sys.stderr.write(f"{job.target}: {error.strerror}\n")
-    os._exit(1)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .job import read_job
-from .start import end_with, run
+from .session import end_with, run
 
 WARM = ("torch", "torch.optim", "torch.utils.data", "torch._dynamo")
 """What nearly every training script imports in the end; torch loads the last one when the first optimizer is made."""

@@ -1,19 +1,12 @@
-"""The first steps of a child process: tie it to its parent, read the job, close the sandbox, watch the run, leave."""
+"""The first steps of a child process: read the job, or be the warm server."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import importlib
 import os
-import signal
-import sys
-from dataclasses import replace
 from typing import NoReturn
 
-from .job import Job, read_job
-
-PR_SET_PDEATHSIG = 1
+from .job import read_job
+from .session import end_with, run
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -27,58 +20,3 @@ def main(arguments: list[str]) -> NoReturn:
     os.unlink(arguments[0])  # it holds the key of the record
     end_with(job.parent)
     run(job)
-
-
-def closed_off(job: Job) -> list[str]:
-    """Close the sandbox, if the job asks for one, and say what could not be closed."""
-    if not job.sandbox:
-        return list(job.open_ends)
-    from .sandbox import close
-
-    return close(job.writable, network=job.network, memory=job.memory)
-
-
-def end_with(parent: int) -> None:
-    """Ask the kernel to kill this process when *parent* ends.  Only Linux can."""
-    if not parent or not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the call
-        os._exit(1)
-
-
-def run(job: Job) -> NoReturn:
-    """Run the script of *job* as ``__main__`` under the probe or the witness, and end this process."""
-    from .events import Events
-    from .stage import perform
-
-    if job.way == "command":
-        from .descend import start_command
-
-        start_command(replace(job, sandbox=False, open_ends=tuple(closed_off(job))))
-    events = Events(job.record, job.seal)
-    open_ends = closed_off(job)
-    try:
-        # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
-        importlib.import_module("torch._dynamo")
-        from .copies import Copies
-        from .imports import redirect, unloaded
-        from .probe import Probe
-        from .trace import Witness
-    except ImportError as missing:
-        # Without torch the script cannot train, but what it says of that is the user's to read.
-        events.write("unable", reason=f"{type(missing).__name__}: {missing}")
-        os._exit(1)
-    copies = Copies(job.scratch)
-    if job.scratch:
-        if any(one.startswith("writing") for one in open_ends):
-            open_ends += copies.replace_links(job.root)
-        copies.install()
-    events.write("sandbox", open=open_ends, network=job.network)
-    finder = redirect(job)
-    events.at_end = lambda: events.write("unloaded", places=unloaded(job, copies.read | finder.found))
-    gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
-    watcher: Probe | Witness = Witness(job, events) if job.trace else Probe(job, events)
-    watcher.install()
-    outcome, error = perform(job)
-    watcher.finish(outcome, error)

@@ -14,6 +14,7 @@ from libcst.codemod import CodemodCommand
 
 from codemods.facts import Fact
 from codemods.proof import Keeps
+from codemods.repair import mend
 from codemods.rewriting.tree import Tree
 from codemods.source.program import Program
 
@@ -68,7 +69,5 @@ class Codemod(CodemodCommand, ABC):
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """Repair every fact that this codemod answers (the interface of LibCST's command line)."""
-        from codemods.repair import mend  # the search for patches knows codemods, not the other way round
-
         mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [type(self)])
         return cst.parse_module(mended.patched.files[0].text)
