@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from autofix.check import Edit, Problem, Result
 from autofix.engine import Finding, Place
 from autofix.exits import Exit
 from autofix.project import files
+
+if TYPE_CHECKING:
+    from autofix.edits import TextEdit
 from autofix.project.layout import names_from_root
 
 
@@ -86,6 +90,13 @@ class Outcomes:
     def fixed(self) -> int:
         """How many mistakes were repaired on disk."""
         return sum(finding.fixed and finding.cause.path in self.written for finding in self.findings)
+
+    @property
+    def repairs(self) -> dict[Finding, tuple[TextEdit, ...]]:
+        """The edits that repair each finding."""
+        from autofix.edits import edits_of  # only where they are shown
+
+        return edits_of(self.edits, self.findings)
 
     @property
     def sources(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from enum import Enum
 from unidiff.patch import Hunk
 
 from autofix.check import Edit, Problem
+from autofix.edits import attribute
 from autofix.engine import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
 from autofix.project import files
@@ -159,7 +160,7 @@ def divide(change: Change, findings: Sequence[Finding]) -> list[Unit]:
     flat = [tuple(one for hunk in run for one in hunk) for run in runs]
     units = []
     number = 1
-    for run, found in zip(runs, attribute(flat, findings), strict=True):
+    for run, found in zip(runs, attribute(touched_by(flat), findings, change.name), strict=True):
         title = f"hunk {number}" if len(run) == 1 else f"hunks {number} to {number + len(run) - 1}"
         units.append(Unit(title, tuple(one for hunk in run for one in hunk), found, len(run)))
         number += len(run)
@@ -172,7 +173,7 @@ def split(change: Change, unit: Unit) -> list[Unit]:
     if len(runs) == 1:
         return [unit]
     flat = [tuple(one for hunk in run for one in hunk) for run in runs]
-    reasons = attribute(flat, unit.findings)
+    reasons = attribute(touched_by(flat), unit.findings, change.name)
     titles = [f"{unit.title}, part {number} of {len(runs)}" for number in range(1, len(runs) + 1)]
     return [Unit(*parts) for parts in zip(titles, flat, reasons, strict=True)]
 
@@ -190,34 +191,9 @@ def runs_that_parse(change: Change, hunks: Sequence[list[Hunk]]) -> list[list[li
     return runs
 
 
-def attribute(runs: Sequence[Sequence[Hunk]], findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
-    """Return for each run of hunks the findings whose story it changes; the nearest one where it changes none's.
-
-    A finding whose own lines nothing changes goes to the nearest run, so that every finding is named somewhere.
-    """
-    touched = [sorted(line for hunk in run for line in changed_lines(hunk)) for run in runs]
-    reasons = [[finding for finding in findings if lines_of_story(finding) & set(lines)] for lines in touched]
-    for finding in findings:
-        if not any(finding in found for found in reasons):
-            nearest = min(range(len(runs)), key=lambda index: distance(touched[index], finding))
-            reasons[nearest].append(finding)
-    for found, lines in zip(reasons, touched, strict=True):
-        if not found and findings:
-            found.append(min(findings, key=lambda finding: distance(lines, finding)))
-    return [tuple(found) for found in reasons]
-
-
-def lines_of_story(finding: Finding) -> set[int]:
-    """Return the lines where something of *finding*'s story happens; of the loop that it crosses, only the head."""
-    places: set[int] = set()
-    for role in finding.roles():
-        last = role.span.line if role.name == "loop" else role.span.end_line
-        places.update(range(role.span.line, last + 1))
-    return places
-
-
-def distance(lines: Sequence[int], finding: Finding) -> int:
-    return min(abs(line - place) for line in lines for place in lines_of_story(finding))
+def touched_by(runs: Sequence[Sequence[Hunk]]) -> list[list[int]]:
+    """The lines that each of *runs* changes."""
+    return [sorted(line for hunk in run for line in changed_lines(hunk)) for run in runs]
 
 
 def half_done(units: Sequence[Unit], accepted: Sequence[Unit]) -> Iterator[Finding]:

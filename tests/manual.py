@@ -1,18 +1,26 @@
-"""``make docs``: writes docs/rules.md, the codemods' docstrings with an example from the fixtures for each."""
+"""``make docs``: writes docs/rules.md, the codemods' docstrings with an example from the fixtures for each.
+
+Also docs/schema.json, the JSON schema of what ``--output-format json`` prints, from the types of the documents.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import sys
 from pathlib import Path
 
+import msgspec
+
+from autofix.report import schema
 from autofix.report.manual import rules
 from codemods.rules.base import Codemod
 from codemods.rules.registry import all_codemods
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rules.md"
+SCHEMA = ROOT / "docs" / "schema.json"
 CONTEXT = 3
 """Unchanged lines around a change."""
 
@@ -21,6 +29,14 @@ def text() -> str:
     """Return the page as it should be."""
     known = all_codemods()
     return rules(known, {codemod.code: example(codemod) for codemod in known})
+
+
+def json_schema() -> str:
+    """Return the JSON schema of the documents of all commands."""
+    documents = (schema.CheckDocument, schema.RunDocument, schema.ProveDocument)
+    refs, components = msgspec.json.schema_components(documents, ref_template="#/$defs/{name}")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "autofix --output-format json"}
+    return json.dumps({**head, "anyOf": list(refs), "$defs": components}, indent=2) + "\n"
 
 
 def example(codemod: type[Codemod]) -> str:
@@ -41,7 +57,8 @@ def lines(path: Path) -> list[str]:
 def main() -> int:
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(text(), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    SCHEMA.write_text(json_schema(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} and {SCHEMA.relative_to(ROOT)}")
     return 0
 
 

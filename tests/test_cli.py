@@ -333,7 +333,7 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
     document = json.loads(shell.out)
     finding = document.pop("findings")[0]
     assert document == {
-        "version": 1,
+        "version": 2,
         "autofix": __version__,
         "command": "check",
         "files": 1,
@@ -348,10 +348,19 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
         "name": "stored-tensor",
         "message": "`store` carries a graph that an earlier backward has freed into a later one",
         "certainty": "certain",
-        "fixed": True,
+        "fixable": True,
+        "fixed": False,
         "safe": True,
         "needs_review": False,
         "remedy": fake_engine.REMEDY,
+        "edits": [
+            {
+                "file": "a.py",
+                "start": {"line": 3, "column": 19},
+                "end": {"line": 3, "column": 19},
+                "content": ".detach()",
+            }
+        ],
     }
     assert [role["name"] for role in roles if role["cause"]] == ["kept"]
     assert roles[1] == {
@@ -669,7 +678,7 @@ def test_json_of_run_holds_findings_patch_and_proof(shell: Shell, repairs: Repai
     assert shell.run("run", "--output-format", "json", "a.py") == 1
     document = json.loads(shell.out)
     assert {key: document[key] for key in ("version", "command", "patch", "refused", "note", "written")} == {
-        "version": 1,
+        "version": 2,
         "command": "run",
         "patch": PATCH,
         "refused": ["one"],

@@ -85,6 +85,17 @@ def test_vs_code_reads_paths_of_other_systems() -> None:
     assert (found["code"], found["message"]) == ("AF101", "what: a thing")
 
 
+def test_vs_code_reads_what_could_not_be_checked(project: Path) -> None:
+    (project / "src" / "bad.py").write_text("x = (\n")
+    task = vs_code_task()
+    lines = output([argument.replace("${workspaceFolder}", str(project)) for argument in task["args"]], project)
+    errors, notes = (matches(matcher["pattern"], lines) for matcher in task["problemMatcher"])
+    assert [
+        (found["file"], found["line"], found["column"], found["code"]) for found in errors if not found["code"]
+    ] == [("src/bad.py", "1", "5", None)]
+    assert len(errors) == 2 and len(errors) + len(notes) == len(lines) - 1  # all but the summary
+
+
 def field(name: str) -> str:
     row = re.search(rf"^\| {name}[^|]*\| `([^`]+)`", README, re.MULTILINE)
     assert row is not None

@@ -61,7 +61,7 @@ def run(
     patch = report.patch()
     if fix and proved:
         report.write()
-    told = Repaired(outcome, view, patch, tuple(report.written), html)
+    told = Repaired(outcome, view, patch, tuple(report.written), html, report.repairs)
     for reporter in reporters:
         reporter.repair(told)
     return report.exit(Exit.CLEAN if proved or nothing_to_repair(outcome) else Exit.LEFT)

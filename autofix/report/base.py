@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar
 
 from autofix.outcomes import Outcomes
 
 if TYPE_CHECKING:
+    from autofix.edits import TextEdit
+    from autofix.engine import Finding
     from autofix.proof.prove import Certificate
     from autofix.repair import Repair
     from autofix.report.view import View
@@ -38,6 +40,8 @@ class Repaired:
     written: Sequence[str] = ()
     page: Path | None = None
     """Where the page for the browser is."""
+    repairs: Mapping[Finding, Sequence[TextEdit]] = field(default_factory=dict)
+    """The edits that repair each finding."""
 
     @property
     def proved(self) -> bool:

@@ -7,7 +7,7 @@ when one changes its meaning or goes, :data:`VERSION` rises.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autofix import __version__
@@ -17,13 +17,26 @@ from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
     from autofix.check import Problem
+    from autofix.edits import TextEdit
     from autofix.evidence.witness import Evidence, Site
     from autofix.outcomes import Outcomes
     from autofix.proof.prove import Certificate, Point, RunRecord
-    from autofix.repair import Repair
-    from autofix.report.view import View
+    from autofix.report.base import Repaired
+    from autofix.report.schema import (
+        CheckDocument,
+        FindingObject,
+        HeaderObject,
+        PlaceObject,
+        PointObject,
+        ProblemObject,
+        ProofObject,
+        ProveDocument,
+        RoleObject,
+        RunDocument,
+        RunObject,
+    )
 
-VERSION = 1
+VERSION = 2
 Json = dict[str, Any]
 RAW = ("graph", "changes")
 """Details of evidence that are not for people: the picture of the graph, and places whose columns count bytes."""
@@ -45,61 +58,69 @@ def finite(value: Any) -> Any:
     return value
 
 
-def check_document(found: Outcomes) -> Json:
-    return header("check") | {
+def check_document(found: Outcomes) -> CheckDocument:
+    repairs = found.repairs
+    findings = in_order(found.findings)
+    return {
+        **header("check"),
         "files": len(found.results),
         "passes": {
             "written": found.passes,
             "missed": [{"file": file, "line": line, "reason": why} for (file, line), why in found.missed.items()],
         },
-        "findings": [finding_object(finding) for finding in in_order(found.findings)],
+        "findings": [finding_object(one, repairs.get(one, ()), found.written) for one in findings],
         "problems": [problem_object(problem) for problem in found.problems],
         "patch": found.patch_text(),
         "written": list(found.written),
     }
 
 
-def repair_document(outcome: Repair, told: View, written: Sequence[str]) -> Json:
+def repair_document(told: Repaired) -> RunDocument:
+    outcome = told.outcome
     certificate = outcome.certificate
-    return header("run") | {
-        "findings": [finding_object(finding) for finding in outcome.analysis.findings],
-        "patch": told.patch,
+    return {
+        **header("run"),
+        "findings": [finding_object(one, told.repairs.get(one, ()), told.written) for one in outcome.analysis.findings],
+        "patch": told.view.patch,
         "proof": None if certificate is None else certificate_object(certificate),
-        "evidence": [evidence_object(evidence) for evidence in told.evidence],
+        "evidence": [evidence_object(evidence) for evidence in told.view.evidence],
         "refused": list(outcome.refused),
         "note": outcome.note,
-        "written": list(written),
+        "written": list(told.written),
     }
 
 
-def prove_document(certificate: Certificate) -> Json:
-    return header("prove") | {"proof": certificate_object(certificate)}
+def prove_document(certificate: Certificate) -> ProveDocument:
+    return {**header("prove"), "proof": certificate_object(certificate)}
 
 
-def header(command: str) -> Json:
+def header(command: str) -> HeaderObject:
     return {"version": VERSION, "autofix": __version__, "command": command}
 
 
-def finding_object(finding: Finding) -> Json:
+def finding_object(finding: Finding, edits: Sequence[TextEdit] = (), written: Collection[str] = ()) -> FindingObject:
+    """One finding, the *edits* that repair it, and whether they are among the files *written*."""
     return {
         "code": finding.code,
         "name": finding.name,
         "message": finding.message,
         "certainty": finding.certainty.value,
-        "fixed": finding.fixed,
+        "fixable": finding.fixed,
+        "fixed": finding.fixed and finding.cause.path in written,
         "safe": finding.fixed and finding.safe,
         "needs_review": finding.needs_review,
         "remedy": finding.remedy,
         "roles": [role_object(role, finding) for role in finding.roles()],
+        "edits": [{**place(edit.span), "content": edit.text} for edit in edits],
     }
 
 
-def role_object(role: Role, finding: Finding) -> Json:
-    marks: Json = {"name": role.name, "cause": role.span == finding.cause, "phrase": role.phrase}
-    return marks | place(role.span)
+def role_object(role: Role, finding: Finding) -> RoleObject:
+    is_cause = role.span == finding.cause
+    return {"name": role.name, "cause": is_cause, "phrase": role.phrase, **place(role.span)}
 
 
-def place(span: Span) -> Json:
+def place(span: Span) -> PlaceObject:
     return {
         "file": span.path,
         "start": {"line": span.line, "column": span.column + 1},
@@ -107,7 +128,7 @@ def place(span: Span) -> Json:
     }
 
 
-def problem_object(problem: Problem) -> Json:
+def problem_object(problem: Problem) -> ProblemObject:
     return {"file": problem.name, "line": problem.line, "column": problem.column, "reason": problem.reason}
 
 
@@ -123,11 +144,13 @@ def evidence_object(evidence: Evidence) -> Json:
 
 def site_object(site: Site) -> Json:
     """The place, and the calls that led to it, the outermost first."""
-    callers = [place(span) | {"function": name} for span, name in zip(site.spans, site.functions, strict=True)]
+    callers: list[Json] = [
+        {**place(span), "function": name} for span, name in zip(site.spans, site.functions, strict=True)
+    ]
     return callers[-1] | {"callers": callers[:-1]}
 
 
-def certificate_object(certificate: Certificate) -> Json:
+def certificate_object(certificate: Certificate) -> ProofObject:
     return {
         "proved": certificate.proved,
         "verdict": str(certificate.verdict),
@@ -138,7 +161,7 @@ def certificate_object(certificate: Certificate) -> Json:
     }
 
 
-def point_object(point: Point) -> Json:
+def point_object(point: Point) -> PointObject:
     return {
         "number": point.number,
         "name": point.name,
@@ -148,7 +171,7 @@ def point_object(point: Point) -> Json:
     }
 
 
-def run_object(run: RunRecord) -> Json:
+def run_object(run: RunRecord) -> RunObject:
     error = run.error
     return {
         "outcome": str(run.outcome),

@@ -6,6 +6,7 @@ Every place in a finding's story has a line of its own, in the form that compile
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from autofix.engine import Finding
 from autofix.report.terminal import Piece
@@ -29,6 +30,11 @@ def other_places(finding: Finding) -> Iterator[tuple[Span, str]]:
     places.pop(finding.cause, None)
     for span, roles in places.items():
         yield span, ", and ".join(dict.fromkeys(role.phrase for role in roles))
+
+
+def level(finding: Finding) -> Literal["error", "warning"]:
+    """How bad a mistake is for whoever sorts by that: what PyTorch certainly raises is an error."""
+    return "error" if finding.safe and finding.fact.error else "warning"
 
 
 def location(span: Span) -> str:

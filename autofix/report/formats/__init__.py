@@ -13,6 +13,12 @@ OF_CHECK = {
     "full": "full",
     "concise": "concise",
     "json": "json_document",
+    "json-lines": "json_lines",
+    "github": "github",
+    "gitlab": "gitlab",
+    "sarif": "sarif",
+    "junit": "junit",
+    "rdjson": "rdjson",
 }
 """The formats of ``check``, and the modules of this package that write them."""
 OF_RUN = {"text": "full", "json": "json_document"}

@@ -13,7 +13,7 @@ class Json(Reporter):
         self._write(documents.check_document(told.found))
 
     def repair(self, told: Repaired) -> None:
-        self._write(documents.repair_document(told.outcome, told.view, told.written))
+        self._write(documents.repair_document(told))
 
     def proof(self, told: Proved) -> None:
         self._write(documents.prove_document(told.certificate))

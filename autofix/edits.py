@@ -1,0 +1,125 @@
+"""The edits of a patch, and the findings that each of them repairs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from autofix.check import Edit
+from autofix.engine import Finding
+from codemods.facts import Span
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
+
+@dataclass(frozen=True)
+class TextEdit:
+    """A piece of a file, and the text that takes its place; the text of an insertion takes the place of nothing."""
+
+    span: Span
+    text: str
+    lines: tuple[int, ...]
+    """The lines that are replaced; for an insertion, the one before it."""
+
+
+def edits_of(changed: Iterable[Edit], findings: Sequence[Finding]) -> dict[Finding, tuple[TextEdit, ...]]:
+    """The edits that repair each of *findings*, in all files that are *changed*.
+
+    Edits that touch the stories of several findings are given to all of them.
+    """
+    fixed = [finding for finding in findings if finding.fixed]
+    found: dict[Finding, tuple[TextEdit, ...]] = dict.fromkeys(fixed, ())
+    for edit in changed:
+        path, before = edit.file.name, edit.file.text
+        parts = list(text_edits(path, before, edit.text))
+        near = [finding for finding in fixed if lines_of_story(finding, path)] or fixed
+        reasons = attribute([part.lines for part in parts], near, path)
+        for finding in near:
+            own = [part for part, reason in zip(parts, reasons, strict=True) if finding in reason]
+            found[finding] += tuple(own if _parses(applied(before, own)) else parts)
+    return found
+
+
+def text_edits(path: str, before: str, after: str) -> Iterator[TextEdit]:
+    """Yield what leads from one text to the other: whole lines, or the part of a line that alone differs."""
+    old, new = _LINE.findall(before), _LINE.findall(after)
+    for tag, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        text = "".join(new[first:last])
+        if end - start == last - first == 1:
+            lead = common(old[start], text)
+            tail = common(old[start][lead:][::-1], text[lead:][::-1])
+            span = Span(path, start + 1, lead, start + 1, len(old[start]) - tail)
+            yield TextEdit(span, text[lead : len(text) - tail], (start + 1,))
+            continue
+        end_of_text = end == len(old) and end > start and not old[-1].endswith(("\n", "\r"))
+        close = (end, len(old[-1])) if end_of_text else (end + 1, 0)
+        yield TextEdit(Span(path, start + 1, 0, *close), text, tuple(range(start + 1, end + 1)) or (start,))
+
+
+def common(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+
+
+def applied(text: str, edits: Sequence[TextEdit]) -> str:
+    """*text* with just these *edits*, which do not overlap."""
+    starts = [0]
+    for line in _LINE.findall(text):
+        starts.append(starts[-1] + len(line))
+    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+        start, end = (
+            starts[edit.span.line - 1] + edit.span.column,
+            starts[edit.span.end_line - 1] + edit.span.end_column,
+        )
+        text = text[:start] + edit.text + text[end:]
+    return text
+
+
+def attribute(touched: Sequence[Sequence[int]], findings: Sequence[Finding], path: str) -> list[tuple[Finding, ...]]:
+    """Return for each edit of the file *path*, whose lines are *touched*, the findings whose story it changes.
+
+    An edit that touches no story goes to the nearest finding; a finding whose own lines nothing touches goes to the
+    nearest edit, so that every finding is named somewhere.
+    """
+    reasons = [[finding for finding in findings if lines_of_story(finding, path) & set(lines)] for lines in touched]
+    for finding in findings if touched else ():
+        if not any(finding in found for found in reasons):
+            nearest = min(range(len(touched)), key=lambda index: distance(touched[index], finding, path))
+            reasons[nearest].append(finding)
+    for found, lines in zip(reasons, touched, strict=True):
+        if not found and findings:
+            found.append(min(findings, key=lambda finding: distance(lines, finding, path)))
+    return [tuple(found) for found in reasons]
+
+
+def lines_of_story(finding: Finding, path: str) -> set[int]:
+    """Return the lines of *path* where something of *finding*'s story happens; of a loop, only the head."""
+    places = {finding.cause.line} if finding.cause.path == path else set()
+    for role in finding.roles():
+        if role.span.path == path:
+            last = role.span.line if role.name == "loop" else role.span.end_line
+            places.update(range(role.span.line, last + 1))
+    return places
+
+
+def distance(lines: Sequence[int], finding: Finding, path: str) -> int:
+    """How many lines lie between an edit and the nearest place of *finding*'s story in the same file."""
+    return min((abs(line - place) for line in lines for place in lines_of_story(finding, path)), default=0)
+
+
+def _parses(text: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True

@@ -1,0 +1,61 @@
+"""``rdjson``: reviewdog's diagnostic format, with the patch as suggestions.  Its columns count bytes of UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autofix import __version__
+from autofix.outcomes import in_order
+from autofix.report import documents, lines
+from autofix.report.base import Checked, Reporter
+from autofix.report.view import source_lines
+from codemods.facts import Span
+
+
+class RdJson(Reporter):
+    """One diagnostic for each finding, and for each file that could not be checked."""
+
+    def findings(self, told: Checked) -> None:
+        sources, repairs = told.left.sources, told.left.repairs
+        diagnostics: list[documents.Json] = []
+        for finding in in_order(told.left.findings):
+            diagnostics.append(
+                {
+                    "message": finding.message,
+                    "location": location(finding.cause, sources),
+                    "severity": lines.level(finding).upper(),
+                    "code": {"value": finding.code},
+                    "suggestions": [
+                        {"range": range_of(edit.span, sources), "text": edit.text}
+                        for edit in repairs.get(finding, ())
+                        if edit.span.path == finding.cause.path
+                    ],
+                    "relatedLocations": [
+                        {"message": phrase, "location": location(span, sources)}
+                        for span, phrase in lines.other_places(finding)
+                    ],
+                }
+            )
+        for problem in told.found.problems:
+            start = {"line": problem.line, "column": problem.column}
+            place = {"path": problem.name, "range": {"start": start}}
+            diagnostics.append({"message": problem.reason, "location": place, "severity": "ERROR"})
+        source = {"name": "autofix", "url": f"https://pypi.org/project/torch-autofix/{__version__}/"}
+        self.stream.write(documents.render({"source": source, "severity": "ERROR", "diagnostics": diagnostics}) + "\n")
+
+
+def location(span: Span, sources: Mapping[str, str]) -> documents.Json:
+    return {"path": span.path, "range": range_of(span, sources)}
+
+
+def range_of(span: Span, sources: Mapping[str, str]) -> documents.Json:
+    written = source_lines(sources.get(span.path, ""))
+
+    def position(line: int, column: int) -> documents.Json:
+        text = written[line - 1] if line <= len(written) else ""
+        return {"line": line, "column": len(text[:column].encode("utf-8", "surrogatepass")) + 1}
+
+    return {"start": position(*span.start), "end": position(*span.end)}
+
+
+REPORTER = RdJson
