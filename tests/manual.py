@@ -11,8 +11,6 @@ import re
 import sys
 from pathlib import Path
 
-import msgspec
-
 from autofix.report import schema
 from autofix.report.manual import rules
 from codemods.rules.base import Codemod
@@ -33,6 +31,8 @@ def text() -> str:
 
 def json_schema() -> str:
     """Return the JSON schema of the documents of all commands."""
+    import msgspec
+
     documents = (schema.CheckDocument, schema.RunDocument, schema.ProveDocument)
     refs, components = msgspec.json.schema_components(documents, ref_template="#/$defs/{name}")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "autofix --output-format json"}

@@ -149,7 +149,7 @@ def test_no_import_goes_in_a_circle() -> None:
 def test_installing_the_tool_does_not_install_torch() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {re.split(r"[^a-z0-9-]", dependency.lower())[0] for dependency in project["dependencies"]}
-    assert names == {"click", "libcst", "pathspec", "rich", "unidiff"}
+    assert names == {"click", "libcst", "msgspec", "pathspec", "rich", "unidiff"}
 
 
 def test_the_wheel_holds_both_packages_and_their_data(tmp_path: Path) -> None:
