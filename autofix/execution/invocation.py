@@ -21,6 +21,7 @@ from pathlib import Path
 from autofix.execution.runner import Script, Way
 from autofix.project import files, imports
 from autofix.project.layout import Layout, environment_roots, layout_of
+from codemods.source.nodes import Nodes
 
 COMMAND, MODULE = "--", "-m"
 """First words that say what follows."""
@@ -235,7 +236,8 @@ def _imported_by(program: Path) -> list[str]:
         tree = ast.parse(program.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
-    return [one.module for one in imports.imported(tree) if one.module not in ("sys", "re", "importlib.metadata")]
+    modules = [one.module for one in imports.imported(Nodes(tree))]
+    return [name for name in modules if name not in ("sys", "re", "importlib.metadata")]
 
 
 def misplaced(script: Script, texts: Sequence[str], options: Sequence[str]) -> list[str]:

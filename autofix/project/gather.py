@@ -18,6 +18,7 @@ from autofix.project.files import SourceFile
 from autofix.project.layout import Layout
 from codemods.interpreter.entries import may_go_wrong
 from codemods.source import sources
+from codemods.source.nodes import Nodes
 
 MOST_FILES = 32
 MOST_TEXT = 400_000
@@ -136,11 +137,11 @@ def _parses(text: str) -> bool:
 def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
     """The project's files that a text imports; a text that cannot be parsed imports nothing."""
     try:
-        tree = sources.parse(text).tree
+        parsed = sources.parse(text)
     except (SyntaxError, ValueError):
         return
-    own = path.for_importer(importer, tree)
-    for one in imports.imported(tree):
+    own = path.for_importer(importer, parsed)
+    for one in parsed.nodes.once(imports.imported):
         yield from imports.files_of(one, importer, own if not imports.is_standard(one) else path.first(importer))
 
 
@@ -167,10 +168,10 @@ class _SearchPath:
         """Those that stand behind the standard library."""
         return [*self.layout.import_roots, *layouts.environment_roots(self.python)]
 
-    def for_importer(self, importer: Path, tree: ast.Module) -> list[str]:
+    def for_importer(self, importer: Path, parsed: sources.Parsed) -> list[str]:
         """The folders that are searched for what *importer* imports."""
-        if _mentions_path(tree):
-            new = imports.added_folders(tree, importer, self.cwd)
+        if parsed.nodes.once(_mentions_path):
+            new = imports.added_folders(parsed.tree, importer, self.cwd)
             self.added += [folder for folder in new if folder not in self.added]
         return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
 
@@ -184,9 +185,9 @@ class _SearchPath:
         return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *variable]))
 
 
-def _mentions_path(tree: ast.Module) -> bool:
+def _mentions_path(nodes: Nodes) -> bool:
     """Whether a source has to do with ``sys.path``, or with folders of packages."""
-    return any(isinstance(node, ast.Attribute) and node.attr in ("path", "addsitedir") for node in ast.walk(tree))
+    return any(node.attr in ("path", "addsitedir") for node in nodes.of(ast.Attribute))
 
 
 def _above_package(folder: Path) -> Path:

@@ -11,13 +11,14 @@ import ast
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.machinery import SOURCE_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
 from codemods.source import sources
+from codemods.source.nodes import Nodes
 
 
 class Imported(NamedTuple):
@@ -28,9 +29,13 @@ class Imported(NamedTuple):
     names: tuple[str, ...]
 
 
-def imported(tree: ast.Module) -> Iterator[Imported]:
+def imported(nodes: Nodes) -> tuple[Imported, ...]:
     """All imports of a source, those within functions among them, and modules that it loads by a written name."""
-    for node in ast.walk(tree):
+    return tuple(_imported(nodes.by_level(ast.Import, ast.ImportFrom, ast.Call)))
+
+
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[Imported]:
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 yield from (Imported(alias.name, 0, ()) for alias in names)

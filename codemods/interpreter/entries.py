@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from codemods.interpreter.frameworks import CALLED, STARTS
@@ -26,11 +27,29 @@ def may_go_wrong(texts: Iterable[str]) -> bool:
     """Whether a program's texts have what every fact needs: torch, and a pass, a leaf or a call that may fail."""
     torch = words = False
     for at, text in enumerate(texts):
-        if at == 0 and "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH):
+        says = _says(text)
+        if at == 0 and says.other:
             return False
-        torch = torch or "torch" in text
-        words = words or any(word in text for word in _WORDS) or _changes_a_leaf(text)
+        torch = torch or says.torch
+        words = words or says.words
     return torch and words
+
+
+class _Says(NamedTuple):
+    """What a text has: torch, a word of which mistakes are made, and another library for tensors in torch's place."""
+
+    torch: bool
+    words: bool
+    other: bool
+
+
+@lru_cache(maxsize=4096)
+def _says(text: str) -> _Says:
+    return _Says(
+        "torch" in text,
+        any(word in text for word in _WORDS) or _changes_a_leaf(text),
+        "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH),
+    )
 
 
 _PARAMETER = re.compile(r"(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
@@ -42,10 +61,23 @@ _CHANGED = (
 _LAYERS = ("weight", "bias")
 
 
+def _leaves_in(text: str) -> set[str]:
+    """The names of the parameters that a text makes, and those of a layer's own."""
+    found = set(_LAYERS)
+    for word in ("Parameter(", "requires_grad"):
+        at = text.find(word)
+        while at >= 0:
+            start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+            end = len(text) if end < 0 else end
+            found.update(_PARAMETER.findall(text, start, end))
+            at = text.find(word, end)
+    return found
+
+
 def _changes_a_leaf(text: str) -> bool:
     """Whether a text may change a parameter in place, which fails without any pass: ``layer.weight[0] -= 1``."""
-    names = {*_LAYERS, *_PARAMETER.findall(text)}
-    return re.search(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))}){_CHANGED}", text) is not None
+    names = "|".join(map(re.escape, sorted(_leaves_in(text))))
+    return re.search(rf"\b(?:{names}){_CHANGED}", text) is not None
 
 
 class _Summary(NamedTuple):
@@ -98,20 +130,27 @@ def _called(name: str) -> Iterator[str]:
 @lru_cache(maxsize=256)
 def _summaries(text: str) -> tuple[_Summary, ...]:
     """The module's own code, then its functions and its classes' methods."""
-    tree = parse(text).tree
-    attributes_of_opaque = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    leaves = frozenset((*_LAYERS, *_PARAMETER.findall(text)))
-    own_pass = any(_has_pass(part) or _changes_one_of(part, leaves) for part in attributes_of_opaque)
-    own = _Summary(MODULE, own_pass, frozenset[str]().union(*map(_mentions, attributes_of_opaque)))
-    functions = (
-        _Summary(
-            name,
-            name.rpartition(".")[2] in CALLED or _has_pass(node) or _changes_one_of(node, leaves),
-            frozenset(_mentions(node)),
-        )
-        for name, node in _functions(tree)
-    )
-    return (own, *functions)
+    tree, nodes = parse(text).tree, parse(text).nodes
+    leaves = frozenset(_leaves_in(text))
+    own = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
+    functions = (_summary(name, nodes.within(node), leaves) for name, node in _functions(tree))
+    return (_summary(MODULE, chain.from_iterable(map(nodes.within, own)), leaves), *functions)
+
+
+def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Summary:
+    """What a piece of code, given by all of its nodes, has to do with passes."""
+    has_pass = name.rpartition(".")[2] in CALLED
+    words: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            words.add(node.id)
+            has_pass = has_pass or node.id == "grad"
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+            has_pass = has_pass or node.attr in _CALLS
+        elif not has_pass:
+            has_pass = _is_old(node) or _changes_one_of(node, leaves)
+    return _Summary(name, has_pass, frozenset(words))
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
@@ -124,47 +163,29 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
                     yield f"{node.name}.{member.name}", member
 
 
-def _has_pass(node: ast.AST) -> bool:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and part.attr in _CALLS:
-            return True
-        if isinstance(part, ast.Name) and part.id == "grad":
-            return True
-        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Attribute) and part.value.attr == "data":
-            return True
-        if isinstance(part, ast.keyword) and part.arg == "volatile":
-            return True
-    return False
+def _is_old(node: ast.AST) -> bool:
+    """Whether a node is a use of torch that has gone: ``loss.data[0]``, ``volatile=True``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "data"
+    return isinstance(node, ast.keyword) and node.arg == "volatile"
 
 
 def _changes_one_of(node: ast.AST, names: frozenset[str]) -> bool:
-    """Whether a piece of code changes in place what has one of these names, as a variable or an attribute."""
-    for part in ast.walk(node):
-        changed: list[ast.expr] = []
-        if isinstance(part, ast.AugAssign):
-            changed = [part.target]
-        elif isinstance(part, ast.Assign):
-            changed = [target for target in part.targets if isinstance(target, ast.Subscript)]
-        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-            method = part.func.attr
-            changed = [part.func.value] if method.endswith("_") and method not in _HARMLESS else []
-        for target in changed:
-            while isinstance(target, ast.Subscript):
-                target = target.value
-            if last_name(target) in names:
-                return True
+    """Whether a node changes in place what has one of these names, as a variable or an attribute."""
+    changed: list[ast.expr] = []
+    if isinstance(node, ast.AugAssign):
+        changed = [node.target]
+    elif isinstance(node, ast.Assign):
+        changed = [target for target in node.targets if isinstance(target, ast.Subscript)]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        method = node.func.attr
+        changed = [node.func.value] if method.endswith("_") and method not in _HARMLESS else []
+    for target in changed:
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        if last_name(target) in names:
+            return True
     return False
 
 
 _HARMLESS = frozenset(("requires_grad_", "detach_", "share_memory_"))
-
-
-def _mentions(node: ast.AST) -> set[str]:
-    """Every name and attribute in a piece of code."""
-    found: set[str] = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            found.add(part.id)
-        elif isinstance(part, ast.Attribute):
-            found.add(part.attr)
-    return found

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from codemods.source.nodes import Nodes
 from codemods.source.sources import Source, last_name
 
 NOT_READ = "its loss comes from code that was not read"
@@ -23,12 +24,12 @@ class Missed(NamedTuple):
 def written(sources: Iterable[Source]) -> Iterator[tuple[Source, ast.Call]]:
     """Every call in a program that runs a backward pass, by its text."""
     for source in sources:
-        for call in source.remembered(source.tree, _calls):
+        for call in source.nodes.once(_calls):
             yield source, call
 
 
-def _calls(tree: ast.Module) -> list[ast.Call]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_pass(node)]
+def _calls(nodes: Nodes) -> list[ast.Call]:
+    return [call for call in nodes.by_level(ast.Call) if _is_pass(call)]
 
 
 def _is_pass(call: ast.Call) -> bool:
@@ -61,12 +62,12 @@ def _lines(sources: Iterable[Source], executed: Collection[ast.stmt]) -> Iterato
     """The lines of simple statements that were executed; a compound one's are those of its head."""
     known = set(executed)
     for source in sources:
-        for statement in source.remembered(source.tree, _statements):
+        for statement in source.nodes.once(_statements):
             if statement in known:
                 body = getattr(statement, "body", None)
                 end = body[0].lineno - 1 if isinstance(body, list) and body else statement.end_lineno or 0
                 yield from ((source, line) for line in range(statement.lineno, max(end, statement.lineno) + 1))
 
 
-def _statements(tree: ast.Module) -> list[ast.stmt]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+def _statements(nodes: Nodes) -> list[ast.stmt]:
+    return [node for node in nodes.all if isinstance(node, ast.stmt)]

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from codemods.facts import Span
+from codemods.source.nodes import Nodes
 from codemods.source.program import Program, split
 
 _DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
@@ -28,6 +29,18 @@ class Parsed(NamedTuple):
 
     tree: ast.Module
     facts_of: dict[tuple[ast.AST, object], object]
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes of the tree."""
+        return self.remembered(self.tree, Nodes)
+
+    def remembered(self, node: N, find: Callable[[N], T]) -> T:
+        """The answer of *find*, found once for a node."""
+        known = self.facts_of.get((node, find))
+        if known is None:
+            known = self.facts_of[node, find] = find(node)
+        return known  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=256)
@@ -52,9 +65,9 @@ class Source:
         self.text = text
         self.path = path
         self.start = start
-        self.tree, self.facts_of = parse(text)
+        self._parsed = parse(text)
+        self.tree = self._parsed.tree
         self._lines: list[str] | None = None
-        self._ifs: dict[ast.AST, list[ast.If]] | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -71,20 +84,16 @@ class Source:
 
     def remembered(self, node: N, find: Callable[[N], T]) -> T:
         """The answer of *find*, found once for a node."""
-        known = self.facts_of.get((node, find))
-        if known is None:
-            known = self.facts_of[node, find] = find(node)
-        return known  # type: ignore[return-value]
+        return self._parsed.remembered(node, find)
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes of the file."""
+        return self._parsed.nodes
 
     def ifs_around(self, statement: ast.AST) -> list[ast.If]:
         """The ``if`` statements in whose body, not in whose ``else``, a statement stands."""
-        if self._ifs is None:
-            self._ifs = {}
-            for node in ast.walk(self.tree):
-                if isinstance(node, ast.If):
-                    for part in (part for one in node.body for part in ast.walk(one) if isinstance(part, ast.stmt)):
-                        self._ifs.setdefault(part, []).append(node)
-        return self._ifs.get(statement, [])
+        return self.nodes.once(_ifs_around).get(statement, [])
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         end_line = node.end_lineno or node.lineno
@@ -122,10 +131,17 @@ class Site(NamedTuple):
         return self.node.lineno + self.source.start
 
 
-def _set_attributes(tree: ast.Module) -> set[str]:
-    return {
-        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-    }
+def _ifs_around(nodes: Nodes) -> dict[ast.AST, list[ast.If]]:
+    """The ``if`` statements in whose body each statement stands."""
+    found: dict[ast.AST, list[ast.If]] = {}
+    for node in nodes.of(ast.If):
+        for part in (part for one in node.body for part in nodes.within(one) if isinstance(part, ast.stmt)):
+            found.setdefault(part, []).append(node)
+    return found
+
+
+def _set_attributes(nodes: Nodes) -> set[str]:
+    return {node.attr for node in nodes.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
 
 
 class Sources:
@@ -137,6 +153,7 @@ class Sources:
         ]
         self._by_place = {_place(source.path): source for source in self.all[1:]}
         self._roots = program.roots
+        self._modules: dict[tuple[str, int, str], Source | None] = {}
         self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
         """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
         self.sets_device = any(word in source.text for source in self.all for word in _DEVICES)
@@ -150,15 +167,15 @@ class Sources:
     @cached_property
     def set_attributes(self) -> set[str]:
         """The names of attributes that some statement sets: ``rate`` where ``self.rate = 0.1`` stands anywhere."""
-        return {name for source in self.all for name in source.remembered(source.tree, _set_attributes)}
+        return {name for source in self.all for name in source.nodes.once(_set_attributes)}
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
-        for place in places_of(name, level, importer.path, self._roots):
-            found = self._by_place.get(place)
-            if found is not None:
-                return found
-        return None
+        asked = name, level, importer.path
+        if asked not in self._modules:
+            places = places_of(name, level, importer.path, self._roots) if self._by_place else ()
+            self._modules[asked] = next((self._by_place[place] for place in places if place in self._by_place), None)
+        return self._modules[asked]
 
 
 _INSTALLED = ("torch", "numpy")

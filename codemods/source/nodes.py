@@ -1,0 +1,84 @@
+"""The nodes of a syntax tree, found in one walk: whoever looks for some of them looks through a list.
+
+``ast.walk`` asks every node for its fields by name, which costs more than anything that is done with the nodes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+N = TypeVar("N", bound=ast.AST)
+T = TypeVar("T")
+
+_PLAIN = frozenset("ctx op ops id attr kind type_comment module level conversion is_async simple lineno".split())
+"""Fields that hold no node of interest: names, numbers, operators, and whether a name is loaded or stored."""
+_fields: dict[type[ast.AST], tuple[str, ...]] = {}
+"""For each class of nodes, the fields that may hold others."""
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one, as they are written, but for operators and contexts."""
+    names = _fields.get(type(node))
+    if names is None:
+        names = _fields[type(node)] = tuple(name for name in type(node)._fields if name not in _PLAIN)
+    found: list[ast.AST] = []
+    for name in names:
+        value = getattr(node, name, None)
+        if type(value) is list:
+            found += [one for one in value if isinstance(one, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+class Nodes:
+    """All nodes of a tree, each before those below it."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.all: list[ast.AST] = []
+        self._known: dict[object, object] = {}
+        self._depths: list[int] = []
+        level: list[ast.AST] = [tree]
+        pending: list[tuple[int, list[ast.AST]]] = [(0, level)]
+        while pending:
+            depth, level = pending[-1]
+            if not level:
+                pending.pop()
+                continue
+            node = level.pop()
+            self.all.append(node)
+            self._depths.append(depth)
+            below = _children(node)
+            if below:
+                below.reverse()
+                pending.append((depth + 1, below))
+
+    def once(self, find: Callable[[Nodes], T]) -> T:
+        """The answer of *find*, found once for a tree."""
+        if find not in self._known:
+            self._known[find] = find(self)
+        return self._known[find]  # type: ignore[return-value]
+
+    @cached_property
+    def _positions(self) -> dict[ast.AST, int]:
+        return {node: at for at, node in enumerate(self.all)}
+
+    def within(self, node: ast.AST) -> list[ast.AST]:
+        """*node* and all below it."""
+        start = self._positions[node]
+        depth, end = self._depths[start], start + 1
+        while end < len(self._depths) and self._depths[end] > depth:
+            end += 1
+        return self.all[start:end]
+
+    def of(self, kind: type[N]) -> list[N]:
+        """All nodes of one class, as they are written."""
+        return [node for node in self.all if isinstance(node, kind)]
+
+    def by_level(self, *kinds: type[N]) -> list[N]:
+        """All nodes of some classes, those with fewer nodes around them first, as ``ast.walk`` has them."""
+        found = [(depth, node) for node, depth in zip(self.all, self._depths, strict=True) if isinstance(node, kinds)]
+        return [node for _, node in sorted(found, key=lambda one: one[0])]
