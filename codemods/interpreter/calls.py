@@ -11,19 +11,20 @@ from codemods.interpreter import (
     class_lookup,
     errors,
     frameworks,
+    library_calls,
     managers,
     mapping_keys,
     module_calls,
     opaque_results,
     optimizers,
     own_functions,
-    python_calls,
     tensor_calls,
-    torch_calls,
     unknown_calls,
+    written,
 )
 from codemods.interpreter.forms import is_made_whole
 from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
+from codemods.interpreter.library import containers
 from codemods.interpreter.protocol import Frame
 from codemods.interpreter.values import (
     Applied,
@@ -80,15 +81,15 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
         case Instance() | TorchModule():
             return call_hooked(interp, function, args, keywords, node)
         case Name():
-            return torch_calls.call_name(interp, function.path, args, keywords, node)
+            return library_calls.call_name(interp, function.path, args, keywords, node)
         case Method():
             return call_method(interp, function, args, keywords, node)
         case Applied():
             return own_functions.apply(interp, function.function, [*args, *keywords.values()], node)
         case Record():
-            written = _written(node)
+            parts = written.arguments(node)
             slots = [
-                interp.slot(value, "", written[at] if at < len(written) else None)
+                interp.slot(value, "", parts[at] if at < len(parts) else None)
                 for at, value in enumerate((*args, *keywords.values()))
             ]
             return Sequence("tuple", slots, fields=function.fields)
@@ -116,13 +117,6 @@ def _used_up(value: Value) -> Value:
         return value
     items, more = drained(value)
     return Sequence("list", items, more=more)
-
-
-def _written(node: ast.expr) -> list[ast.expr]:
-    """The expressions written for a call's arguments, in order; none where some are unpacked."""
-    if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
-        return []
-    return [*node.args, *(keyword.value for keyword in node.keywords)]
 
 
 def call_function(
@@ -243,7 +237,7 @@ def _bound_names(
         names[spec.vararg.arg] = Binding(Sequence("tuple", [Binding(value) for value in args[len(positional) :]]))
     if spec.kwarg is not None:
         given: dict[Hashable, Binding] = {
-            name: interp.slot(value, "", python_calls.written_keyword(node, name)) for name, value in rest.items()
+            name: interp.slot(value, "", written.keyword(node, name)) for name, value in rest.items()
         }
         names[spec.kwarg.arg] = Binding(Mapping(given))
     return names
@@ -274,11 +268,11 @@ def instantiate(
         return instance
     module_calls.become_base(interp, instance, args, keywords, node)
     fields = class_lookup.fields_of(cls)
-    written = _written(node)
+    parts = written.arguments(node)
     for at, (one, value) in enumerate(zip(fields, args, strict=False)):
-        instance.names[one.name] = interp.slot(value, one.name, written[at] if at < len(written) else None)
+        instance.names[one.name] = interp.slot(value, one.name, parts[at] if at < len(parts) else None)
     for name, value in keywords.items():
-        instance.names[name] = interp.slot(value, name, python_calls.written_keyword(node, name))
+        instance.names[name] = interp.slot(value, name, written.keyword(node, name))
     for one in fields:
         if one.name not in instance.names and one.default is not None:
             instance.names[one.name] = Binding(_default_of(interp, one, node))
@@ -308,20 +302,19 @@ def _of_record(
         )
     changed = Instance(record.cls, dict(record.names), whole=True)
     for field, value in keywords.items():
-        changed.names[field] = interp.slot(value, field, python_calls.written_keyword(node, field))
+        changed.names[field] = interp.slot(value, field, written.keyword(node, field))
     return changed
 
 
 def _record(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A named tuple of a class of the program."""
-    fields, written = class_lookup.fields_of(cls), _written(node)
+    fields, parts = class_lookup.fields_of(cls), written.arguments(node)
     slots = [
-        interp.slot(value, "", written[at] if at < len(written) else None)
-        for at, value in enumerate(args[: len(fields)])
+        interp.slot(value, "", parts[at] if at < len(parts) else None) for at, value in enumerate(args[: len(fields)])
     ]
     for one in fields[len(slots) :]:
         if one.name in keywords:
-            slots.append(interp.slot(keywords[one.name], "", python_calls.written_keyword(node, one.name)))
+            slots.append(interp.slot(keywords[one.name], "", written.keyword(node, one.name)))
         else:
             slots.append(
                 Binding(_default_of(interp, one, node) if one.default is not None else interp.fresh_symbol(one.name))
@@ -424,7 +417,7 @@ def call_method(
         case TensorRef():
             return tensor_calls.call_tensor_method(interp, receiver, name, args, keywords, node)
         case Sequence() | Mapping() | str() | bytes():
-            return python_calls.call_container_method(interp, receiver, name, args, keywords, node)
+            return containers.call_container_method(interp, receiver, name, args, keywords, node)
         case Generator():
             return call_generator(interp, receiver, name, args)
         case Hook():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, class_lookup, mapping_keys, python_calls
+from codemods.interpreter import attributes, class_lookup, mapping_keys
+from codemods.interpreter.library import builtins
 from codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
@@ -109,8 +110,7 @@ def _matches_keys(interp: Interpreter, subject: Value, pattern: ast.MatchMapping
 
 def _matches_class(interp: Interpreter, subject: Value, pattern: ast.MatchClass, bound: Bound) -> bool | None:
     cls = interp.eval(pattern.cls)
-    kind = ast.copy_location(ast.Call(ast.Name("isinstance", ast.Load()), [], []), pattern.cls)
-    answer = python_calls.call_builtin(interp, "isinstance", [subject, cls], {}, kind)
+    answer = builtins.is_instance(interp, subject, cls)
     inside = [*pattern.patterns, *pattern.kwd_patterns]
     if answer is False or not inside:
         return answer if isinstance(answer, bool) else None

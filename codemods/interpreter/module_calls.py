@@ -16,9 +16,10 @@ from codemods.interpreter import (
     module_tree,
     optimizers,
     overwriting,
-    python_calls,
     tensor_calls,
+    unpacking,
 )
+from codemods.interpreter.library import containers
 from codemods.interpreter.values import (
     Binding,
     Bound,
@@ -120,7 +121,7 @@ def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dic
             if isinstance(args[0], Mapping):
                 module.children = {name: Binding(slot.value) for name, slot in args[0].items.items()}
                 return module
-            parts = [slot.value for slot in python_calls.copy_of(interp, args[0], "list", node).items]
+            parts = [slot.value for slot in unpacking.copy_of(interp, args[0], "list", node).items]
         module.children = {at: Binding(part) for at, part in enumerate(parts)}
     elif kind in ("ModuleDict", "ParameterDict"):
         if args and isinstance(args[0], Mapping):
@@ -413,7 +414,7 @@ def call_super(
             place = ast.copy_location(ast.Subscript(node, node, ast.Store()), node)
             elements.set_item(interp, receiver.instance.items, args[0], args[1], place, None)
             return None
-        return python_calls.call_container_method(interp, receiver.instance.items, name, args, keywords, node)
+        return containers.call_container_method(interp, receiver.instance.items, name, args, keywords, node)
     if isinstance(receiver.instance, Instance) and name == "__call__":
         forward = class_lookup.find(receiver.instance, "forward")
         if forward is not None:

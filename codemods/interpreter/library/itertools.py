@@ -1,0 +1,116 @@
+"""Iterators of ``itertools``, and those that show a bar of progress."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import class_lookup, constants
+from codemods.interpreter.generators import Exhausted, Generator
+from codemods.interpreter.library.builtins import range_
+from codemods.interpreter.library.registry import DECLINED, Call, model
+from codemods.interpreter.loops import LazyStream, Stream, accumulated, counter, stream
+from codemods.interpreter.protocol import Frame
+from codemods.interpreter.values import Binding, Sequence, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+@model("itertools.accumulate")
+def _accumulate(interp: Interpreter, call: Call, iterable: Value, function: Value, *, initial: Value = None) -> Value:
+    return accumulated(interp, function, iterable, [initial] if initial is not None else [], call.node)
+
+
+@model("itertools.count")
+def _count(interp: Interpreter, call: Call, start: Value = 0, *_: Value, **__: Value) -> Value:
+    first = start if isinstance(start, int) else 0
+    return LazyStream(Stream(None, lambda at, exact: at + first if exact else counter(interp, at + first)))
+
+
+@model("itertools.cycle")
+def _cycle(interp: Interpreter, call: Call, iterable: Value, /) -> Value:
+    """The items of a container again and again."""
+    items = stream(interp, iterable, call.node)
+    if not items.count or items.cut:
+        return iterable
+    count = items.count
+    return LazyStream(Stream(None, lambda at, exact: items.at(at % count, True)))
+
+
+@model("itertools.islice")
+def _islice(interp: Interpreter, call: Call, iterable: Value, /, *_: Value) -> Value:
+    return iterable
+
+
+@model("itertools.pairwise")
+def _pairwise(interp: Interpreter, call: Call, iterable: Value, /) -> Value:
+    known = _by_place(interp, call, iterable)
+    if known is not DECLINED or not isinstance(iterable, Sequence) or iterable.more:
+        return known
+    slots = iterable.items
+    return Sequence("list", [Binding(Sequence("tuple", [one, two])) for one, two in itertools.pairwise(slots)])
+
+
+@model("itertools.chain")
+def _chain(interp: Interpreter, call: Call, *iterables: Value) -> Value:
+    return _chained(interp, Sequence("list", [Binding(one) for one in iterables]), call.node)
+
+
+@model("itertools.chain.from_iterable")
+def _chain_from(interp: Interpreter, call: Call, iterables: Value, /) -> Value:
+    return _chained(interp, iterables, call.node)
+
+
+def _chained(interp: Interpreter, parts: Value, node: ast.expr) -> Value:
+    """The items of the containers in *parts*, one after the other; what is not known to be a container is an item."""
+    if isinstance(parts, Sequence) and not any(isinstance(slot.value, Generator) for slot in parts.items):
+        whole = Sequence("list", [], more=parts.more)
+        for slot in parts.items:
+            inner = slot.value
+            whole.items += list(_items_of(interp, inner)) if isinstance(inner, Sequence) else [slot]
+            whole.more = whole.more or (isinstance(inner, Sequence) and inner.more)
+        return whole
+    if not isinstance(parts, (Sequence, Generator)):
+        return parts
+
+    def hand_out() -> None:
+        for part in _items_of(interp, parts):
+            several = isinstance(part.value, (Sequence, Generator))
+            for slot in _items_of(interp, part.value) if several else (part,):
+                chained.give(slot)
+
+    frame = Frame(interp.frames[-1].function, interp.scope)
+    chained = Generator(interp, hand_out, frame, interp.site(node))
+    return chained
+
+
+def _items_of(interp: Interpreter, value: Sequence | Generator) -> Iterator[Binding]:
+    """The items of a container, or, one by one, those that a generator hands out."""
+    if isinstance(value, Sequence):
+        yield from (Binding(interp.read(slot, value)) for slot in value.items)
+        return
+    with suppress(Exhausted):
+        while True:
+            yield value.resume()
+
+
+@model("itertools.*")
+def _by_place(interp: Interpreter, call: Call, first: Value, /, *others: Value, **keywords: Value) -> Value:
+    """``product``, ``permutations`` and their like, of containers that are known."""
+    with suppress(constants.NotWritten):
+        return constants.by_place(call.last, [class_lookup.opened(arg) for arg in (first, *others)], keywords)
+    return DECLINED
+
+
+@model("*.tqdm")
+def _tqdm(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    return args[0] if args else keywords.get("iterable", interp.fresh_symbol("tqdm"))
+
+
+@model("*.trange")
+def _trange(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
+    return range_(interp, call, *(class_lookup.opened(arg) for arg in args))

@@ -1,0 +1,69 @@
+"""``torch.nn``, optimizers and datasets: what their constructors and functions make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import datasets, module_calls, optimizers, tensor_calls
+from codemods.interpreter.library.registry import DECLINED, Call, model
+from codemods.interpreter.library.torch import is_in_place
+from codemods.interpreter.values import Binding, Sequence, TensorRef, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+@model("torch.optim.*")
+def _optimizer(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    return optimizers.make(interp, call.last, list(args), keywords, call.node)
+
+
+@model("torch.utils.data.*")
+def _dataset(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    return datasets.make(interp, call.last, list(args), keywords, call.node)
+
+
+@model("torch.nn.*")
+def _module(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    if not call.last[:1].isupper():
+        return DECLINED
+    return module_calls.make_module(interp, call.last, list(args), keywords, call.node)
+
+
+@model("torch.nn.functional.*", "torch.nn.utils.rnn.*")
+def _function(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    if is_in_place(call.last, args):
+        return DECLINED
+    return tensor_calls.operate(interp, call.last, list(args), keywords, call.node)
+
+
+@model("torch.nn.init.*")
+def _initialised(interp: Interpreter, call: Call, tensor: Value = None, *_: Value, **__: Value) -> Value:
+    """``torch.nn.init`` fills a tensor, whatever the grad mode."""
+    if isinstance(tensor, TensorRef):
+        with interp.grad_mode(False, interp.site(call.node)):
+            interp.change(tensor, call.node)
+    return tensor
+
+
+@model("torch.nn.utils.*")
+def _utility(interp: Interpreter, call: Call, value: Value = None, *_: Value, **__: Value) -> Value:
+    return interp.fresh_symbol(call.last) if "clip" in call.last else value
+
+
+@model("torch.*.functional_call")
+def _functional_call(
+    interp: Interpreter, call: Call, module: Value, parameters: Value, inputs: Value, *_: Value, **__: Value
+) -> Value:
+    """A call of a module with the parameters that it has; with others it is not read."""
+    if not _are_its_own(interp, module, parameters):
+        return DECLINED
+    several = isinstance(inputs, Sequence) and inputs.kind == "tuple"
+    given = inputs if several else Sequence("tuple", [Binding(inputs)])
+    return interp.call(module, [interp.read(slot, given) for slot in given.items], {}, call.node)
+
+
+def _are_its_own(interp: Interpreter, module: Value, parameters: Value) -> bool:
+    """Whether a module is called with the parameters that it has."""
+    given = {id(tensor.cell.leaf) for tensor in interp.tensors(parameters)}
+    return bool(given) and given <= {id(leaf) for leaf in interp.leaves_of(module)}

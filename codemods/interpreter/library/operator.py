@@ -1,0 +1,51 @@
+"""Operators as functions: ``operator``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.interpreter.library.registry import DECLINED, Call, model
+from codemods.interpreter.values import Function, TensorRef, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@", "iadd": "+", "iconcat": "+"
+}  # fmt: skip
+
+_MAKERS = {"methodcaller": "lambda given: given.{}()", "attrgetter": "lambda given: given.{}"}
+
+
+@model(*(f"operator.{name}" for name in _OPERATORS))
+def _applied(interp: Interpreter, call: Call, left: Value, right: Value, /) -> Value:
+    """``operator.add(a, b)`` is ``a + b``."""
+    if call.last.startswith("i") and isinstance(left, TensorRef):
+        return DECLINED
+    function = _written_out(interp, f"lambda one, other: one {_OPERATORS[call.last]} other", call.node)
+    return interp.call(function, [left, right], {}, call.node)
+
+
+@model(*(f"operator.{name}" for name in _MAKERS))
+def _made(interp: Interpreter, call: Call, name: Value, /) -> Value:
+    if not isinstance(name, str):
+        return DECLINED
+    return _written_out(interp, _MAKERS[call.last].format(name), call.node)
+
+
+@model("operator.itemgetter")
+def _itemgetter(interp: Interpreter, call: Call, index: Value, /) -> Value:
+    if not isinstance(index, (int, str)):
+        return DECLINED
+    return _written_out(interp, f"lambda given: given[{index!r}]", call.node)
+
+
+def _written_out(interp: Interpreter, text: str, node: ast.expr) -> Function:
+    """A function of the standard library, as it would be written where it is used."""
+    written = ast.parse(text, mode="eval").body
+    for part in ast.walk(written):
+        ast.copy_location(part, node)
+    assert isinstance(written, ast.Lambda)
+    return Function(written, interp.source, interp.globals, [], {}, "")

@@ -1,0 +1,75 @@
+"""Smaller modules of the standard library: processes, imports, JSON, random choices."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from codemods.interpreter import elements
+from codemods.interpreter.library.builtins import imported
+from codemods.interpreter.library.registry import DECLINED, Call, model
+from codemods.interpreter.unpacking import copy_of
+from codemods.interpreter.values import Binding, Bound, Exits, Function, Mapping, Name, Sequence, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+@model("importlib.import_module")
+def _import_module(interp: Interpreter, call: Call, name: Value, /) -> Value:
+    return imported(interp, name) if isinstance(name, str) else DECLINED
+
+
+@model("types.MethodType")
+def _method_type(interp: Interpreter, call: Call, function: Value, receiver: Value, /) -> Value:
+    return Bound(function, receiver) if isinstance(function, Function) else DECLINED
+
+
+@model("contextlib.ExitStack", "contextlib.AsyncExitStack")
+def _exit_stack(interp: Interpreter, call: Call) -> Value:
+    return Exits()
+
+
+@model("enum.auto")
+def _auto(interp: Interpreter, call: Call) -> Value:
+    return Name("enum.auto()")
+
+
+@model("sys.exit", "os._exit", "os.abort")
+def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
+    interp.exited = True
+
+
+@model("json.loads")
+def _loads(interp: Interpreter, call: Call, text: Value, *_: Value, **__: Value) -> Value:
+    if isinstance(text, str):
+        with suppress(ValueError):
+            return _of_json(json.loads(text))
+    return DECLINED
+
+
+def _of_json(read: Any) -> Value:
+    """What JSON that is written out in the program says."""
+    if isinstance(read, dict):
+        return Mapping({name: Binding(_of_json(value)) for name, value in read.items()})
+    if isinstance(read, list):
+        return Sequence("list", [Binding(_of_json(value)) for value in read])
+    return read
+
+
+@model("random.sample", "random.choices")
+def _sample(interp: Interpreter, call: Call, population: Value, *_: Value, **__: Value) -> Value:
+    return copy_of(interp, population, "list", call.node) if isinstance(population, Sequence) else DECLINED
+
+
+@model("random.choice")
+def _choice(interp: Interpreter, call: Call, items: Value, /) -> Value:
+    if not isinstance(items, Sequence):
+        return DECLINED
+    return elements.item(interp, items, interp.fresh_symbol("choice"), call.node)
+
+
+@model("random.shuffle")
+def _shuffle(interp: Interpreter, call: Call, items: Value, *_: Value) -> Value:
+    return None if isinstance(items, Sequence) else DECLINED

@@ -1,0 +1,274 @@
+"""Functions of ``torch``: grad modes, passes, new tensors, and whatever operates on tensors."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.autograd.saves import is_operation
+from codemods.facts import TENSORS_AND_NUMBERS
+from codemods.interpreter import attributes, cuts, extents, tensor_calls
+from codemods.interpreter.library.registry import DECLINED, Call, model
+from codemods.interpreter.values import Binding, Function, Method, Sequence, Symbol, TensorImpl, TensorRef, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+_CREATED = frozenset(
+    """zeros ones rand randn randint empty full arange linspace logspace eye tensor as_tensor from_numpy randperm normal
+    Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor zeros_like ones_like rand_like
+    randn_like empty_like full_like randint_like load""".split()
+)
+
+_COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
+
+_MISSING = object()
+"""The value of an argument that was not given."""
+
+
+# Grad mode and passes
+
+
+@model(*(f"torch.*.{mode}" for mode in ("no_grad", "inference_mode", "enable_grad", "set_grad_enabled")))
+def _grad_mode(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    mode = tensor_calls.grad_mode(call.last, [*args, *keywords.values()])
+    assert mode is not None
+    if len(args) == 1 and isinstance(args[0], Function) and mode.enabled is not None:
+        args[0].grad_mode = mode.enabled
+        return args[0]
+    if call.last == "set_grad_enabled":
+        interp.set_grad(mode.enabled is not False, interp.site(call.node))
+    return mode
+
+
+@model("torch.*.is_grad_enabled")
+def _is_grad_enabled(interp: Interpreter, call: Call) -> Value:
+    return interp.grad
+
+
+@model("torch.autograd.backward")
+def _backward(
+    interp: Interpreter,
+    call: Call,
+    tensors: Value = None,
+    grad_tensors: Value = _MISSING,
+    retain_graph: Value = _MISSING,
+    *_: Value,
+    **keywords: Value,
+) -> Value:
+    if retain_graph is not _MISSING:
+        keywords["retain_graph"] = retain_graph
+    tensor_calls.run_backward(interp, [tensors], keywords, call.node, given=grad_tensors is not _MISSING)
+
+
+@model("torch.autograd.grad")
+def _grad(
+    interp: Interpreter,
+    call: Call,
+    outputs: Value = None,
+    inputs: Value = None,
+    *others: Value,
+    **keywords: Value,
+) -> Value:
+    node, given = call.node, bool(others) or "grad_outputs" in keywords
+    tensor_calls.run_backward(interp, [outputs], keywords, node, accumulate=False, inputs=inputs, given=given)
+    if not keywords.keys() & {"allow_unused", "materialize_grads"} and len(others) < 4:
+        cuts.part_beside(interp, [outputs], inputs, node)
+    count = len(inputs.items) if isinstance(inputs, Sequence) else 1
+    create = keywords.get("create_graph")
+    if create not in (None, False):
+        made = interp.operation("grad", [outputs], node, opaque=True)
+        if made.cell.node is not None:
+            made.cell.node.opaque = False
+            made.cell.node.doubtful = create is not True
+        results: list[Value] = [made] * count
+    else:
+        results = [interp.data() for _ in range(count)]
+        for result in results:
+            result.cell.detachment = cuts.dropped(interp, [outputs], node, "grad")
+    return Sequence(
+        "tuple", [Binding(result) for result in results], more=not isinstance(inputs, (Sequence, TensorRef))
+    )
+
+
+@model("torch.*.checkpoint")
+def _checkpoint(interp: Interpreter, call: Call, function: Value, /, *args: Value, **keywords: Value) -> Value:
+    """``checkpoint(function, *inputs)``; a reentrant one records nothing where no input requires grad."""
+    reentrant = keywords.get("use_reentrant") is True
+    own = {key: value for key, value in keywords.items() if key not in _OF_CHECKPOINTS}
+    made = interp.call(function, list(args), own, call.node)
+    sure = all(isinstance(value, TensorRef) and not value.cell.vague for value in args)
+    if not reentrant or not sure or not isinstance(made, TensorRef) or made.cell.node is None:
+        return made
+    if any(interp.operands(value) for value in args):
+        return made
+    return TensorRef(TensorImpl(detachment=cuts.dropped(interp, [made], call.node, "reentrant")))
+
+
+_OF_CHECKPOINTS = frozenset("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop".split())
+
+
+# New tensors
+
+
+@model("torch.*.Parameter", "torch.*.UninitializedParameter")
+def _parameter(
+    interp: Interpreter, call: Call, data: Value = None, requires_grad: Value = True, *_: Value, **__: Value
+) -> Value:
+    scalar = data.cell.scalar if isinstance(data, TensorRef) else None
+    tensor = interp.parameter("Parameter", call.node, cell=TensorImpl(scalar=scalar, on_cpu=interp.on_cpu(data)))
+    if requires_grad is False and tensor.cell.leaf is not None:
+        tensor.cell.leaf.frozen = True
+    return tensor
+
+
+@model("torch.*.Variable")
+def _variable(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    """``Variable(x)``: the data of *x* without its graph; a new leaf where it is told to require grad.
+
+    Source: ``torch.autograd.Variable`` in PyTorch 2.13, which shares storage and version with *x*.
+    """
+    node = call.node
+    if keywords.get("volatile") is True:
+        interp.legacy["Variable(..., volatile=True)", interp.site(node).line] = interp.site(node)
+    value = args[0] if args else keywords.get("data", interp.fresh_symbol("Variable"))
+    wanted = keywords.get("requires_grad", args[1] if len(args) > 1 else False)
+    if wanted is True:
+        cell = (
+            TensorImpl(storage=value.cell.storage, scalar=value.cell.scalar)
+            if isinstance(value, TensorRef)
+            else TensorImpl()
+        )
+        leaf = interp.parameter("tensor", node, cell=cell)
+        if leaf.cell.leaf is not None:
+            leaf.cell.leaf.copied = cuts.dropped(interp, [value], node, "variable")
+        return leaf
+    made = interp.detached(value, node, how="variable") if isinstance(value, TensorRef) else interp.data()
+    made.cell.vague = made.cell.vague or wanted is not False
+    return made
+
+
+@model(*(f"torch.{name}" for name in _CREATED), "torch.jit.load", "torch.hub.load", "torch.export.load")
+@model(*(f"torch.sparse.{name}" for name in _CREATED if name.endswith("Tensor")))
+def _create(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    filled = keywords.get("out")
+    if isinstance(filled, TensorRef):  # `torch.randn(8, out=noise)`
+        interp.change(filled, call.node)
+        return filled
+    return _created(interp, call.last, list(args), keywords, call.node)
+
+
+def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A new tensor of data; a leaf where ``requires_grad=True`` asks for it."""
+    scalar = None
+    if last in ("tensor", "as_tensor") and args and isinstance(args[0], (int, float)):
+        scalar = True
+    if last in ("zeros", "ones", "rand", "randn") and args and isinstance(args[0], Sequence) and not args[0].items:
+        scalar = True
+    if last == "as_tensor" and args and isinstance(args[0], TensorRef):
+        return args[0]
+    extent = extents.of_created(last, args, keywords)
+    like = last.endswith("_like")
+    on_cpu = interp.on_cpu(args[0]) if like and args else last != "load" and not interp.sources.sets_device
+    on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
+    if keywords.get("requires_grad") is True:
+        leaf = interp.parameter("tensor", node, cell=TensorImpl(scalar=scalar, extent=extent, on_cpu=on_cpu))
+        return _copy(interp, leaf, args, node)
+    made = interp.data(scalar=scalar)
+    made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
+    made.cell.extent, made.cell.on_cpu = extent, on_cpu
+    return made
+
+
+def _how_copied(values: list[Value]) -> str:
+    """``tensors`` for a list of some, ``tensors and numbers`` for one of both."""
+    if not values or not isinstance(values[0], Sequence):
+        return "tensor"
+    pending: list[Value] = [values[0]]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Sequence):
+            pending += [slot.value for slot in value.items]
+        elif isinstance(value, (int, float)):
+            return TENSORS_AND_NUMBERS
+    return "tensors"
+
+
+def _copy(interp: Interpreter, made: TensorRef, values: list[Value], node: ast.expr) -> TensorRef:
+    """A new leaf: where it is a copy of something that had a graph, it knows that."""
+    if made.cell.leaf is not None:
+        made.cell.leaf.copied = cuts.dropped(interp, values, node, _how_copied(values))
+    return made
+
+
+# What returns no tensor
+
+
+@model(
+    "torch.manual_seed",
+    "torch.seed",
+    "torch.random.manual_seed",
+    "torch.random.seed",
+    "torch.mps.manual_seed",
+    "torch.xpu.manual_seed",
+    "torch.save",
+    "torch.jit.save",
+    "torch.export.save",
+    "torch.set_num_threads",
+    "torch.use_deterministic_algorithms",
+    "torch.set_default_dtype",
+    "torch.set_printoptions",
+)
+def _nothing(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    return None
+
+
+@model("torch.is_tensor")
+def _is_tensor(interp: Interpreter, call: Call, value: Value, /) -> Value:
+    known = not isinstance(value, (Symbol, Method))
+    known |= isinstance(value, Symbol) and attributes.is_number(value.key)
+    return isinstance(value, TensorRef) if known else interp.fresh_symbol("is_tensor")
+
+
+@model("torch.device")
+def _device(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
+    return interp.fresh_symbol(call.name, *(args[:1] if args and isinstance(args[0], str) else ()))
+
+
+@model("torch.multiprocessing.*", "torch.cuda.*", "torch.backends.*", "torch.distributed.*")
+def _unknown(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    return interp.fresh_symbol(call.name)
+
+
+# Operations
+
+
+@model("torch.stack", "torch.cat", "torch.concat")
+def _join(interp: Interpreter, call: Call, tensors: Value, *others: Value, **keywords: Value) -> Value:
+    if isinstance(tensors, Sequence) and not tensors.items and not tensors.more:
+        interp.crash(f"{call.last} expects a list that is not empty")
+    return tensor_calls.operate(interp, call.last, [tensors, *others], keywords, call.node)
+
+
+@model("torch.Tensor.*", "torch.detach", "torch.detach_")
+def _method(interp: Interpreter, call: Call, tensor: Value, /, *args: Value, **keywords: Value) -> Value:
+    """``torch.Tensor.add(x, 1)``: the method."""
+    if not isinstance(tensor, TensorRef):
+        return DECLINED
+    return tensor_calls.call_tensor_method(interp, tensor, call.last, list(args), keywords, call.node)
+
+
+@model("torch.*", "torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*")
+def _operation(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    last, node = call.last, call.node
+    if is_in_place(last, args):
+        return tensor_calls.call_tensor_method(interp, args[0], last, list(args[1:]), keywords, node)
+    if call.name.count(".") <= 2 or is_operation(last):
+        return tensor_calls.operate(interp, last, list(args), keywords, node)
+    return interp.opaque(call.name, [*args, *keywords.values()], node, differentiable=True)
+
+
+def is_in_place(name: str, args: tuple[Value, ...]) -> bool:
+    """Whether a function of torch's changes its first argument: ``torch.relu_(x)``, ``F.elu_(x)``."""
+    return name.endswith("_") and not name.startswith("_") and bool(args) and isinstance(args[0], TensorRef)

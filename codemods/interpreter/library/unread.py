@@ -1,0 +1,57 @@
+"""Functions of libraries that no model covers, and those that give back what they are given."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+from codemods.interpreter.library.registry import Call, model
+from codemods.interpreter.unknown_calls import PASSED_THROUGH
+from codemods.interpreter.values import Binding, Instance, TorchModule, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+# Libraries whose functions of tensors are made of torch's own operations.
+_DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_scatter torchaudio pytorch3d timm".split())
+
+# Classes of libraries that are layers with parameters, or neurons that compute on the graph of their input and state.
+_LAYER = re.compile(r"(torch_geometric|torch_geometric_temporal|dgl|snntorch|norse)\.([a-z_]+\.)*[A-Z]\w*$")
+
+# Those of the same libraries that are none.
+_IS_DATA = re.compile(r"\b(data|datasets|loader|sampler|transforms|utils|explain|profile)\.|Loader$|Data$|Dataset$")
+
+
+def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """The result of a function whose source was not read and of which nothing is known."""
+    head, last = path.partition(".")[0], path.rpartition(".")[2]
+    values = [*args, *keywords.values()]
+    if _LAYER.match(path) and not interp.operands(*values) and not _IS_DATA.search(path):
+        layer = interp.fresh_symbol("call", path)
+        layer.leaf = interp.leaf(last, node)
+        return layer
+    found = interp.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
+    for value in values:
+        _forget_state(interp, value, set())
+    return found
+
+
+def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
+    """What a function that was not read has done to an object it was given: its state may have been reset."""
+    if not isinstance(value, (Instance, TorchModule)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    names: dict[Any, Binding] = value.names if isinstance(value, Instance) else value.children
+    for name, slot in names.items():
+        if isinstance(slot.value, (Instance, TorchModule)):
+            _forget_state(interp, slot.value, seen)
+        elif any(tensor.cell.node is not None and tensor.cell.leaf is None for tensor in interp.tensors(slot.value)):
+            names[name] = Binding(interp.fresh_symbol("state", str(name)))
+
+
+@model(*(f"*.{name}" for name in PASSED_THROUGH))
+def _passed_through(interp: Interpreter, call: Call, value: Value, /, *_: Value, **__: Value) -> Value:
+    """``torch.compile(model)``, ``DataParallel(model)``: as the model behaves."""
+    return value

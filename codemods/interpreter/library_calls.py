@@ -1,0 +1,62 @@
+"""Calls of what is imported: the models of the library are asked, by the dotted name of the function."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import class_lookup, constants, errors
+from codemods.interpreter.library import (  # noqa: F401
+    builtins,
+    collections,
+    containers,
+    copy,
+    dataclasses,
+    functools,
+    itertools,
+    nn,
+    numpy,
+    operator,
+    standard,
+    torch,
+    unread,
+)
+from codemods.interpreter.library.registry import DECLINED, Call, model
+from codemods.interpreter.values import Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+_READING = frozenset(
+    ("builtins.open", "torch.load", "torch.jit.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv")
+)
+"""Functions that may find no file."""
+
+_AS_THEY_ARE = frozenset(
+    f"builtins.{name}" for name in ("isinstance", "type", "id", "getattr", "hasattr", "setattr", "super", "vars")
+)
+"""Built-in functions that ask an object itself, and not the container that it is by its class."""
+
+
+def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A call of something imported, by its dotted name."""
+    if path in _READING:
+        errors.may_happen(interp, "FileNotFoundError", node)
+    args = _opened(path, args)
+    if path in constants.FUNCTIONS:
+        with suppress(constants.NotWritten):
+            return constants.computed(interp, constants.FUNCTIONS[path], args, keywords)
+    result = model.call(interp, Call(node, path), given=args, keywords=keywords)
+    return unread.unread(interp, path, args, keywords, node) if result is DECLINED else result
+
+
+def _opened(path: str, args: list[Value]) -> list[Value]:
+    """The arguments of Python's and torch's own functions, which take an object for the container that it is."""
+    if path.startswith("torch."):
+        return [class_lookup.opened(arg) for arg in args]
+    if path.startswith("builtins.") and path not in _AS_THEY_ARE:
+        name = path.removeprefix("builtins.")
+        return [arg if class_lookup.has_own_length(arg, name) else class_lookup.opened(arg) for arg in args]
+    return args
