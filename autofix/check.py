@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autofix import engine
+from autofix.escaping import escaped
 from autofix.project import files
 from autofix.project.gather import Project, gather
 
@@ -72,7 +73,7 @@ class Problem:
     """The traceback, where the reason is a bug in autofix."""
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.line}:{self.column}: {self.reason}"
+        return escaped(f"{self.name}:{self.line}:{self.column}: {self.reason}")
 
     @classmethod
     def of(cls, error: files.FileError | engine.SourceError) -> Problem:
@@ -148,9 +149,9 @@ def check_file(
     unsafe: bool = False,
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
-    if reason := files.other_language(file):
-        return Problem(file.name, reason)
     try:
+        if reason := files.other_language(file):
+            return Problem(file.name, reason)
         engine.check_syntax(file.text, file.name)
         project = Project(path, file) if alone else gather(path, file, from_root=from_root)
         analysis = engine.analyse(

@@ -5,10 +5,12 @@ Imports nothing but click before it knows what to do, so that ``--help`` and ``-
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import click
 
 from autofix import __version__, options
+from autofix.escaping import escaped
 from autofix.exits import TABLE, Exit
 from autofix.options import DIFF, EXISTING, SCRIPT, Launched, examples, unmarked
 
@@ -211,6 +214,9 @@ def rule(code: str | None) -> Exit:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.  Never raises."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, who wants nothing of it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path or a message may hold what the terminal's encoding lacks
             stream.reconfigure(errors="backslashreplace")
@@ -223,10 +229,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return Exit.FAILED
     except BrokenPipeError:  # the reader, say `head`, has seen enough; keep the interpreter from complaining at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_output()
+        return Exit.FAILED
+    except OSError as error:
+        print(f"autofix: {cannot(error)}", file=sys.stderr)  # noqa: T201
+        _let_go_of_output()
         return Exit.FAILED
     except Exception:
         traceback.print_exc()
         click.echo("autofix failed: this is a bug, please report it with the lines above.", err=True)
         return Exit.FAILED
     return int(code or 0)
+
+
+def cannot(error: OSError) -> str:
+    """What could not be done, in a line: a disk is full, a descriptor is closed, memory for a process is lacking."""
+    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG):
+        where = "standard output"
+    elif error.filename is None:
+        where = "the system refuses"
+    else:
+        where = os.fsdecode(error.filename)
+    return escaped(f"{where}: {(error.strerror or str(error)).lower()}")
+
+
+def _let_go_of_output() -> None:
+    """Keep the interpreter from writing what is left, and complaining, as it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autofix.escaping import escaped
 from codemods.facts import (
     Certainty,
     CutGraph,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 DEPTH = 6_000
 """Python's limit of calls within calls, for sums of many terms: each is an expression within another."""
+
+TOO_DEEP = "an expression is nested too deeply"
 
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
@@ -77,7 +80,8 @@ class Finding:
 
     @property
     def message(self) -> str:
-        return self.fact.message
+        """What is wrong, on one line and without control characters, which a key or a name may hold."""
+        return escaped(self.fact.message)
 
     @property
     def certainty(self) -> Certainty:
@@ -175,10 +179,7 @@ def analyse(
         seen = analyze(program)
     if not seen.facts:
         return _with_reach(Analysis(program, program, (), seen.complete), seen)
-    # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
-    from codemods.repair import mend
-
-    search = partial(mend, program, _selected(select), rejected, seen)
+    search = partial(_mended, program, _selected(select), rejected, seen)
     mended, findings = _repaired(program, search, select, unsafe=unsafe)
     silenced: list[Finding] = []
     while silence is not None:
@@ -190,7 +191,7 @@ def analyse(
         spared = {key_of(program.in_program(fact)) for one in silenced for fact in (one.fact, *one.others)}
         mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
     return _with_reach(
-        Analysis(program, mended.patched, findings, seen.complete, silenced=tuple(silenced), steps=mended.steps),
+        Analysis(program, mended.patched, findings, mended.observation.complete, silenced=tuple(silenced), steps=mended.steps),
         seen,
     )
 
@@ -215,6 +216,23 @@ def _repaired(
             for finding in _findings(program, mended, select, repairable, spared)
         )
     return mended, findings
+
+
+def _mended(
+    program: Program,
+    codemods: list[type[Codemod]],
+    rejected: Collection[Program],
+    seen: AnalysisResult,
+    **options: Any,
+) -> Mended:
+    """The repair of a program, none where an expression of it is nested too deeply to be rewritten."""
+    # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
+    from codemods.repair import Mended, mend
+
+    try:
+        return mend(program, codemods, rejected, seen, **options)
+    except RecursionError:
+        return Mended(replace(seen, complete=False), program, (), seen.facts, (TOO_DEEP,))
 
 
 def _with_reach(analysis: Analysis, seen: AnalysisResult) -> Analysis:
@@ -271,7 +289,7 @@ def parse(text: str, path: str) -> ast.Module:
     except SyntaxError as error:
         raise SourceError(path, error.lineno or 1, error.offset or 1, error.msg) from None
     except (RecursionError, MemoryError):
-        raise SourceError(path, 1, 1, "an expression is nested too deeply to be parsed") from None
+        raise SourceError(path, 1, 1, f"{TOO_DEEP} to be parsed") from None
     except ValueError as error:  # ast.parse on a null byte
         raise SourceError(path, 1, 1, str(error)) from None
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from autofix.project import files
-from autofix.project.files import FileError, decode, discover, read, write
+from autofix.project.discovery import discover
+from autofix.project.files import FileError, decode, read, write
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,11 @@ from autofix import check as checker
 from autofix.check import Problem, Result
 from autofix.commands import selecting
 from autofix.commands.waiting import tell, watched
+from autofix.escaping import escaped
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes
 from autofix.project import files
+from autofix.project.discovery import discover
 from autofix.report import formats, lines
 from autofix.report.base import Checked
 from autofix.report.output import destination
@@ -38,7 +40,7 @@ def check(
     if standard_input:
         outcomes, asked = [examine_standard_input(stdin_filename, codes, fix=fix, unsafe=unsafe)], 1
     else:
-        found = files.discover(paths)
+        found = discover(paths, tell)
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
         asked = len(found)
@@ -48,7 +50,7 @@ def check(
         report.add(outcome)
         if verbose and isinstance(outcome, Result):
             part = "" if outcome.analysis.complete else ", read in part"
-            tell(f"{outcome.file.name}: {lines.count(len(outcome.analysis.findings), 'mistake')}{part}")
+            tell(f"{escaped(outcome.file.name)}: {lines.count(len(outcome.analysis.findings), 'mistake')}{part}")
     if fix and standard_input:
         report.write_standard_output()
     elif fix:

@@ -11,7 +11,7 @@ from autofix.commands import selecting
 from autofix.commands.waiting import tell, watched
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes
-from autofix.project import files
+from autofix.project.discovery import discover
 from autofix.report.terminal import Printer
 from autofix.review import Reviewer
 
@@ -20,7 +20,7 @@ def review(paths: Sequence[Path], *, select: Sequence[str], quiet: bool, verbose
     """Let a person choose among the hunks of every patch."""
     codes = selecting.selected(select)
     report = Outcomes(select=codes, verbose=verbose, tell=tell)
-    found = files.discover(paths)
+    found = discover(paths, tell)
     for outcome in watched(checker.check(found, select=codes), len(found)):
         report.add(outcome)
     reviewer = Reviewer(Printer(sys.stdout), quiet=quiet)

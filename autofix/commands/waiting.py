@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from autofix.check import Problem, Result
+from autofix.escaping import escaped_lines
 from autofix.report.terminal import wants_colour
 
 
 def tell(message: str) -> None:
     """Print one message on standard error."""
-    print(message, file=sys.stderr, flush=True)
+    print(escaped_lines(message), file=sys.stderr, flush=True)
 
 
 def watched(outcomes: Iterator[Result | Problem], total: int) -> Iterator[Result | Problem]:

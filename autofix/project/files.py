@@ -1,4 +1,4 @@
-"""Source files on disk: which ones to read, what their bytes mean, and how to write them back unharmed.
+"""Source files on disk: what their bytes mean, and how to write them back unharmed.
 
 What Python reads, this module reads: the encoding comes from a byte order mark or a PEP 263 cookie, and line endings
 stay as they are.  A file that cannot be handled is a :class:`FileError` with a position, never a traceback.
@@ -7,6 +7,7 @@ stay as they are.  A file that cannot be handled is a :class:`FileError` with a 
 from __future__ import annotations
 
 import ast
+import codecs
 import os
 import secrets
 import stat
@@ -14,48 +15,14 @@ import sys
 import tokenize
 import warnings
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
-SKIPPED_FOLDERS = frozenset(
-    [
-        ".bzr",
-        ".direnv",
-        ".eggs",
-        ".git",
-        ".hg",
-        ".idea",
-        ".ipynb_checkpoints",
-        ".mypy_cache",
-        ".nox",
-        ".pants.d",
-        ".pyenv",
-        ".pytest_cache",
-        ".pytype",
-        ".ruff_cache",
-        ".svn",
-        ".tox",
-        ".venv",
-        ".vscode",
-        "__pycache__",
-        "__pypackages__",
-        "_build",
-        "build",
-        "buck-out",
-        "dist",
-        "node_modules",
-        "site-packages",
-        "venv",
-    ]
-)
-"""Folders that hold no source of the user's own (ruff's list).  One that is named on the command line is searched."""
+from autofix.escaping import escaped
+from autofix.project import reading
+from autofix.project.layout import root_of
 
 STANDARD_INPUT = "-"
 STDIN_NAME = "<stdin>"
@@ -73,7 +40,7 @@ class FileError(Exception):
         self.column = column
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.line}:{self.column}: {self.reason}"
+        return escaped(f"{self.name}:{self.line}:{self.column}: {self.reason}")
 
 
 @dataclass(frozen=True)
@@ -108,73 +75,7 @@ def position(before: str) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-# Which files ---------------------------------------------------------------------------------------------------------
-
-
-def discover(paths: Iterable[Path]) -> list[Path]:
-    """Return the Python files that *paths* name or contain, each once, sorted as they will be shown.
-
-    A file that is named is always taken.  In a folder, it is those that end in ``.py``, lie in no skipped folder and no
-    virtual environment, and are not ignored by git.
-    """
-    found: dict[str, Path] = {}
-    for path in paths:
-        for file in walk(path) if path.is_dir() else [path]:
-            found.setdefault(os.path.realpath(file), file)
-    return sorted(found.values(), key=lambda file: display_name(file))
-
-
-def walk(top: Path) -> Iterator[Path]:
-    """Yield the Python files below the folder *top*.  A link to a folder is not followed."""
-    rules = rules_above(top)
-    for folder, subfolders, names in os.walk(top):
-        here = Path(folder)
-        home = absolute(here)
-        if (spec := read_gitignore(home)) is not None:
-            rules[home] = spec
-        above = {base: spec for base, spec in rules.items() if home.is_relative_to(base)}
-        subfolders[:] = sorted(
-            name
-            for name in subfolders
-            if name not in SKIPPED_FOLDERS
-            and not (here / name / "pyvenv.cfg").exists()
-            and not is_ignored(home / name, above, is_folder=True)
-        )
-        for name in names:
-            if name.endswith(".py") and (here / name).is_file() and not is_ignored(home / name, above):
-                yield here / name
-
-
-def rules_above(top: Path) -> dict[Path, GitIgnoreSpec]:
-    """Return the ignore files between the root of *top*'s repository and *top* itself, outermost first.
-
-    None of them counts where they ignore *top*: who names an ignored folder wants to see what is in it.
-    """
-    home = absolute(top)
-    root = next((folder for folder in [home, *home.parents] if (folder / ".git").exists()), home)
-    above = [folder for folder in reversed(home.parents) if folder.is_relative_to(root)]
-    rules = {folder: spec for folder in above if (spec := read_gitignore(folder)) is not None}
-    return {} if is_ignored(home, rules, is_folder=True) else rules
-
-
-def read_gitignore(folder: Path) -> GitIgnoreSpec | None:
-    try:
-        lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return None
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(lines)
-
-
-def is_ignored(path: Path, rules: Mapping[Path, GitIgnoreSpec], *, is_folder: bool = False) -> bool:
-    """Whether git ignores the absolute *path* by these *rules*: the innermost file that says anything decides."""
-    for base in sorted(rules, key=lambda base: len(base.parts), reverse=True):
-        relative = path.relative_to(base).as_posix() + ("/" if is_folder else "")
-        said = rules[base].check_file(relative).include
-        if said is not None:
-            return said
-    return False
+# Names ----------------------------------------------------------------------------------------------------------------
 
 
 def absolute(path: Path) -> Path:
@@ -201,7 +102,7 @@ def read(path: Path, name: str | None = None) -> SourceFile:
     """Read one source file.  Raises :class:`FileError` for one that cannot be read or decoded."""
     name = display_name(path) if name is None else name
     try:
-        data = path.read_bytes()
+        data = reading.read(path)
     except OSError as error:
         raise FileError(name, f"cannot be read: {reason_of(error)}") from None
     return decode(data, name)
@@ -216,28 +117,52 @@ def decode(data: bytes, name: str) -> SourceFile:
         raise FileError(name, reason, line) from None
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     body = data.removeprefix(BOM_UTF8)
+    if body.startswith(BOM_UTF8):
+        raise FileError(name, "begins with two byte order marks, which Python does not read")
     try:
-        text = body.decode(encoding)
+        text = _text(body, encoding)
+        again = text.encode(encoding, "replace")
     except UnicodeDecodeError as error:
         line, column = position(body[: error.start].decode(encoding, "replace"))
         raise FileError(name, f"byte 0x{body[error.start]:02x} is not {encoding}", line, column) from None
+    except (LookupError, ValueError):
+        raise FileError(name, f"{encoding} is no encoding of source", _cookie_line(data)) from None
     if "\0" in text:
         raise FileError(name, "holds a null byte", *position(text[: text.index("\0")]))
-    if text.encode(encoding, "replace") != body:
+    if again != body:
         raise FileError(name, f"not plain {encoding}: writing it back would change bytes that no patch is about")
     return SourceFile(name, data, text, encoding)
 
 
+_OF_DOMAINS = frozenset(["idna", "punycode"])
+"""Encodings of domain names: Python would take them, and an author means none of them."""
+
+
+def _text(body: bytes, encoding: str) -> str:
+    """*body* decoded.  Raises :class:`LookupError` for a codec that is none of texts, and :class:`ValueError`."""
+    if codecs.lookup(encoding).name in _OF_DOMAINS:
+        raise LookupError(encoding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # codecs for escapes complain of wrong ones
+        return body.decode(encoding)
+
+
 def undeclared_encoding(data: bytes, message: str) -> tuple[str, int]:
     """Return the reason and the line for a file whose first lines Python's tokenizer refuses to decode."""
-    head = data.split(b"\n")[:2]
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16 or UTF-32, which Python does not read: save it as UTF-8", 1
+    head = data.split(b"\n", 2)[:2]
     for number, line in enumerate(head, 1):
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
             return f"byte 0x{line[error.start]:02x} is not utf-8, and no other encoding is declared", number
-    cookie = next((number for number, line in enumerate(head, 1) if b"coding" in line), 1)
-    return message, cookie
+    return message, _cookie_line(data)
+
+
+def _cookie_line(data: bytes) -> int:
+    """The line that declares the encoding."""
+    return next((number for number, line in enumerate(data.split(b"\n", 2)[:2], 1) if b"coding" in line), 1)
 
 
 def other_language(file: SourceFile) -> str:
@@ -250,7 +175,7 @@ def other_language(file: SourceFile) -> str:
 
         try:
             json.loads(file.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return ""
         return "JSON, and no Python"
     return ""
@@ -270,7 +195,7 @@ def check_result(file: SourceFile, text: str) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the user's strings is not ours to report
             ast.parse(data)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise FileError(file.name, f"not written: the patched text would not parse ({error})", line) from None
     return data
@@ -287,8 +212,6 @@ def write(path: Path, file: SourceFile, text: str) -> None:
 
     target = Path(os.path.realpath(path))
     scratch: Path | None = None
-    from autofix.project.layout import root_of
-
     if path.is_symlink():
         root = root_of(Path(os.path.realpath(path.parent)), Path.cwd())
         if not target.is_relative_to(root):
@@ -297,7 +220,7 @@ def write(path: Path, file: SourceFile, text: str) -> None:
         mode = stat.S_IMODE(target.stat().st_mode)
         if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(target, os.W_OK):
             raise FileError(file.name, f"not written: {READ_ONLY}")
-        scratch = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        scratch = target.parent / f".autofix.{secrets.token_hex(8)}.tmp"  # short: no name is too long for it
         GUARD.add(scratch)
         with open(scratch, "xb", opener=private) as stream:
             stream.write(data)
@@ -305,7 +228,7 @@ def write(path: Path, file: SourceFile, text: str) -> None:
             os.fsync(stream.fileno())
         keep_owner(scratch, target)
         os.chmod(scratch, mode)
-        if target.read_bytes() != file.data:
+        if reading.read(target) != file.data:
             raise FileError(file.name, "not written: the file was changed while autofix was at work")
         os.replace(scratch, target)
     except OSError as error:

@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from autofix.project import files, imports
@@ -65,7 +65,9 @@ def gather(
         return Project(path, file)
     start = files.absolute(path)
     cwd = files.absolute(cwd or Path())
-    search = _SearchPath(layout or layouts.layout_of(path, cwd=cwd), start, cwd, python)
+    search = _SearchPath(
+        layout or layouts.layout_of(path, cwd=cwd), start, cwd, python, layouts.checkout_of(start.parent)
+    )
     found: dict[Path, SourceFile] = {}
     seen = {start}
     left = MOST_TEXT - len(file.text)
@@ -76,7 +78,7 @@ def gather(
             if place in seen or len(found) >= MOST_FILES or (within is not None and not place.is_relative_to(within)):
                 continue
             seen.add(place)
-            companion = _readable(place, left, from_root=from_root)
+            companion = _readable(place, left, from_root=from_root) if search.is_inside(place) else None
             if companion is not None:
                 left -= len(companion.text)
                 found[place] = companion
@@ -129,7 +131,7 @@ def _readable(place: Path, most: int, *, from_root: bool) -> SourceFile | None:
 def _parses(text: str) -> bool:
     try:
         sources.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
 
@@ -138,7 +140,7 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
     """The project's files that a text imports; a text that cannot be parsed imports nothing."""
     try:
         parsed = sources.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     own = path.for_importer(importer, parsed)
     for one in parsed.nodes.once(imports.imported):
@@ -154,8 +156,24 @@ class _SearchPath:
     """The script."""
     cwd: Path
     python: str
+    checkout: Path | None
+    """The repository that the script is part of."""
     added: list[Path] = field(default_factory=list)
     """What sources have put on ``sys.path``."""
+
+    def is_inside(self, place: Path) -> bool:
+        """Whether a place is one that the checkout may name: by no path and no link does it lead out of itself.
+
+        What the environment names, which is the user's own, may lie anywhere.
+        """
+        if self.checkout is None or any(place.is_relative_to(root) for root in self._of_the_user):
+            return True
+        return Path(os.path.realpath(place)).is_relative_to(self.checkout)
+
+    @cached_property
+    def _of_the_user(self) -> list[Path]:
+        """The folders that the environment adds to the import path."""
+        return [*layouts.environment_roots(self.python), *_search_variable()]
 
     @property
     def all(self) -> list[Path]:
@@ -172,7 +190,7 @@ class _SearchPath:
         """The folders that are searched for what *importer* imports."""
         if parsed.nodes.once(_mentions_path):
             new = imports.added_folders(parsed.tree, importer, self.cwd)
-            self.added += [folder for folder in new if folder not in self.added]
+            self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
         return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
 
     def first(self, importer: Path) -> list[str]:
@@ -180,9 +198,12 @@ class _SearchPath:
 
         The folders of *importer* and of its outermost package are the script's own where it is run itself.
         """
-        variable = [Path(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
         own = [importer.parent, _above_package(importer.parent), self.start.parent]
-        return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *variable]))
+        return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *_search_variable()]))
+
+
+def _search_variable() -> list[Path]:
+    return [files.absolute(Path(one)) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
 
 
 def _mentions_path(nodes: Nodes) -> bool:

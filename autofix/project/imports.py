@@ -20,6 +20,9 @@ from typing import NamedTuple
 from codemods.source import sources
 from codemods.source.nodes import Nodes
 
+LONGEST_PATH = 4096
+"""Characters of the longest path that a source can put together."""
+
 
 class Imported(NamedTuple):
     """One import statement: the module, the dots before it, and the names taken from it, which may be modules too."""
@@ -76,7 +79,7 @@ def locate(name: str, places: tuple[str, ...]) -> tuple[Path | None, list[str]] 
 def _changed(folder: str) -> int:
     try:
         return os.stat(folder).st_mtime_ns
-    except OSError:
+    except (OSError, ValueError):  # a null byte in a name
         return 0
 
 
@@ -159,10 +162,10 @@ def evaluate(node: ast.expr, known: dict[str, object], cwd: Path) -> object:
             one, other = evaluate(left, known, cwd), evaluate(right, known, cwd)
             if isinstance(op, ast.Div) and isinstance(one, Path) and isinstance(other, (str, Path)):
                 return one / other
-            return one + other if isinstance(one, str) and isinstance(other, str) else None
+            return _short(one + other) if isinstance(one, str) and isinstance(other, str) else None
         case ast.JoinedStr(values=parts):
             texts = [evaluate(p.value if isinstance(p, ast.FormattedValue) else p, known, cwd) for p in parts]
-            return "".join(map(str, texts)) if all(isinstance(text, (str, Path)) for text in texts) else None
+            return _short("".join(map(str, texts))) if all(isinstance(text, (str, Path)) for text in texts) else None
         case ast.Attribute(value=ast.Attribute(value=ast.Name(id="os"), attr="path"), attr="pardir"):
             return os.pardir
         case ast.Attribute(value=ast.Name(id="os"), attr="pardir" | "curdir" | "sep" as attribute):
@@ -177,6 +180,11 @@ def evaluate(node: ast.expr, known: dict[str, object], cwd: Path) -> object:
         case ast.Call(func=function, args=args):
             return _called(function, [evaluate(arg, known, cwd) for arg in args], known, cwd)
     return None
+
+
+def _short(text: str) -> str | None:
+    """A text that may be a path: one that is added to itself again and again would fill the memory."""
+    return text if len(text) <= LONGEST_PATH and "\0" not in text else None
 
 
 def _called(function: ast.expr, args: list[object], known: dict[str, object], cwd: Path) -> object:
@@ -195,7 +203,7 @@ def _called(function: ast.expr, args: list[object], known: dict[str, object], cw
     texts = [str(arg) for arg in args]
     match name:
         case "join":
-            return os.path.join(*texts)
+            return _short(os.path.join(*texts))
         case "dirname":
             return os.path.dirname(texts[0])
         case "abspath" | "realpath" | "normpath" | "expanduser":

@@ -16,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from autofix.project import reading
+
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 """Files and folders that mark the root of a project."""
 
@@ -73,6 +75,15 @@ def names_from_root(paths: Sequence[Path]) -> list[str]:
     return [path.relative_to(root).as_posix() for path in full]
 
 
+def checkout_of(folder: Path) -> Path | None:
+    """The outermost repository that holds *folder*, resolved; None where there is none.
+
+    A checkout is somebody else's: what it names outside of itself is none of its business.
+    """
+    above = [one for one in (folder.resolve(), *folder.resolve().parents) if not is_too_wide(one)]
+    return next((one for one in reversed(above) if (one / ".git").exists()), None)
+
+
 def unmarked_root(folder: Path, cwd: Path | None) -> Path:
     here = cwd.resolve() if cwd is not None else folder
     return here if folder.is_relative_to(here) and not is_too_wide(here) else folder
@@ -108,14 +119,15 @@ def _import_roots(root: Path, _stamps: tuple[int, ...]) -> tuple[Path, ...]:
     named += of_setup_py(root / "setup.py")
     if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists():
         named.append("src")
-    places = [place for name in named if (place := (root / name).resolve()).is_dir() and place.is_relative_to(root)]
+    found = [Path(os.path.realpath(root / name)) for name in named if "\0" not in name]
+    places = [place for place in found if os.path.isdir(place) and place.is_relative_to(root)]
     return tuple(dict.fromkeys([*places, root]))
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not there, or not for us to complain about
+        return tomllib.loads(reading.settings(path))
+    except (OSError, ValueError, RecursionError):  # not there, or not for us to complain about
         return {}
 
 
@@ -157,8 +169,8 @@ def of_setup_cfg(path: Path) -> list[str]:
     """The import roots of a ``setup.cfg``."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
-        parser.read(path, encoding="utf-8")
-    except (OSError, configparser.Error, UnicodeDecodeError):
+        parser.read_string(reading.settings(path))
+    except (OSError, configparser.Error):
         return []
     found = []
     for line in parser.get("options", "package_dir", fallback="").splitlines():
@@ -171,8 +183,8 @@ def of_setup_cfg(path: Path) -> list[str]:
 def of_setup_py(path: Path) -> list[str]:
     """The import roots that the call of ``setup`` in a ``setup.py`` writes out: it is read, never run."""
     try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(reading.read(path, reading.LARGEST_SETTINGS))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return list(_of_setup_calls(tree))
 
@@ -210,7 +222,7 @@ def environment_roots(python: str) -> tuple[Path, ...]:
     found: list[Path] = []
     for folder in site_folders(python):
         for file in sorted(folder.glob("*.pth")):
-            found += (place for line in lines_of(file) if (place := folder / line).is_dir() and is_path(line))
+            found += (place for line in lines_of(file) if is_path(line) and os.path.isdir(place := folder / line))
         for file in sorted(folder.glob("__editable__*_finder.py")):
             found += (place.parent for place in _mapped(file))
     return tuple(dict.fromkeys(place.resolve() for place in found))
@@ -223,7 +235,7 @@ def is_path(line: str) -> bool:
 
 def lines_of(file: Path) -> list[str]:
     try:
-        return [line.strip() for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+        return [line.strip() for line in reading.settings(file).splitlines()]
     except OSError:
         return []
 
@@ -240,8 +252,8 @@ def site_folders(python: str) -> Sequence[Path]:
 def _mapped(finder: Path) -> Iterator[Path]:
     """The packages that setuptools' finder for an editable install knows, from its table ``MAPPING``."""
     try:
-        tree = ast.parse(finder.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(reading.read(finder, reading.LARGEST_SETTINGS))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in tree.body:
         target = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]

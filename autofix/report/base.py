@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar
 
+from autofix.escaping import escaped_lines
 from autofix.outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -106,4 +107,4 @@ class Reporter:
 
     def tell(self, message: str) -> None:
         """Print one message on standard error."""
-        print(message, file=sys.stderr, flush=True)  # noqa: T201
+        print(escaped_lines(message), file=sys.stderr, flush=True)  # noqa: T201

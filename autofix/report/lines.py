@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from autofix.engine import Finding
+from autofix.escaping import escaped
 from autofix.report.terminal import Piece
 from codemods.facts import Role, Span
 
@@ -29,7 +30,7 @@ def other_places(finding: Finding) -> Iterator[tuple[Span, str]]:
         places.setdefault(role.span, []).append(role)
     places.pop(finding.cause, None)
     for span, roles in places.items():
-        yield span, ", and ".join(dict.fromkeys(role.phrase for role in roles))
+        yield span, ", and ".join(dict.fromkeys(escaped(role.phrase) for role in roles))
 
 
 def level(finding: Finding) -> Literal["error", "warning"]:
@@ -39,7 +40,7 @@ def level(finding: Finding) -> Literal["error", "warning"]:
 
 def location(span: Span) -> str:
     """Return ``path:line:column``, both counted from 1, as editors take it."""
-    return f"{span.path}:{span.line}:{span.column + 1}"
+    return f"{escaped(span.path)}:{span.line}:{span.column + 1}"
 
 
 def count(number: int, noun: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING
 
+from autofix.escaping import escaped_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -32,7 +34,10 @@ class Printer:
             self.console = Console(file=stream, force_terminal=True, highlight=False, emoji=False, soft_wrap=True)
 
     def line(self, *pieces: Piece) -> None:
-        """Print one line."""
+        """Print one line, control characters in it as they are written."""
+        pieces = tuple(
+            escaped_lines(piece) if isinstance(piece, str) else (escaped_lines(piece[0]), piece[1]) for piece in pieces
+        )
         if self.console is None:
             self.stream.write("".join(piece if isinstance(piece, str) else piece[0] for piece in pieces) + "\n")
             return

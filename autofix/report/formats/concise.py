@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autofix.engine import Finding
+from autofix.escaping import escaped
 from autofix.outcomes import Outcomes, in_order
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
@@ -35,7 +36,7 @@ class Concise(Reporter):
         found = told.found
         if self.verbose:
             for (name, line), reason in found.missed.items():
-                self.tell(f"{name}:{line}: this backward pass was not followed: {reason}")
+                self.tell(f"{escaped(name)}:{line}: this backward pass was not followed: {reason}")
         text = lines.summary(
             left,
             len(found.results),

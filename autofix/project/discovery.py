@@ -1,0 +1,116 @@
+"""Which files to read: the Python files that paths name or contain, and what is passed by on the way, with a word."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from autofix.escaping import escaped
+from autofix.project import reading
+from autofix.project.files import absolute, display_name, reason_of
+from autofix.project.ignoring import is_ignored, read_gitignore, rules_above
+from autofix.project.layout import checkout_of
+
+SKIPPED_FOLDERS = frozenset(
+    [
+        ".bzr",
+        ".direnv",
+        ".eggs",
+        ".git",
+        ".hg",
+        ".idea",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".nox",
+        ".pants.d",
+        ".pyenv",
+        ".pytest_cache",
+        ".pytype",
+        ".ruff_cache",
+        ".svn",
+        ".tox",
+        ".venv",
+        ".vscode",
+        "__pycache__",
+        "__pypackages__",
+        "_build",
+        "build",
+        "buck-out",
+        "dist",
+        "node_modules",
+        "site-packages",
+        "venv",
+    ]
+)
+"""Folders that hold no source of the user's own (ruff's list).  One that is named on the command line is searched."""
+
+
+def discover(paths: Iterable[Path], passed_by: Callable[[str], None] | None = None) -> list[Path]:
+    """Return the Python files that *paths* name or contain, each once, sorted as they will be shown.
+
+    A file that is named is always taken.  In a folder, it is those that end in ``.py``, lie in no skipped folder and no
+    virtual environment, and are not ignored by git.  What cannot be read there is *passed by* with a word.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        for file in walk(path, passed_by or (lambda _: None)) if path.is_dir() else [path]:
+            found.setdefault(os.path.realpath(file), file)
+    return sorted(found.values(), key=lambda file: display_name(file))
+
+
+def walk(top: Path, passed_by: Callable[[str], None]) -> Iterator[Path]:
+    """Yield the Python files below the folder *top*.  No link is followed to a folder, or out of the repository."""
+    rules = rules_above(absolute(top))
+    checkout = checkout_of(absolute(top))
+    pending = [top]
+    while pending:  # and not by a function within a function: folders may lie in folders a thousand levels deep
+        here = pending.pop()
+        try:
+            with os.scandir(here) as scanned:
+                entries = sorted(scanned, key=lambda entry: entry.name)
+        except OSError as error:
+            passed_by(f"{escaped(display_name(here))}: passed by: {reason_of(error)}")
+            continue
+        home = absolute(here)
+        if (spec := read_gitignore(home)) is not None:
+            rules[home] = spec
+        above = {base: spec for base, spec in rules.items() if home.is_relative_to(base)}
+        folders = []
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if is_searched(entry) and not is_ignored(home / entry.name, above, is_folder=True):
+                    folders.append(here / entry.name)
+            elif entry.name.endswith(".py") and not is_ignored(home / entry.name, above):
+                if reason := obstacle(entry, checkout):
+                    passed_by(f"{escaped(display_name(here / entry.name))}: passed by: {escaped(reason)}")
+                elif not is_folder(entry):
+                    yield here / entry.name
+        pending += reversed(folders)
+
+
+def is_searched(folder: os.DirEntry[str]) -> bool:
+    """Whether a folder may hold source of the user's own."""
+    return folder.name not in SKIPPED_FOLDERS and not os.path.exists(os.path.join(folder.path, "pyvenv.cfg"))
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether *entry* is a folder, or a link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def obstacle(entry: os.DirEntry[str], checkout: Path | None) -> str:
+    """Why an entry that is called as a source is not read, if it is not."""
+    try:
+        status = entry.stat()
+    except OSError as error:
+        return reason_of(error)
+    if entry.is_symlink() and checkout is not None:
+        end = Path(os.path.realpath(entry.path))
+        if not end.is_relative_to(checkout):
+            return f"a link to {end}, outside of the project"
+    return "" if stat.S_ISDIR(status.st_mode) else reading.what_else(status)

@@ -1,0 +1,85 @@
+"""Which files git ignores: the ignore files of a folder and of those above it, matched in bounded time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autofix.project import reading
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+_STAR, _FOLDERS = "[^/]*", "(?:/.+)?"
+"""The regular expressions of ``*`` and of ``/**``, as pathspec writes them."""
+_LONGEST = 1024
+"""Characters of the longest pattern that is taken for one."""
+
+
+def rules_above(home: Path) -> dict[Path, GitIgnoreSpec]:
+    """Return the ignore files between the root of the repository of *home*, absolute, and *home*, outermost first.
+
+    None of them counts where they ignore *home*: who names an ignored folder wants to see what is in it.
+    """
+    root = next((folder for folder in [home, *home.parents] if (folder / ".git").exists()), home)
+    above = [folder for folder in reversed(home.parents) if folder.is_relative_to(root)]
+    rules = {folder: spec for folder in above if (spec := read_gitignore(folder)) is not None}
+    return {} if is_ignored(home, rules, is_folder=True) else rules
+
+
+def read_gitignore(folder: Path) -> GitIgnoreSpec | None:
+    """The ignore file of *folder*; None where there is none that can be read."""
+    try:
+        lines = reading.settings(folder / ".gitignore").split("\n")
+    except OSError:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines, pattern)
+
+
+def is_ignored(path: Path, rules: Mapping[Path, GitIgnoreSpec], *, is_folder: bool = False) -> bool:
+    """Whether git ignores the absolute *path* by these *rules*: the innermost file that says anything decides."""
+    for base in sorted(rules, key=lambda base: len(base.parts), reverse=True):
+        relative = path.relative_to(base).as_posix() + ("/" if is_folder else "")
+        said = rules[base].check_file(relative).include
+        if said is not None:
+            return said
+    return False
+
+
+def pattern(line: str) -> GitIgnoreSpecPattern:
+    """Return one line of an ignore file; a line that is no pattern says nothing, as git has it."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    try:
+        known = GitIgnoreSpecPattern(line if len(line) <= _LONGEST else "")
+        if known.regex is None or (known.regex.pattern.count(_STAR) < 2 and _FOLDERS not in known.regex.pattern):
+            return known
+        return GitIgnoreSpecPattern(re.compile(without_backtracking(known.regex.pattern)), known.include)
+    except (ValueError, re.error, RecursionError):  # `!`, a last backslash, a range that ends before it begins
+        return GitIgnoreSpecPattern("")
+
+
+def without_backtracking(regex: str) -> str:
+    """Return a pattern's regular expression so that each star but the last takes the first match and keeps to it.
+
+    What comes behind a star may as well come early: ``*a*b`` matches with any ``a`` if it does with the first.  Else
+    k stars try all places for k of them, which takes minutes.
+    """
+    first, *others = (_in_segments(part) for part in regex.split(_FOLDERS))
+    for at, part in enumerate(others, 1):
+        folders = "(?:/[^/]+)*?"
+        first += f"{folders}{part}" if at == len(others) else f"(?>{folders}{part}(?=/|$))"
+    return first
+
+
+def _in_segments(part: str) -> str:
+    first, *others = part.split(_STAR)
+    for at, chunk in enumerate(others, 1):
+        is_last = at == len(others) or "/" in chunk.replace("[^/]", "")
+        first += f"{_STAR}{chunk}" if is_last else f"(?>{_STAR}?{chunk})"
+    return first
