@@ -208,3 +208,24 @@ def test_an_expression_that_python_cannot_parse_is_told_in_one_line() -> None:
 
 def test_what_was_read_in_part_is_told() -> None:
     assert summary([], 3, partly=1) == "No mistakes found in 3 files; 1 file too long to be read in full."
+
+
+@pytest.mark.parametrize("term", ["step" + ".real" * 2000, " + ".join(["step"] * 2000), "not " * 2000 + "step"])
+def test_what_is_nested_too_deeply_to_be_rewritten_is_told_without_a_patch(term: str) -> None:
+    text = f"""\
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+store = []
+for step in range(10):
+    store.append(net(torch.randn(2, 4)))
+    loss = sum(item.sum() for item in store)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+y = {term}
+"""
+    analysis = analyse(text, "terms.py")
+    assert [finding.fixed for finding in analysis.findings] == [False]
+    assert not analysis.complete
+    assert not analysis.changes

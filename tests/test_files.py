@@ -136,6 +136,12 @@ REFUSED = {
     "unknown cookie": (b"#!/bin/python\n# coding: klingon\n", 2, 1, "unknown encoding"),
     "a mark that the cookie denies": (b"\xef\xbb\xbf# coding: latin-1\n", 1, 1, "encoding problem"),
     "a null byte": (b"x = 1\ny =\0 2\n", 2, 4, "null byte"),
+    **{
+        f"a codec that is none of texts: {name}": (f"# coding: {name}\nx = 1\n".encode(), 1, 1, "no encoding of source")
+        for name in ("rot13", "hex", "base64", "zlib", "idna", "punycode", "undefined")
+    },
+    "two byte order marks": (b"\xef\xbb\xbf\xef\xbb\xbfx = 1\n", 1, 1, "two byte order marks"),
+    "UTF-16": ("x = 1\n".encode("utf-16"), 1, 1, "UTF-16 or UTF-32, which Python does not read"),
     "text that cannot be written back": (b"# coding: utf-7\nx = '+AOQ-'\ny = '+AGE-'\n", 1, 1, "not plain utf-7"),
 }
 
@@ -206,6 +212,14 @@ def refused(path: str, text: str, *, file: files.SourceFile | None = None) -> st
         write(Path(path), file, text)
     assert {name: Path(name).read_bytes() for name in os.listdir() if Path(name).is_file()} == before
     return str(caught.value)
+
+
+def test_writes_a_file_whose_name_is_as_long_as_names_may_be() -> None:
+    name = "n" * 252 + ".py"
+    make(name)
+    rewrite(name, "pass", "x = 1")
+    assert Path(name).read_text() == "x = 1\n"
+    assert os.listdir() == [name]
 
 
 def test_refuses_a_file_that_is_read_only() -> None:

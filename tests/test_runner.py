@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -371,3 +373,22 @@ def test_a_child_that_is_gone_at_once_is_heard_of_line_by_line() -> None:
         theirs.sendall(b"started 3276\nended 0\n")
         assert launch.line_of(ours) == "started 3276\n"
         assert launch.line_of(ours) == "ended 0\n"
+
+
+def test_a_full_temporary_folder_is_said_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    record = execute(tmp_path, "x = 1")
+    assert record.outcome is Outcome.NOT_STARTED
+    assert record.error is not None
+    assert record.error.message == f"the temporary folder {tempfile.gettempdir()} is full; TMPDIR names another one"
+
+
+def test_a_temporary_folder_that_is_full_after_the_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 100, 15, 15, 9, 9, 9, 0, 255)))
+    record = execute(tmp_path, "raise OSError(28, 'No space left on device')")
+    assert record.outcome is Outcome.NOT_STARTED
+    assert record.error is not None
+    assert "is full" in record.error.message

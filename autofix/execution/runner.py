@@ -16,7 +16,7 @@ from typing import Any
 
 from autofix.execution.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.execution.record import RunRecord, not_started, parse, unsealed
-from autofix.execution.scratch import Scratch, scratch_copy
+from autofix.execution.scratch import FULL, Scratch, is_full, no_room, scratch_copy
 from autofix.progress import SILENT, Watcher
 from autofix.project.layout import import_roots
 
@@ -148,6 +148,16 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
         return not_started(f"there is no file {script.path}")
     if limits.left <= 0:
         return not_started(OVER)
+    try:
+        return _run_in_copy(script, limits, bounds)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return not_started(no_room())
+
+
+def _run_in_copy(script: Script, limits: Limits, bounds: Bounds) -> RunRecord:
+    """Run *script* in a copy of its project.  Raises :class:`OSError` where there is no room for it."""
     with scratch_copy(script.folder, script.texts, script.start) as scratch:
         seal = secrets.token_hex(16)
         scratch.record.touch(0o600)
@@ -194,6 +204,8 @@ def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
         with scratch.record.open("rb") as events, limits.watcher.run(label(script, bounds), events):
             # The child takes the name of the record away.
             ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
+            if is_full(scratch.top):  # nothing that was written, and nothing that failed then, tells anything
+                return not_started(no_room())
             return _read(events.read(), seal, ending, limits)
 
 

@@ -7,6 +7,7 @@ sandbox forbids every change behind a link.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -36,6 +37,9 @@ CROWD = 1_000
 """Entries of a folder from which it is linked whole, unless it holds source."""
 NEIGHBOURS = 1_000
 """Links to what lies beside the project."""
+ROOM = 64 * 2**10
+"""Bytes without which a file system counts as full."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
 PREFIX = "autofix-"
 LOCK = "autofix.lock"
 MAGIC = "The lock of a scratch folder of autofix: its owner holds it as long as the folder is in use.\n"
@@ -136,7 +140,7 @@ def copy_folder(source: Path, target: Path) -> None:
             place = there / entry.name
             if entry.name in SKIPPED or entry.name.startswith(PREFIX):
                 continue
-            with suppress(OSError):  # not readable, or gone by now: the script could not read it either
+            with _what_can_be_read():
                 if entry.is_symlink():
                     _link_again(entry, place, source, target)
                 elif entry.is_dir():
@@ -157,6 +161,33 @@ def copy_folder(source: Path, target: Path) -> None:
                             place.chmod(0o700)
                     elif not shares_blocks(Path(entry.path), place):
                         place.symlink_to(entry.path)
+
+
+@contextmanager
+def _what_can_be_read() -> Iterator[None]:
+    """Leave out what is not readable, or gone by now: the script could not read it either.
+
+    Raises :class:`OSError` where the disk is full: a copy in part is another project.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the file system of *folder* takes nothing more."""
+    try:
+        status = os.statvfs(folder)
+    except (AttributeError, OSError):  # Windows
+        return False
+    return status.f_bavail * status.f_frsize < ROOM or (status.f_files > 0 and status.f_favail == 0)
+
+
+def no_room() -> str:
+    """What to say where a run finds no room."""
+    return f"the temporary folder {tempfile.gettempdir()} is full; TMPDIR names another one"
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

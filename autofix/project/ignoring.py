@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,9 @@ def pattern(line: str) -> GitIgnoreSpecPattern:
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     try:
-        known = GitIgnoreSpecPattern(line if len(line) <= _LONGEST else "")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # sets within sets, which Python may come to know one day
+            known = GitIgnoreSpecPattern(line if len(line) <= _LONGEST else "")
         if known.regex is None or (known.regex.pattern.count(_STAR) < 2 and _FOLDERS not in known.regex.pattern):
             return known
         return GitIgnoreSpecPattern(re.compile(without_backtracking(known.regex.pattern)), known.include)

@@ -241,7 +241,8 @@ def closing(certificate: Certificate | None) -> Line:
         return (("Proved", "bold green"), f": the patched script {'runs' if '4' in outside else 'trains'}{rest}.")
     first = certificate.points[0]
     if str(first.verdict) != "passed":  # then there is nothing to compare with, and the other points say no more
-        hint = "  --python PATH takes another interpreter." if str(certificate.before.outcome) == "not started" else ""
+        elsewhere = str(certificate.before.outcome) == "not started" and "TMPDIR" not in first.detail
+        hint = "  --python PATH takes another interpreter." if elsewhere else ""
         return (("Not proved", "bold red"), f": {first.detail}.{hint}")
     second = next((point for point in certificate.points if point.number == 2), first)
     if str(certificate.verdict) == str(second.verdict) == "not proved":  # the patched run itself says too little
