@@ -191,7 +191,9 @@ def analyse(
         spared = {key_of(program.in_program(fact)) for one in silenced for fact in (one.fact, *one.others)}
         mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
     return _with_reach(
-        Analysis(program, mended.patched, findings, mended.observation.complete, silenced=tuple(silenced), steps=mended.steps),
+        Analysis(
+            program, mended.patched, findings, mended.observation.complete, silenced=tuple(silenced), steps=mended.steps
+        ),
         seen,
     )
 

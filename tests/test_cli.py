@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_decoded_is_one_line_too(shell: Shell) -> None:
 
 def test_a_file_that_vanishes_is_one_line_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     put(b=CLEAN)
-    monkeypatch.setattr("autofix.project.files.discover", lambda _: [Path("a.py"), Path("b.py")])
+    monkeypatch.setattr("autofix.commands.check.discover", lambda *_: [Path("a.py"), Path("b.py")])
     assert shell.run("check") == 1
     assert shell.err == "a.py:1:1: cannot be read: no such file or directory\n"
 
