@@ -18,13 +18,14 @@ from codemods.interpreter import (
     opaque_results,
     optimizers,
     own_functions,
+    super_calls,
     tensor_calls,
     unknown_calls,
     written,
 )
 from codemods.interpreter.forms import is_made_whole
 from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
-from codemods.interpreter.library import containers
+from codemods.interpreter.library import containers, modules
 from codemods.interpreter.protocol import Frame
 from codemods.interpreter.values import (
     Applied,
@@ -439,9 +440,9 @@ def call_method(
         case Instance() if name in ("_replace", "_asdict") and _is_named_tuple(receiver.cls):
             return _of_record(interp, receiver, name, keywords, node)
         case TorchModule() | Instance():
-            return module_calls.call_module_method(interp, receiver, name, args, keywords, node)
+            return modules.call_module_method(interp, receiver, name, args, keywords, node)
         case Super():
-            return module_calls.call_super(interp, receiver, name, args, keywords, node)
+            return super_calls.call_super(interp, receiver, name, args, keywords, node)
         case Symbol():
             return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
         case Function() | Bound() if name == "cache_clear":

@@ -8,30 +8,18 @@ from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Leaf, Saved
 from codemods.interpreter import (
-    attributes,
     class_lookup,
-    cuts,
-    elements,
     extents,
-    module_tree,
-    optimizers,
     overwriting,
     tensor_calls,
     unpacking,
 )
-from codemods.interpreter.library import containers
 from codemods.interpreter.values import (
     Binding,
-    Bound,
-    Function,
-    Hook,
     Instance,
     Mapping,
-    Partial,
     Sequence,
-    Super,
     Symbol,
-    TensorImpl,
     TensorRef,
     TorchModule,
     Value,
@@ -83,8 +71,6 @@ _OPERATION = {
 _SAVES_WEIGHT_FOR_INPUT = re.compile(
     r"(Linear|Bilinear|Conv\w*|LSTM|GRU|RNN|\w+Cell|MultiheadAttention|Transformer\w*)$"
 )
-MODULES = 24
-"""Modules of one model that ``apply`` is followed for."""
 _RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
 _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 
@@ -239,190 +225,3 @@ def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: 
     if "Norm" in kind or kind in _RECURRENT or (_SAVES_WEIGHT_FOR_INPUT.match(kind) and needs_input):
         saved.append(Saved(leaf.storage, leaf.storage.version))
     return saved
-
-
-def call_module_method(
-    interp: Interpreter,
-    module: TorchModule | Instance,
-    name: str,
-    args: list[Value],
-    keywords: dict[str, Value],
-    node: ast.expr,
-) -> Value:
-    """Methods that every torch module has."""
-    own = module.names.get(optimizers.OWN) if isinstance(module, Instance) else None
-    if own is not None:
-        return optimizers.call_method(interp, own.value, name, args, keywords, node)
-    if isinstance(module, Instance) and not class_lookup.is_module(module):
-        has_unknown_base = any(not isinstance(base, type(module.cls)) for base in class_lookup.lineage(module.cls))
-        if not has_unknown_base:
-            return interp.fresh_symbol(name)
-    holder = module if isinstance(module, TorchModule) else class_lookup.base_module(module)
-    match name:
-        case "parameters" | "children" | "modules":
-            if name == "children":
-                return Sequence("list", module_tree.children(module))
-            if name == "modules":
-                return Sequence("list", module_tree.modules(module))
-            return _parameters(interp, module)
-        case "named_parameters":
-            pairs = []
-            for slot in _parameters(interp, module).items:
-                unknown = interp.fresh_symbol("name")
-                interp.named[unknown.key] = module
-                pairs.append(Binding(Sequence("tuple", [Binding(unknown), slot])))
-            return Sequence("list", pairs)
-        case (
-            "to"
-            | "cuda"
-            | "cpu"
-            | "float"
-            | "double"
-            | "half"
-            | "train"
-            | "eval"
-            | "apply"
-            | "requires_grad_"
-            | "share_memory"
-            | "type"
-        ):
-            if name == "requires_grad_":
-                interp.activity += 1
-                wanted = args[0] if args else keywords.get("requires_grad", True)
-                for leaf in interp.leaves_of(module):
-                    cuts.freeze(interp, leaf, wanted, node)
-            set_mode(interp, module, name, args)
-            if name == "apply" and args and isinstance(args[0], (Function, Bound, Partial, Instance)):
-                for slot in reversed(module_tree.modules(module)[:MODULES]):
-                    interp.call(args[0], [slot.value], {}, node)
-            return module
-        case "zero_grad":
-            for leaf in interp.leaves_of(module):
-                leaf.grads.clear()
-            return None
-        case "register_buffer" if len(args) > 1 and isinstance(args[0], str):
-            written = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
-            owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
-            kept = interp.slot(args[1], f"{interp.source.text_of(owner)}.{args[0]}", written, module)
-            _set_child(module, args[0], args[1], kept)
-            if isinstance(module, Instance):
-                class_lookup.registered(module).add(args[0])
-            return None
-        case "register_parameter" | "add_module" | "register_module" if len(args) > 1 and isinstance(args[0], str):
-            _set_child(module, args[0], args[1])
-            return None
-        case "append" if holder is not None and args:
-            holder.children[len(holder.children)] = Binding(args[0])
-            return module
-        case "items" | "values" | "keys" if holder is not None:
-            if name == "items":
-                return Sequence(
-                    "list", [Binding(Sequence("tuple", [Binding(key), slot])) for key, slot in holder.children.items()]
-                )
-            return Sequence(
-                "list", [slot if name == "values" else Binding(key) for key, slot in holder.children.items()]
-            )
-        case "register_forward_hook" | "register_forward_pre_hook" if args:
-            hook = Hook(module, args[0], before=name == "register_forward_pre_hook")
-            interp.hooks.append(hook)
-            return hook
-        case "register_full_backward_hook" | "register_full_backward_pre_hook":
-            hook = Hook(module, args[0] if args else None, before=False)
-            interp.backward_hooks.append(hook)
-            return hook
-        case "flatten_parameters" | "load_state_dict":
-            return None
-        case "forward" if isinstance(module, TorchModule):
-            return call_module(interp, module, args, keywords, node)
-        case "named_children":
-            return Sequence(
-                "list", [module_tree.pair(str(key), value) for key, value in module_tree.named_children(module)]
-            )
-        case "named_modules":
-            return Sequence("list", [module_tree.pair(path, one) for path, one in module_tree.paths(module, "", [])])
-        case "get_submodule" if args and isinstance(args[0], str):
-            found = next((one for path, one in module_tree.paths(module, "", []) if path == args[0]), None)
-            if found is not None:
-                return found
-        case "get_parameter" if args and isinstance(args[0], str):
-            return module_tree.parameter_called(interp, module, args[0], node) or interp.fresh_symbol(name)
-        case "named_buffers" | "buffers" if known := list(module_tree.buffers(module)):
-            return Sequence(
-                "list", [module_tree.pair(key, slot.value) if name == "named_buffers" else slot for key, slot in known]
-            )
-        case "state_dict" | "named_buffers" | "buffers":
-            return interp.fresh_symbol(name)
-        case "manual_backward" | "backward" if args:
-            tensor_calls.run_backward(interp, [args[0]], keywords, node)
-            return None
-    if name == "optimizers":
-        return interp.symbol(("optimizers", interp.identity(module)))
-    return interp.opaque(name, [*args, *keywords.values()], node)
-
-
-def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -> None:
-    """``eval()`` and ``train()``."""
-    wanted: Value = name == "train" and (args[0] if args else True)
-    if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
-        for slot in module_tree.modules(module):
-            if isinstance(slot.value, Instance):
-                slot.value.names["training"] = Binding(wanted)
-    if name == "eval" or (name == "train" and args[:1] == [False]):
-        interp.evaluating.update(interp.leaves_of(module))
-    elif name == "train":
-        interp.evaluating.difference_update(interp.leaves_of(module))
-
-
-def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Binding | None = None) -> None:
-    (module.children if isinstance(module, TorchModule) else module.names)[name] = kept or Binding(value)
-    base = class_lookup.base_module(module) if isinstance(module, Instance) else None
-    if base is not None and isinstance(value, (TorchModule, Instance)):
-        base.children[name] = Binding(value)
-
-
-def _parameters(interp: Interpreter, module: TorchModule | Instance) -> Sequence:
-    """The parameters as tensors, one for each leaf."""
-    slots = []
-    for leaf in dict.fromkeys(interp.leaves_of(module)):
-        slots.append(Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))))
-    return Sequence("list", slots)
-
-
-def call_super(
-    interp: Interpreter, receiver: Super, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
-    """A method of a base class that is not in the program."""
-    made = interp.making[-1] if interp.making else None
-    if name == "__new__" and made is not None:  # of `type`
-        if args and isinstance(args[-1], Mapping):
-            made.names.update({str(key): slot for key, slot in args[-1].items.items()})
-        interp.making[-1] = None
-        return made
-    if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
-        target = ast.Attribute(node, args[0], ast.Store())
-        attributes.set_plainly(interp, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)
-        return None
-    if name == "__init__":
-        if isinstance(receiver.instance, Instance):
-            if not optimizers.become(interp, receiver.instance, args, keywords, node):
-                become_base(interp, receiver.instance, args, keywords, node)
-        return None
-    if isinstance(receiver.instance, Instance) and receiver.instance.items is not None:
-        if name == "__getitem__" and len(args) == 1:
-            return elements.item(interp, receiver.instance.items, args[0], node)
-        if name == "__setitem__" and len(args) == 2:
-            place = ast.copy_location(ast.Subscript(node, node, ast.Store()), node)
-            elements.set_item(interp, receiver.instance.items, args[0], args[1], place, None)
-            return None
-        return containers.call_container_method(interp, receiver.instance.items, name, args, keywords, node)
-    if isinstance(receiver.instance, Instance) and name == "__call__":
-        forward = class_lookup.find(receiver.instance, "forward")
-        if forward is not None:
-            return interp.call(class_lookup.bind(interp, forward, receiver.instance), args, keywords, node)
-    if isinstance(receiver.instance, Instance) and name in ("forward", "__call__"):
-        base = class_lookup.base_module(receiver.instance)
-        if base is not None:
-            return call_module(interp, base, args, keywords, node)
-    if isinstance(receiver.instance, Instance):
-        return call_module_method(interp, receiver.instance, name, args, keywords, node)
-    return interp.opaque(name, [*args, *keywords.values()], node)

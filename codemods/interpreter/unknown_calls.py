@@ -13,10 +13,10 @@ from codemods.interpreter import (
     escapes,
     extents,
     frameworks,
-    module_calls,
     opaque_results,
     tensor_calls,
 )
+from codemods.interpreter.library import modules
 from codemods.interpreter.values import (
     Binding,
     Instance,
@@ -68,7 +68,7 @@ def call_unknown(
             receiver.leaf = interp.leaf("model", node)
         if name == "zero_grad" and receiver.leaf is not None:
             receiver.leaf.grads.clear()
-        module_calls.set_mode(interp, receiver, name, args)
+        modules.set_mode(interp, receiver, name, args)
         if name in ("parameters", "named_parameters"):
             return Method(receiver, name, node)
         return receiver if name in ("train", "eval", "requires_grad_") else None

@@ -1,0 +1,292 @@
+"""Methods that every module of torch has."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import class_lookup, cuts, module_calls, module_tree, optimizers, tensor_calls, written
+from codemods.interpreter.library.registry import DECLINED, Call, Models
+from codemods.interpreter.values import (
+    Binding,
+    Bound,
+    Function,
+    Hook,
+    Instance,
+    Partial,
+    Sequence,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+of_module = Models()
+"""Models of the methods of modules: torch's own, and objects of classes that are derived from them."""
+
+_MODULES = 24
+"""Modules of one model that ``apply`` is followed for."""
+
+
+def call_module_method(
+    interp: Interpreter,
+    module: TorchModule | Instance,
+    name: str,
+    args: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+) -> Value:
+    """``module.name(...)``, where no class of the program has such a method."""
+    own = module.names.get(optimizers.OWN) if isinstance(module, Instance) else None
+    if own is not None:
+        return optimizers.call_method(interp, own.value, name, args, keywords, node)
+    if isinstance(module, Instance) and not class_lookup.is_module(module):
+        has_unknown_base = any(not isinstance(base, type(module.cls)) for base in class_lookup.lineage(module.cls))
+        if not has_unknown_base:
+            return interp.fresh_symbol(name)
+    result = of_module.call(interp, Call(node, name), module, given=args, keywords=keywords)
+    return interp.opaque(name, [*args, *keywords.values()], node) if result is DECLINED else result
+
+
+# What is in a module
+
+
+@of_module("parameters")
+def _parameters_of(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return _parameters(interp, module)
+
+
+@of_module("named_parameters")
+def _named_parameters(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value
+) -> Value:
+    pairs = []
+    for slot in _parameters(interp, module).items:
+        unknown = interp.fresh_symbol("name")
+        interp.named[unknown.key] = module
+        pairs.append(Binding(Sequence("tuple", [Binding(unknown), slot])))
+    return Sequence("list", pairs)
+
+
+def _parameters(interp: Interpreter, module: TorchModule | Instance) -> Sequence:
+    """The parameters as tensors, one for each leaf."""
+    slots = []
+    for leaf in dict.fromkeys(interp.leaves_of(module)):
+        slots.append(Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))))
+    return Sequence("list", slots)
+
+
+@of_module("children")
+def _children(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -> Value:
+    return Sequence("list", module_tree.children(module))
+
+
+@of_module("named_children")
+def _named_children(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -> Value:
+    named = module_tree.named_children(module)
+    return Sequence("list", [module_tree.pair(str(key), value) for key, value in named])
+
+
+@of_module("modules")
+def _modules(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value) -> Value:
+    return Sequence("list", module_tree.modules(module))
+
+
+@of_module("named_modules")
+def _named_modules(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return Sequence("list", [module_tree.pair(path, one) for path, one in module_tree.paths(module, "", [])])
+
+
+@of_module("get_submodule")
+def _submodule(interp: Interpreter, call: Call, module: TorchModule | Instance, target: Value, /) -> Value:
+    return next((one for path, one in module_tree.paths(module, "", []) if path == target), DECLINED)
+
+
+@of_module("get_parameter")
+def _parameter(interp: Interpreter, call: Call, module: TorchModule | Instance, target: Value, /) -> Value:
+    if not isinstance(target, str):
+        return DECLINED
+    return module_tree.parameter_called(interp, module, target, call.node) or interp.fresh_symbol(call.name)
+
+
+@of_module("named_buffers", "buffers")
+def _buffers(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    known = list(module_tree.buffers(module))
+    if not known:
+        return interp.fresh_symbol(call.name)
+    named = call.name == "named_buffers"
+    return Sequence("list", [module_tree.pair(key, slot.value) if named else slot for key, slot in known])
+
+
+@of_module("state_dict")
+def _state_dict(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return interp.fresh_symbol(call.name)
+
+
+@of_module("flatten_parameters", "load_state_dict")
+def _nothing(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return None
+
+
+# What gives the module back
+
+
+@of_module("to", "cuda", "cpu", "float", "double", "half", "share_memory", "type")
+def _moved(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return module
+
+
+@of_module("train", "eval")
+def _mode(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *args: Value, **_: Value) -> Value:
+    set_mode(interp, module, call.name, list(args))
+    return module
+
+
+def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -> None:
+    """``eval()`` and ``train()``."""
+    wanted: Value = name == "train" and (args[0] if args else True)
+    if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
+        for slot in module_tree.modules(module):
+            if isinstance(slot.value, Instance):
+                slot.value.names["training"] = Binding(wanted)
+    if name == "eval" or (name == "train" and args[:1] == [False]):
+        interp.evaluating.update(interp.leaves_of(module))
+    elif name == "train":
+        interp.evaluating.difference_update(interp.leaves_of(module))
+
+
+@of_module("requires_grad_")
+def _requires_grad(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, /, requires_grad: Value = True, **_: Value
+) -> Value:
+    interp.activity += 1
+    for leaf in interp.leaves_of(module):
+        cuts.freeze(interp, leaf, requires_grad, call.node)
+    return module
+
+
+@of_module("apply")
+def _apply(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, /, function: Value = None, **_: Value
+) -> Value:
+    if isinstance(function, (Function, Bound, Partial, Instance)):
+        for slot in reversed(module_tree.modules(module)[:_MODULES]):
+            interp.call(function, [slot.value], {}, call.node)
+    return module
+
+
+# Parts of a module that are set
+
+
+@of_module("register_buffer")
+def _register_buffer(
+    interp: Interpreter,
+    call: Call,
+    module: TorchModule | Instance,
+    name: Value,
+    tensor: Value,
+    /,
+    *_: Value,
+    **__: Value,
+) -> Value:
+    if not isinstance(name, str):
+        return DECLINED
+    node = call.node
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+    place = f"{interp.source.text_of(owner)}.{name}"
+    _set_child(module, name, tensor, interp.slot(tensor, place, written.argument(node, 1), module))
+    if isinstance(module, Instance):
+        class_lookup.registered(module).add(name)
+    return None
+
+
+@of_module("register_parameter", "add_module", "register_module")
+def _register(interp: Interpreter, call: Call, module: TorchModule | Instance, name: Value, part: Value, /) -> Value:
+    if not isinstance(name, str):
+        return DECLINED
+    _set_child(module, name, part)
+    return None
+
+
+def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Binding | None = None) -> None:
+    (module.children if isinstance(module, TorchModule) else module.names)[name] = kept or Binding(value)
+    base = class_lookup.base_module(module) if isinstance(module, Instance) else None
+    if base is not None and isinstance(value, (TorchModule, Instance)):
+        base.children[name] = Binding(value)
+
+
+def _holder(module: TorchModule | Instance) -> TorchModule | None:
+    """The module of torch's that has the parts: of an object, what it is by its class."""
+    return module if isinstance(module, TorchModule) else class_lookup.base_module(module)
+
+
+@of_module("append")
+def _append(interp: Interpreter, call: Call, module: TorchModule | Instance, part: Value, /) -> Value:
+    holder = _holder(module)
+    if holder is None:
+        return DECLINED
+    holder.children[len(holder.children)] = Binding(part)
+    return module
+
+
+@of_module("items", "values", "keys")
+def _items(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -> Value:
+    holder = _holder(module)
+    if holder is None:
+        return DECLINED
+    if call.name == "items":
+        pairs = [Sequence("tuple", [Binding(key), slot]) for key, slot in holder.children.items()]
+        return Sequence("list", [Binding(pair) for pair in pairs])
+    return Sequence("list", [slot if call.name == "values" else Binding(key) for key, slot in holder.children.items()])
+
+
+# Calls and passes
+
+
+@of_module("register_forward_hook", "register_forward_pre_hook")
+def _forward_hook(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, function: Value, /, *_: Value, **__: Value
+) -> Value:
+    hook = Hook(module, function, before=call.name == "register_forward_pre_hook")
+    interp.hooks.append(hook)
+    return hook
+
+
+@of_module("register_full_backward_hook", "register_full_backward_pre_hook")
+def _backward_hook(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, function: Value = None, /, *_: Value, **__: Value
+) -> Value:
+    hook = Hook(module, function, before=False)
+    interp.backward_hooks.append(hook)
+    return hook
+
+
+@of_module("forward")
+def _forward(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, /, *args: Value, **keywords: Value
+) -> Value:
+    if not isinstance(module, TorchModule):
+        return DECLINED
+    return module_calls.call_module(interp, module, list(args), keywords, call.node)
+
+
+@of_module("zero_grad")
+def _zero_grad(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    for leaf in interp.leaves_of(module):
+        leaf.grads.clear()
+
+
+@of_module("manual_backward", "backward")
+def _backward(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, loss: Value, /, *_: Value, **keywords: Value
+) -> Value:
+    tensor_calls.run_backward(interp, [loss], keywords, call.node)
+
+
+@of_module("optimizers")
+def _optimizers(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return interp.symbol(("optimizers", interp.identity(module)))
