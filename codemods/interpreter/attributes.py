@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from codemods.autograd.graph import Leaf, Storage
 from codemods.autograd.saves import is_operation
@@ -87,69 +87,93 @@ def get(interp: Interpreter, value: Value, name: str, node: ast.expr) -> Value:
     """The attribute *name* of *value*."""
     if name in _ONLY_CONTAINERS and _is_no_container(value, name):
         interp.crash(f"what has no items has no attribute {name!r}")
-    match value:
-        case Instance():
-            return _of_instance(interp, value, name, node)
-        case TensorRef():
-            return _of_tensor(interp, value, name, node)
-        case Name() if name == "__name__":
-            return value.path.rpartition(".")[2]
-        case Name(path="math") if isinstance(getattr(math, name, None), float):
-            return float(getattr(math, name))
-        case Name():
-            path = f"{value.path}.{name}"
-            return interp.symbol(COMMAND_LINE) if path == "sys.argv" else Name(path)
-        case Module():
-            slot = value.scope.names.get(name)
-            return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
-        case Super():
-            found = (
-                class_lookup.find(value.instance, name, value.after) if isinstance(value.instance, Instance) else None
-            )
-            if found is not None:
-                return class_lookup.bind(interp, found, value.instance)
-            return Method((name != "__init__" and class_lookup.exits_of(value.instance)) or value, name, node)
-        case Class():
-            return _of_class(interp, value, name)
-        case TorchModule():
-            return _of_module(interp, value, name, node)
-        case Sequence() | Mapping() | str() | bytes() | Optimizer() | Hook() | Generator() | Exits():
-            if isinstance(value, Sequence) and name in value.fields:
-                return interp.item(value, value.fields.index(name), node)
-            if isinstance(value, Sequence) and value.kind == "deque" and name == "maxlen":
-                return value.length
-            if isinstance(value, Optimizer) and name == "param_groups":
-                return optimizers.param_groups(value)
-            if isinstance(value, Mapping) and name in value.items and name not in _OF_DICTIONARIES:
-                return interp.read(value.items[name], value)
-            if name in _ONLY_TENSORS:
-                interp.crash(f"a container has no attribute {name!r}", "AttributeError")
-            if name in _ONLY_LISTS and isinstance(value, Sequence) and value.kind == "tuple":
-                interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
-            return Method(value, name, node)
-        case Symbol():
-            if name in _ONLY_TENSORS and value.key in interp.served:
-                interp.crash(f"a loader has no attribute {name!r}", "AttributeError")
-            if name in _ONLY_TENSORS and is_number(value.key):
-                interp.crash(f"a number has no attribute {name!r}", "AttributeError")
-            slot = interp.attributes_of_opaque.get((value.key, name))
-            if slot is None and name in _PARTS and value.detachment is not None:
-                return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
-            return interp.read(slot) if slot is not None else Method(value, name, node)
-        case Function(cache=dict()) | Bound(function=Function(cache=dict())) if name == "cache_clear":
-            return Method(value, name, node)
-        case Function() | Bound() | Method():
-            slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
-            if slot is not None:
-                return interp.read(slot)
-            if name == "__name__" and isinstance(value, (Function, Bound)):
-                return (value.function if isinstance(value, Bound) else value).name
-            if isinstance(value, Method) and isinstance(value.receiver, Symbol):
-                return Method(interp.symbol(("attr", value.receiver.key, value.name)), name, node)
-        case None:
-            interp.crash(f"None has no attribute {name!r}", "AttributeError")
-        case int() | float() if name in _ONLY_TENSORS:
-            interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+    getter = _GETTERS.get(type(value))
+    return getter(interp, value, name, node) if getter is not None else interp.fresh_symbol("attr", name)
+
+
+def _of_name(interp: Interpreter, value: Name, name: str, node: ast.expr) -> Value:
+    if name == "__name__":
+        return value.path.rpartition(".")[2]
+    if value.path == "math" and isinstance(getattr(math, name, None), float):
+        return float(getattr(math, name))
+    path = f"{value.path}.{name}"
+    return interp.symbol(COMMAND_LINE) if path == "sys.argv" else Name(path)
+
+
+def _of_program_module(interp: Interpreter, value: Module, name: str, node: ast.expr) -> Value:
+    slot = value.scope.names.get(name)
+    return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
+
+
+def _of_super(interp: Interpreter, value: Super, name: str, node: ast.expr) -> Value:
+    instance = value.instance
+    found = class_lookup.find(instance, name, value.after) if isinstance(instance, Instance) else None
+    if found is not None:
+        return class_lookup.bind(interp, found, instance)
+    return Method((name != "__init__" and class_lookup.exits_of(instance)) or value, name, node)
+
+
+def _of_sequence(interp: Interpreter, value: Sequence, name: str, node: ast.expr) -> Value:
+    if name in value.fields:
+        return interp.item(value, value.fields.index(name), node)
+    if value.kind == "deque" and name == "maxlen":
+        return value.length
+    made = _method(interp, value, name, node)
+    if name in _ONLY_LISTS and value.kind == "tuple":
+        interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
+    return made
+
+
+def _of_optimizer(interp: Interpreter, value: Optimizer, name: str, node: ast.expr) -> Value:
+    return optimizers.param_groups(value) if name == "param_groups" else _method(interp, value, name, node)
+
+
+def _of_mapping(interp: Interpreter, value: Mapping, name: str, node: ast.expr) -> Value:
+    if name in value.items and name not in _OF_DICTIONARIES:
+        return interp.read(value.items[name], value)
+    return _method(interp, value, name, node)
+
+
+def _method(interp: Interpreter, value: Value, name: str, node: ast.expr) -> Value:
+    """A method of what is no tensor."""
+    if name in _ONLY_TENSORS:
+        interp.crash(f"a container has no attribute {name!r}", "AttributeError")
+    return Method(value, name, node)
+
+
+def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) -> Value:
+    if name in _ONLY_TENSORS and value.key in interp.served:
+        interp.crash(f"a loader has no attribute {name!r}", "AttributeError")
+    if name in _ONLY_TENSORS and is_number(value.key):
+        interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+    slot = interp.attributes_of_opaque.get((value.key, name))
+    if slot is None and name in _PARTS and value.detachment is not None:
+        return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
+    return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _of_function(interp: Interpreter, value: Function | Bound | Method, name: str, node: ast.expr) -> Value:
+    function = value.function if isinstance(value, Bound) else value
+    if isinstance(function, Function) and function.cache is not None and name == "cache_clear":
+        return Method(value, name, node)
+    slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
+    if slot is not None:
+        return interp.read(slot)
+    if name == "__name__" and isinstance(function, Function):
+        return function.name
+    if isinstance(value, Method) and isinstance(value.receiver, Symbol):
+        return Method(interp.symbol(("attr", value.receiver.key, value.name)), name, node)
+    return interp.fresh_symbol("attr", name)
+
+
+def _of_none(interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
+    interp.crash(f"None has no attribute {name!r}", "AttributeError")
+    return interp.fresh_symbol("attr", name)
+
+
+def _of_number(interp: Interpreter, value: float, name: str, node: ast.expr) -> Value:
+    if name in _ONLY_TENSORS:
+        interp.crash(f"a number has no attribute {name!r}", "AttributeError")
     return interp.fresh_symbol("attr", name)
 
 
@@ -255,7 +279,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     return Method(class_lookup.exits_of(value) or value, name, node)
 
 
-def _of_class(interp: Interpreter, value: Class, name: str) -> Value:
+def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
     if name in ("__name__", "__qualname__"):
         return value.name
     for cls in class_lookup.lineage(value):
@@ -379,6 +403,25 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
     if name in value.options:
         return value.options[name]
     return Method(value, name, node)
+
+
+_GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {
+    Instance: _of_instance,
+    TensorRef: _of_tensor,
+    Name: _of_name,
+    Module: _of_program_module,
+    Super: _of_super,
+    Class: _of_class,
+    TorchModule: _of_module,
+    Sequence: _of_sequence,
+    Mapping: _of_mapping,
+    Optimizer: _of_optimizer,
+    **dict.fromkeys((str, bytes, Hook, Generator, Exits), _method),
+    Symbol: _of_symbol,
+    **dict.fromkeys((Function, Bound, Method), _of_function),
+    type(None): _of_none,
+    **dict.fromkeys((bool, int, float), _of_number),
+}
 
 
 def set_attribute(

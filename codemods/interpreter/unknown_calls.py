@@ -17,6 +17,7 @@ from codemods.interpreter import (
     tensor_calls,
 )
 from codemods.interpreter.library import modules
+from codemods.interpreter.library.registry import DECLINED, Call, Models
 from codemods.interpreter.values import (
     Binding,
     Instance,
@@ -34,13 +35,11 @@ if TYPE_CHECKING:
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
 # Methods of models that prepare data with statistics, which no optimizer trains.
 _PREPARES = re.compile(r"^_?(de|un)?norm(ali[sz]e)?_|^_?pre_?proc|^_?augment|^_?standardi[sz]e")
-_CREATES = frozenset(("new_zeros", "new_ones", "new_empty", "new_full"))
-_OF_PARSERS = frozenset(
-    ("add_argument", "add_argument_group", "add_mutually_exclusive_group", "parse_args", "parse_known_args")
-)
 PASSED_THROUGH = frozenset(
     ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
 )
+of_unknown = Models()
+"""Models of methods that say what their receiver is, of which nothing else is known."""
 
 
 def call_unknown(
@@ -50,52 +49,10 @@ def call_unknown(
     values = [*args, *keywords.values()]
     key = receiver.key
     if isinstance(key, tuple) and key[:1] == ("grad",):
-        if name in ("zero_", "detach_", "fill_"):
-            forget_gradient(interp, key[1])
-        else:  # `m.grad = p.grad.double() / scale`: the gradient is wanted, whatever for
-            interp.use_gradient(interp.identified(key[1]))
-        made = interp.data()
-        made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
-        return made
-    if name == "requires_grad_" and (not values or values[0] is True) and _is_copy(key):
-        copied = interp.data()
-        attributes.require_grad(interp, copied, True, node)
-        return copied
-    if name in opaque_results.MODEL_METHODS:
-        if name == "zero_grad" and receiver.leaf is None:
-            return None
-        if receiver.leaf is None and (name in ("parameters", "named_parameters", "train", "eval")):
-            receiver.leaf = interp.leaf("model", node)
-        if name == "zero_grad" and receiver.leaf is not None:
-            receiver.leaf.grads.clear()
-        modules.set_mode(interp, receiver, name, args)
-        if name in ("parameters", "named_parameters"):
-            return Method(receiver, name, node)
-        return receiver if name in ("train", "eval", "requires_grad_") else None
-    if name in _CREATES:  # on data of which nothing is known but that it is a tensor
-        return interp.data()
-    if name == "clone" and (extent := extents.extent_of(receiver)).several:  # of a batch: changed in place, it is one
-        copy = interp.data()
-        copy.cell.extent = extent
-        return copy
-    if name in _OF_PARSERS:
-        return _parsed(interp, receiver, name, args, keywords)
-    if name in opaque_results.MOVES:
-        return receiver
-    if name == "step":
-        _step_unknown(interp, receiver, values, node)
-        return None
-    if name == "fit":
-        models = [value for value in values if isinstance(value, Instance) and frameworks.step_of(value)]
-        for model in models:
-            frameworks.drive(interp, model, node)
-        if models:
-            return None
-    if name in ("backward", "manual_backward") and values and _is_for_its_effect(interp, node):
-        tensor_calls.run_backward(interp, [values[0]], keywords, node)
-        return None
-    if name in PASSED_THROUGH and args:
-        return args[0] if len(args) == 1 else Sequence("tuple", [Binding(arg) for arg in args])
+        return _of_gradient(interp, key[1], name)
+    result = of_unknown.call(interp, Call(node, name), receiver, given=args, keywords=keywords)
+    if result is not DECLINED:
+        return result
     if args and name in escapes.METHODS:
         escapes.called_on(interp, receiver, name, args, node)
     if receiver.detachment is not None:
@@ -109,6 +66,147 @@ def call_unknown(
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return interp.opaque(label, [*values], node)
     return interp.opaque(label, [*values], node, receiver.leaf)
+
+
+def _of_gradient(interp: Interpreter, identity: Hashable, name: str) -> Value:
+    """A method of ``p.grad``."""
+    if name in ("zero_", "detach_", "fill_"):
+        forget_gradient(interp, identity)
+    else:  # `m.grad = p.grad.double() / scale`: the gradient is wanted, whatever for
+        interp.use_gradient(interp.identified(identity))
+    made = interp.data()
+    made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
+    return made
+
+
+# Models
+
+
+@of_unknown("parameters", "named_parameters", "train", "eval")
+def _as_model(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **_: Value) -> Value:
+    """What has parameters, or a mode, is a model."""
+    if receiver.leaf is None:
+        receiver.leaf = interp.leaf("model", call.node)
+    modules.set_mode(interp, receiver, call.name, list(args))
+    return receiver if call.name in ("train", "eval") else Method(receiver, call.name, call.node)
+
+
+@of_unknown("zero_grad")
+def _zero_grad(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
+    if receiver.leaf is not None:
+        receiver.leaf.grads.clear()
+
+
+@of_unknown("state_dict", "load_state_dict", "flatten_parameters")
+def _nothing(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
+    return None
+
+
+@of_unknown("requires_grad_")
+def _requires_grad(
+    interp: Interpreter, call: Call, receiver: Symbol, /, requires_grad: Value = True, **_: Value
+) -> Value:
+    if requires_grad is not True or not _is_copy(receiver.key):
+        return receiver
+    copied = interp.data()
+    attributes.require_grad(interp, copied, True, call.node)
+    return copied
+
+
+@of_unknown(*opaque_results.MOVES)
+def _moved(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
+    return receiver
+
+
+# Tensors
+
+
+@of_unknown("new_zeros", "new_ones", "new_empty", "new_full")
+def _created(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
+    return interp.data()  # on data of which nothing is known but that it is a tensor
+
+
+@of_unknown("clone")
+def _clone(interp: Interpreter, call: Call, receiver: Symbol, /, **_: Value) -> Value:
+    extent = extents.extent_of(receiver)
+    if not extent.several:
+        return DECLINED
+    copy = interp.data()  # of a batch: changed in place, it is one
+    copy.cell.extent = extent
+    return copy
+
+
+@of_unknown("backward", "manual_backward")
+def _backward(interp: Interpreter, call: Call, receiver: Symbol, loss: Value, /, *_: Value, **keywords: Value) -> Value:
+    """``scaler.backward(loss)``, ``accelerator.backward(loss)``."""
+    if not _is_for_its_effect(interp, call.node):
+        return DECLINED
+    tensor_calls.run_backward(interp, [loss], keywords, call.node)
+    return None
+
+
+# Optimizers, trainers and what wraps models
+
+
+@of_unknown("step")
+def _step(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **keywords: Value) -> Value:
+    """``scaler.step(optimizer)``, or the step of an optimizer that was handed in."""
+    for value in (*args, *keywords.values()):
+        if isinstance(value, Optimizer):
+            interp.tape.step(value.leaves, interp.site(call.node), interp.stack)
+            return
+    if not _is_scheduler(receiver.key):
+        interp.tape.unknown_owner = True
+
+
+@of_unknown("fit")
+def _fit(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **keywords: Value) -> Value:
+    values = (*args, *keywords.values())
+    models = [value for value in values if isinstance(value, Instance) and frameworks.step_of(value)]
+    for model in models:
+        frameworks.drive(interp, model, call.node)
+    return None if models else DECLINED
+
+
+@of_unknown(*PASSED_THROUGH)
+def _passed_through(
+    interp: Interpreter, call: Call, receiver: Symbol, first: Value, /, *others: Value, **_: Value
+) -> Value:
+    """``accelerator.prepare(model, optimizer)``: as they are."""
+    return Sequence("tuple", [Binding(arg) for arg in (first, *others)]) if others else first
+
+
+# Arguments of the command line: unknown values, whose defaults are what they usually are
+
+
+@of_unknown("parse_args")
+def _parse_args(interp: Interpreter, call: Call, parser: Symbol, /, *_: Value, **__: Value) -> Value:
+    return interp.symbol(("arguments", parser.key))
+
+
+@of_unknown("parse_known_args")
+def _parse_known_args(interp: Interpreter, call: Call, parser: Symbol, /, *_: Value, **__: Value) -> Value:
+    parsed = interp.symbol(("arguments", parser.key))
+    return Sequence("tuple", [Binding(parsed), Binding(interp.fresh_symbol(call.name))])
+
+
+@of_unknown("add_argument_group", "add_mutually_exclusive_group")
+def _argument_group(interp: Interpreter, call: Call, parser: Symbol, /, *_: Value, **__: Value) -> Value:
+    return parser  # a group's arguments are the parser's
+
+
+@of_unknown("add_argument")
+def _add_argument(interp: Interpreter, call: Call, parser: Symbol, /, *args: Value, **options: Value) -> Value:
+    parsed = interp.symbol(("arguments", parser.key))
+    flags = [flag for flag in args if isinstance(flag, str)]
+    long = [flag for flag in flags if flag.startswith("--")] or flags
+    usual = options.get("default", False if options.get("action") == "store_true" else None)
+    given = options.get("dest", long[0].lstrip("-").replace("-", "_") if long else "")
+    if isinstance(usual, (str, int, float)):
+        interp.defaults["attr", parsed.key, given] = usual
+
+
+# What a value is
 
 
 def _is_copy(key: Hashable) -> bool:
@@ -128,38 +226,10 @@ def _is_for_its_effect(interp: Interpreter, node: ast.expr) -> bool:
     return isinstance(statement, (ast.Expr, ast.Return)) and statement.value is node
 
 
-def _parsed(interp: Interpreter, parser: Symbol, name: str, args: list[Value], keywords: dict[str, Value]) -> Value:
-    """``argparse``: the values of the arguments are unknown, and their defaults what they usually are."""
-    parsed = interp.symbol(("arguments", parser.key))
-    if name == "parse_args":
-        return parsed
-    if name == "parse_known_args":
-        return Sequence("tuple", [Binding(parsed), Binding(interp.fresh_symbol(name))])
-    if name != "add_argument":
-        return parser  # a group's arguments are the parser's
-    flags = [flag for flag in args if isinstance(flag, str)]
-    long = [flag for flag in flags if flag.startswith("--")] or flags
-    usual = keywords.get("default", False if keywords.get("action") == "store_true" else None)
-    given = keywords.get("dest", long[0].lstrip("-").replace("-", "_") if long else "")
-    if isinstance(usual, (str, int, float)):
-        interp.defaults["attr", parsed.key, given] = usual
-    return None
-
-
 def forget_gradient(interp: Interpreter, identity: object) -> None:
     for leaf in interp.tape.owned:
         if id(leaf) == identity:
             leaf.grads.clear()
-
-
-def _step_unknown(interp: Interpreter, receiver: Symbol, values: list[Value], node: ast.expr) -> None:
-    """``scaler.step(optimizer)``, or the step of an optimizer that was handed in."""
-    for value in values:
-        if isinstance(value, Optimizer):
-            interp.tape.step(value.leaves, interp.site(node), interp.stack)
-            return
-    if not _is_scheduler(receiver.key):
-        interp.tape.unknown_owner = True
 
 
 def _is_scheduler(key: Hashable) -> bool:
