@@ -198,6 +198,15 @@ class Node:
     surely: bool = True
     """Whether that pass came to it for certain, and not through a call of which nothing is known."""
 
+    def pass_through(self, current: BackwardCall, consumer: Node | None, *, frees: bool, surely: bool) -> None:
+        """The pass *current* has come here from the *consumer*, for certain or not, and may free what is saved."""
+        if self.walked is None:
+            self.walked = current
+        if frees and self.freed_by is None:
+            self.freed_by = current
+            self.consumer = consumer
+            self.surely = surely
+
     @property
     def is_one_of_several(self) -> bool:
         """Whether it is an item of what a call gave back that was not read: a count, maybe, without a graph."""
@@ -388,6 +397,11 @@ class Tape:
         self.clock += 1
         return self.clock
 
+    def _ask_for(self, inputs: list[Node], current: BackwardCall) -> None:
+        """Gradients of *inputs* are returned: whoever asks for them has a use for them."""
+        self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
+        current.targets.update(id(node) for node in inputs if node.leaf is None)
+
     def backward(
         self,
         roots: Iterable[Operand],
@@ -406,9 +420,8 @@ class Tape:
         current = BackwardCall(site, loops, self.tick(), retain, stack, explores=retain and not accumulate)
         self.passes.append(current)
         wanted = _leading_to(inputs, roots) if inputs is not None else None
-        if inputs is not None and not accumulate:  # whoever asks for a gradient has a use for it
-            self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
-            current.targets.update(id(node) for node in inputs if node.leaf is None)
+        if inputs is not None and not accumulate:
+            self._ask_for(inputs, current)
         walked: list[Node] = []
         parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]] = {}
         sure: dict[int, bool] = {}
@@ -463,12 +476,7 @@ class Tape:
             self.stale.append(one._replace(node=node, reader=reader, provenance=provenance, walked=one.node.consumer))
         current.old = self._past(walked, current)
         for node in walked:
-            if node.walked is None:
-                node.walked = current
-            if not retain and node.freed_by is None:
-                node.freed_by = current
-                node.consumer = first.get(id(node))
-                node.surely = sure[id(node)]
+            node.pass_through(current, first.get(id(node)), frees=not retain, surely=sure[id(node)])
         return current
 
     def _past(self, walked: list[Node], current: BackwardCall) -> set[int]:

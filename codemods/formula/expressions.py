@@ -43,22 +43,9 @@ class Expressions(Places):
             case cst.BinaryOperation():
                 return self._binary(node)
             case cst.UnaryOperation():
-                value = self.eval(node.expression)
-                if value.kind is Kind.ARRAY:
-                    if isinstance(node.operator, cst.Not) or (isinstance(node.operator, cst.BitInvert) != value.truth):
-                        return self.unknown([value])
-                    found = self.array(node, [value], [], rank=value.rank, truth=value.truth)
-                    return replace(found, whole=value.whole)
-                return value if value.kind in (Kind.NUMBER, Kind.TENSOR) else OTHER
+                return self._unary(node)
             case cst.Comparison():
-                values = [self.eval(node.left), *(self.eval(one.comparator) for one in node.comparisons)]
-                if any(value.kind is Kind.ARRAY for value in values):
-                    if len(values) > 2 or isinstance(
-                        node.comparisons[0].operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot)
-                    ):
-                        return self.unknown(values)
-                    return replace(self._computed(node, values), truth=True)
-                return NUMBER if all(value.kind is Kind.NUMBER for value in values) else self.unknown(values)
+                return self._comparison(node)
             case cst.BooleanOperation():
                 values = [self.eval(node.left), self.eval(node.right)]
                 return self.unknown(values) if any(value.live for value in values) else OTHER
@@ -93,6 +80,23 @@ class Expressions(Places):
                 return OTHER
         self._mention(node)
         return OTHER
+
+    def _unary(self, node: cst.UnaryOperation) -> Value:
+        value = self.eval(node.expression)
+        if value.kind is Kind.ARRAY:
+            if isinstance(node.operator, cst.Not) or (isinstance(node.operator, cst.BitInvert) != value.truth):
+                return self.unknown([value])
+            found = self.array(node, [value], [], rank=value.rank, truth=value.truth)
+            return replace(found, whole=value.whole)
+        return value if value.kind in (Kind.NUMBER, Kind.TENSOR) else OTHER
+
+    def _comparison(self, node: cst.Comparison) -> Value:
+        values = [self.eval(node.left), *(self.eval(one.comparator) for one in node.comparisons)]
+        if any(value.kind is Kind.ARRAY for value in values):
+            if len(values) > 2 or isinstance(node.comparisons[0].operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot)):
+                return self.unknown(values)
+            return replace(self._computed(node, values), truth=True)
+        return NUMBER if all(value.kind is Kind.NUMBER for value in values) else self.unknown(values)
 
     def _test(self, node: cst.BaseExpression) -> None:
         value = self.eval(node)

@@ -94,17 +94,9 @@ class Statements(Calls):
                     self._test(node.test)
                     self._branches(node.body.body, [])
             case cst.With():
-                for one in node.items:
-                    self._test(one.item)
-                    if one.asname is not None:
-                        self._assign(one.asname.name, OTHER, (node, "with"))
-                self._block(node.body.body)
+                self._with(node)
             case cst.Try():
-                self._branches(node.body.body, [])
-                for handler in node.handlers:
-                    self._branches(handler.body.body, [])
-                for rest in (node.orelse, node.finalbody):
-                    self._block(rest.body.body if rest is not None else [])
+                self._try(node)
             case cst.FunctionDef():
                 self._env.pop(node.name.value, None)
             case cst.ClassDef():
@@ -116,6 +108,20 @@ class Statements(Calls):
             case cst.Raise() | cst.Del() | cst.Match():
                 for part in node.children:
                     self._mention(part)
+
+    def _with(self, node: cst.With) -> None:
+        for one in node.items:
+            self._test(one.item)
+            if one.asname is not None:
+                self._assign(one.asname.name, OTHER, (node, "with"))
+        self._block(node.body.body)
+
+    def _try(self, node: cst.Try) -> None:
+        self._branches(node.body.body, [])
+        for handler in node.handlers:
+            self._branches(handler.body.body, [])
+        for rest in (node.orelse, node.finalbody):
+            self._block(rest.body.body if rest is not None else [])
 
     def _alone(self, node: cst.BaseExpression) -> None:
         """An expression as a statement: a call whose result nobody uses."""

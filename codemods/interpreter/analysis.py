@@ -351,9 +351,23 @@ def _function_node(source: Source, entry: str) -> ast.AST | None:
 
 
 def _collect(interp: Interpreter, found: _Collected) -> None:
-    tape = interp.tape
+    """Add what one run has shown."""
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
+    _collect_changes(interp.tape, found, path)
+    _collect_escapes(interp, found, path)
+    _collect_detachments(interp.tape, found, path)
+    _collect_errors(interp, found, path)
+    _collect_passes(interp, found)
+    found.used |= interp.tape.reached | interp.tape.emptied
+    found.executed |= interp.executed
+    found.followed += path.entry == MODULE
+    found.crashes |= interp.crashes
+    found.rootless |= interp.tape.rootless
+
+
+def _collect_changes(tape: Tape, found: _Collected, path: Path) -> None:
+    """Passes through what was freed or changed, and changes that autograd refuses."""
     for stale in _distinct(
         tape.stale, lambda one: _story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed)
     ):
@@ -370,20 +384,26 @@ def _collect(interp: Interpreter, found: _Collected) -> None:
         found.facts.setdefault(fact, path)
     for site in tape.outs:
         found.facts.setdefault(OutGiven(changed=site.span, name=site.source.text_of(site.node)), path)
+
+
+def _collect_escapes(interp: Interpreter, found: _Collected, path: Path) -> None:
+    """Graphs that are held for nothing or go where none can, and losses of several elements."""
+    tape = interp.tape
     for kept in holding.held(interp):
         held = _held_fact(kept)
         found.holdings[held] = kept
         found.facts.setdefault(held, path)
     for site, escape in tape.escapes.items():
         found.facts.setdefault(_escape_fact(site, escape, tape), path)
-    found.used |= tape.reached | tape.emptied
-    found.executed |= interp.executed
     for root, site, name, by_row in tape.unreduced:
         certainty = Certainty.LIKELY if root.cell.extent.several is BatchSize.LIKELY else Certainty.CERTAIN
         made = root.cell.node.site.span
         unreduced = NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
         found.facts.setdefault(unreduced, path)
-    found.followed += path.entry == MODULE
+
+
+def _collect_detachments(tape: Tape, found: _Collected, path: Path) -> None:
+    """Passes that lack the graph of their root, or a part of it."""
     cut: set[Fact] = set()
     for rootless in tape.cut:
         if any(leaf.asked for leaf in rootless.copies):
@@ -404,6 +424,11 @@ def _collect(interp: Interpreter, found: _Collected) -> None:
         elif not in_block and _shares_an_optimizer(dropped, tape):
             if not cuts.is_unrecorded(rootless.detachment) or _trains_no_layer(tape):
                 found.facts.setdefault(dropped, path)
+
+
+def _collect_errors(interp: Interpreter, found: _Collected, path: Path) -> None:
+    """Calls that PyTorch refuses by themselves."""
+    tape = interp.tape
     for site, (made, name, on_gpu) in tape.computed.items():
         found.facts.setdefault(ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu), path)
     for site, made in tape.beside.items():
@@ -416,6 +441,11 @@ def _collect(interp: Interpreter, found: _Collected) -> None:
     for site, forward in interp.old_functions.items():
         name = site.source.text_of(site.node)
         found.facts.setdefault(LegacyFunction(call=site.span, defined=forward.span, name=name), path)
+
+
+def _collect_passes(interp: Interpreter, found: _Collected) -> None:
+    """What the passes train, and the edges of useful gradient flow."""
+    tape = interp.tape
     known = tape.owned and not tape.unknown_owner
     place = cache(_place)
     for one in tape.passes:
@@ -436,8 +466,6 @@ def _collect(interp: Interpreter, found: _Collected) -> None:
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
         found.later.update((one.site.line, name) for name in tape.reserves)
-    found.crashes |= interp.crashes
-    found.rootless |= tape.rootless
 
 
 T = TypeVar("T")

@@ -49,12 +49,7 @@ def compare(interp: Interpreter, node: ast.Compare) -> Value:
 
 def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
-        if isinstance(left, int) and isinstance(right, Sequence):
-            interp.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
-        found = _contains(interp, left, right)
-        if isinstance(found, Symbol):
-            return negated(interp, found) if isinstance(op, ast.NotIn) else found
-        return found != isinstance(op, ast.NotIn)
+        return _membership(interp, op, left, right)
     left, right = interp.settled(left), interp.settled(right)
     if not isinstance(op, (ast.Is, ast.IsNot)):
         left, right = class_lookup.number_of(left), class_lookup.number_of(right)
@@ -79,6 +74,26 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         made = interp.data()
         made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
         return made
+    known = _of_parts(interp, op, left, right)
+    if known is None:
+        known = counters.by_bounds(interp, op, left, right)
+    if known is None:
+        known = counters.by_offsets(op, left, right)
+    return _asked(interp, op, left, right) if known is None else known
+
+
+def _membership(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Value:
+    """``left in right``, or ``left not in right``."""
+    if isinstance(left, int) and isinstance(right, Sequence):
+        interp.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
+    found = _contains(interp, left, right)
+    if isinstance(found, Symbol):
+        return negated(interp, found) if isinstance(op, ast.NotIn) else found
+    return found != isinstance(op, ast.NotIn)
+
+
+def _of_parts(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Value:
+    """Members of enumerations and containers compared by what they are made of; None where that does not decide."""
     if isinstance(left, Instance) and isinstance(right, Instance) and left.cls.members and right.cls.members:
         if isinstance(op, (ast.Eq, ast.NotEq)):
             return (left is right) == isinstance(op, ast.Eq)
@@ -87,25 +102,25 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
             return constants.computed(interp, COMPARE[type(op)], [left, right])
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
         equal = _same_items(interp, left, right)
-        if equal is not None:
-            return equal == isinstance(op, ast.Eq)
-    decided = counters.by_bounds(interp, op, left, right)
-    if decided is None:
-        decided = counters.by_offsets(op, left, right)
-    if decided is not None:
-        return decided
+        return None if equal is None else equal == isinstance(op, ast.Eq)
+    return None
+
+
+def _asked(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Symbol:
+    """The condition as an unknown value: each fact under one key, also where its opposite is written."""
     kind: type[ast.cmpop] = type(op)
     residue = _residue(left, right)
     if residue is not None and kind in (ast.Eq, ast.NotEq):
         asked = interp.symbol(residue)
         return negated(interp, asked) if kind is ast.NotEq else asked
-    if kind is ast.NotEq:
-        return negated(interp, interp.symbol(("Eq", interp.key(left), interp.key(right))))
-    if kind is ast.GtE:
-        return negated(interp, interp.symbol(("Lt", interp.key(left), interp.key(right))))
-    if kind is ast.LtE:
-        return negated(interp, interp.symbol(("Gt", interp.key(left), interp.key(right))))
+    opposite = _OPPOSITES.get(kind)
+    if opposite is not None:
+        return negated(interp, interp.symbol((opposite, interp.key(left), interp.key(right))))
     return interp.symbol((kind.__name__, interp.key(left), interp.key(right)))
+
+
+_OPPOSITES: dict[type[ast.cmpop], str] = {ast.NotEq: "Eq", ast.GtE: "Lt", ast.LtE: "Gt"}
+"""Comparisons that are asked by their opposites."""
 
 
 def _same_items(interp: Interpreter, left: Sequence, right: Sequence) -> bool | None:

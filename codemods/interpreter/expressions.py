@@ -136,42 +136,68 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         elif left in (0, 1) and isinstance(left, int):
             return left  # every k-th iteration: were it every one, nobody would write it
     if is_constant(left) and is_constant(right):
-        if kind is ast.Mod and isinstance(left, int) and isinstance(right, int) and right > 1 and interp.loops:
-            # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
-            interp.spans.append(2 * right + 2)
-            interp.periods.append(right)
-        if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
-            return interp.symbol(("format", left, interp.key(right)))
-        try:
-            if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
-                return interp.symbol((name, left, right))
-            return compute(left, right)
-        except Exception:  # the program's own arithmetic may fail in any way; then nothing is known of the result
-            return interp.fresh_symbol(name)
+        return _of_constants(interp, kind, left, right)
     for owner, other, own in ((left, right, f"__{_SPECIAL[kind]}__"), (right, left, f"__r{_SPECIAL[kind]}__")):
         found = class_lookup.find(owner, own) if isinstance(owner, Instance) else None
         if found is not None:
             return interp.call(class_lookup.bind(interp, found, owner), [other], {}, node)
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
-        scalar: bool | None = True
-        for value in (left, right):
-            if isinstance(value, TensorRef):
-                scalar = scalar and value.cell.scalar
-            elif not isinstance(value, (int, float)):
-                scalar = None
-        if name in _WITHOUT_GRADIENT:
-            made = interp.data(scalar=scalar)
-            made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
-            return made
-        computed = interp.operation(name, [left, right], node, names=operand_names(name), scalar=scalar)
-        if kind is ast.Div and isinstance(left, (int, float)) and computed.cell.node is not None:
-            computed.cell.node.saved = ()  # the reciprocal times the number: nobody gets hold of what that saves
-        computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
-        return computed
+        return _of_tensors(interp, kind, left, right, node)
     sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")
     if (kind in _OF_SETS and sets) or (isinstance(left, str) and not constants.is_wide(left)):
         with suppress(constants.NotWritten):
             return constants.computed(interp, compute, [left, right])
+    if isinstance(left, (Sequence, Mapping)) or isinstance(right, Sequence):
+        made = _of_containers(interp, kind, left, right, node)
+        if made is not None:
+            return made
+    low, high = _bounds(kind, left, right)
+    result = interp.symbol(_arithmetic_key(interp, name, left, right))
+    if low is not None or high is not None:
+        result = Symbol(result.key, low, high)
+    return cuts.carry(interp, result, [left, right], node)
+
+
+def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value) -> Value:
+    """An operator between two numbers or texts, worked out where the result is no larger than Python's usual ones."""
+    name, compute = _BINARY[kind]
+    if kind is ast.Mod and isinstance(left, int) and isinstance(right, int) and right > 1 and interp.loops:
+        # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
+        interp.spans.append(2 * right + 2)
+        interp.periods.append(right)
+    if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
+        return interp.symbol(("format", left, interp.key(right)))
+    try:
+        if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
+            return interp.symbol((name, left, right))
+        return compute(left, right)
+    except Exception:  # the program's own arithmetic may fail in any way; then nothing is known of the result
+        return interp.fresh_symbol(name)
+
+
+def _of_tensors(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> TensorRef:
+    """An operator with a tensor on at least one side."""
+    name, _ = _BINARY[kind]
+    scalar: bool | None = True
+    for value in (left, right):
+        if isinstance(value, TensorRef):
+            scalar = scalar and value.cell.scalar
+        elif not isinstance(value, (int, float)):
+            scalar = None
+    if name in _WITHOUT_GRADIENT:
+        made = interp.data(scalar=scalar)
+        made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
+        return made
+    computed = interp.operation(name, [left, right], node, names=operand_names(name), scalar=scalar)
+    if kind is ast.Div and isinstance(left, (int, float)) and computed.cell.node is not None:
+        computed.cell.node.saved = ()  # the reciprocal times the number: nobody gets hold of what that saves
+    computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
+    return computed
+
+
+def _of_containers(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
+    """Containers joined or repeated; None where only numbers are dealt with."""
+    name, _ = _BINARY[kind]
     if isinstance(left, Mapping) and isinstance(right, Mapping) and kind is ast.BitOr:
         return Mapping({**left.items, **right.items}, left.more or right.more, default=left.default)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
@@ -189,11 +215,7 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         return Sequence(left.kind, left.items * min(times, 4), more=times > 4 or not isinstance(right, int))
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return interp.opaque(name, [left, right], node)
-    low, high = _bounds(kind, left, right)
-    result = interp.symbol(_arithmetic_key(interp, name, left, right))
-    if low is not None or high is not None:
-        result = Symbol(result.key, low, high)
-    return cuts.carry(interp, result, [left, right], node)
+    return None
 
 
 def _is_of_numbers(value: Value) -> bool:

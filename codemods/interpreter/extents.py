@@ -129,7 +129,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return NOTHING
     if name in _FLAT:
         return _reshaped(name, args, first)
-    if name in ("sort", "cummax", "cummin"):
+    if name in ("sort", "cummax", "cummin", "bmm", "cdist"):
         return first
     if name == "topk":
         return _best(first, _dim(args, keywords, 2), keywords.get("k", args[1] if len(args) > 1 else None))
@@ -143,8 +143,6 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         if len(args) > 1 and extent_of(args[1]).dims > 1:
             return first
         return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
-    if name in ("bmm", "cdist"):
-        return first
     if name == "diff":
         return first if _is_inner(_dim(args, keywords, 2), first) else NOTHING
     if name == "index":
