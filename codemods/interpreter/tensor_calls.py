@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from codemods.autograd.graph import BackwardCall, GraphLeak, Operand
 from codemods.autograd.saves import is_operation
 from codemods.interpreter import attributes, cuts, escapes, extents, outside, overwriting
+from codemods.interpreter.library.registry import DECLINED, Call, Models
 from codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
@@ -109,50 +110,85 @@ def run_backward(
     return found
 
 
+of_tensor = Models()
+"""Models of the methods of tensors that are no operations on them."""
+
+
+@of_tensor("backward")
+def _backward(
+    interp: Interpreter, call: Call, tensor: TensorRef, /, gradient: Value = None, *args: Value, **keywords: Value
+) -> Value:
+    options = {**dict(zip(("retain_graph", "create_graph"), args, strict=False)), **keywords}
+    known = len(interp.tape.stale)
+    run_backward(interp, [tensor], options, call.node, given=gradient is not None)
+    if len(interp.tape.stale) > known and _made_of(gradient, tensor):
+        del interp.tape.stale[known:]
+
+
+@of_tensor("detach")
+def _detach(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    return interp.detached(tensor, call.node)
+
+
+@of_tensor("data")
+def _data(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    return interp.detached(tensor, call.node, own_version=True)
+
+
+@of_tensor("detach_")
+def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    if tensor.cell.base is not None and tensor.cell.node is not None:
+        interp.crash("a view cannot be detached in place")
+    tensor.cell.detachment = cuts.dropped(interp, [tensor], call.node, "detach")
+    tensor.cell.node = None
+    return tensor
+
+
+@of_tensor("clone")
+def _clone(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    cloned = interp.operation("clone", [tensor], call.node, scalar=tensor.cell.scalar)
+    cloned.cell.extent = tensor.cell.extent
+    return cloned
+
+
+@of_tensor("requires_grad_")
+def _require_grad(
+    interp: Interpreter, call: Call, tensor: TensorRef, /, requires_grad: Value = True, *_: Value, **__: Value
+) -> Value:
+    attributes.require_grad(interp, tensor, requires_grad, call.node)
+    return tensor
+
+
+@of_tensor("sample", "sample_n")
+def _sample(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    drawn = interp.data()  # of a distribution; rsample keeps the graph
+    drawn.cell.vague = True
+    return drawn
+
+
+@of_tensor("register_hook", "retain_grad")
+def _hook(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    return interp.fresh_symbol(call.name)
+
+
+@of_tensor("reinforce")
+def _reinforce(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    site = interp.site(call.node)
+    interp.legacy[interp.source.text_of(call.node), site.line] = site
+
+
+@of_tensor("set_", "resize_")
+def _given_back(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    return tensor
+
+
 def call_tensor_method(
     interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``tensor.name(...)``."""
-    match name:
-        case "backward":
-            if len(args) > 1:
-                keywords = {**keywords, "retain_graph": args[1]}
-            if len(args) > 2:
-                keywords = {**keywords, "create_graph": args[2]}
-            given = (bool(args) and args[0] is not None) or keywords.get("gradient") is not None
-            known = len(interp.tape.stale)
-            run_backward(interp, [tensor], keywords, node, given=given)
-            if len(interp.tape.stale) > known and _made_of(args[0] if args else keywords.get("gradient"), tensor):
-                del interp.tape.stale[known:]
-            return None
-        case "detach":
-            return interp.detached(tensor, node)
-        case "detach_":
-            if tensor.cell.base is not None and tensor.cell.node is not None:
-                interp.crash("a view cannot be detached in place")
-            tensor.cell.detachment = cuts.dropped(interp, [tensor], node, "detach")
-            tensor.cell.node = None
-            return tensor
-        case "clone":
-            cloned = interp.operation("clone", [tensor], node, scalar=tensor.cell.scalar)
-            cloned.cell.extent = tensor.cell.extent
-            return cloned
-        case "requires_grad_":
-            attributes.require_grad(interp, tensor, args[0] if args else keywords.get("requires_grad", True), node)
-            return tensor
-        case "sample" | "sample_n":  # of a distribution; rsample keeps the graph
-            drawn = interp.data()
-            drawn.cell.vague = True
-            return drawn
-        case "register_hook" | "retain_grad":
-            return interp.fresh_symbol(name)
-        case "reinforce":
-            interp.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)
-            return None
-        case "set_" | "resize_":
-            return tensor
-        case "data":
-            return interp.detached(tensor, node, own_version=True)
+    result = of_tensor.call(interp, Call(node, name), tensor, given=args, keywords=keywords)
+    if result is not DECLINED:
+        return result
     if name in _SAME:
         if any(map(extents.is_mask, (*args, *keywords.values()))):
             return interp.data()
