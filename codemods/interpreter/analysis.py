@@ -289,7 +289,7 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
         if function in called:
             continue
         for policy in Paths(PATHS if entry == MODULE else PATHS_OF_FUNCTION, entry):
-            called |= _follow(sources, policy, found).called
+            called |= _follow(sources, policy, found).log.called
             if found.steps > STEPS or not found.complete:
                 return found.observation()
     return found.observation()
@@ -313,7 +313,7 @@ def _execute(interp: Interpreter, entry: str) -> None:
     """Run the module; with an *entry*, as it is imported, and then that function on arguments that nobody knows."""
     interp.globals.names["__name__"] = Binding("__main__" if entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
-    interp.exited = False
+    interp.exceptions.exited = False
     if entry == MODULE:
         return
     owner, _, name = entry.rpartition(".")
@@ -360,9 +360,9 @@ def _collect(interp: Interpreter, found: _Collected) -> None:
     _collect_errors(interp, found, path)
     _collect_passes(interp, found)
     found.used |= interp.tape.reached | interp.tape.emptied
-    found.executed |= interp.executed
+    found.executed |= interp.log.executed
     found.followed += path.entry == MODULE
-    found.crashes |= interp.crashes
+    found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless
 
 
@@ -436,9 +436,9 @@ def _collect_errors(interp: Interpreter, found: _Collected, path: Path) -> None:
         found.facts.setdefault(PartBeside(made=made.span, failed=site.span, name=name), path)
     for site, guard in tape.inference.items():
         found.facts.setdefault(InferenceSaved(guard=guard.span, used=site.span), path)
-    for (name, _), site in interp.legacy.items():
+    for (name, _), site in interp.log.legacy.items():
         found.facts.setdefault(LegacyApi(call=site.span, name=name), path)
-    for site, forward in interp.old_functions.items():
+    for site, forward in interp.log.old_functions.items():
         name = site.source.text_of(site.node)
         found.facts.setdefault(LegacyFunction(call=site.span, defined=forward.span, name=name), path)
 

@@ -26,7 +26,7 @@ from codemods.interpreter import (
 from codemods.interpreter.forms import is_made_whole
 from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
 from codemods.interpreter.library import containers, modules
-from codemods.interpreter.protocol import Frame
+from codemods.interpreter.state.environment import Frame
 from codemods.interpreter.values import (
     Applied,
     Binding,
@@ -168,7 +168,7 @@ def _enter(
     standing = sum(1 for frame in interp.frames if frame.function and frame.function.node is function.node)
     if standing >= _RECURSION or len(interp.frames) >= DEPTH:
         return interp.opaque("recursion", [*args, *keywords.values()], node)
-    interp.called.add(function.node)
+    interp.log.called.add(function.node)
     scope = Scope(
         _bound_names(interp, function, args, keywords, node), parent=function.scope, globals=outermost(function.scope)
     )
@@ -194,9 +194,9 @@ def _run_body(interp: Interpreter, function: Function, frame: Frame) -> None:
             interp.statement = function.statement or interp.statement
             frame.result = interp.eval(function.node.body)
         else:
-            interp.raised = interp.run(function.node.body) == "raise"
-            if interp.raised:
-                errors.raise_awaited(interp, interp.error)
+            interp.exceptions.raised = interp.run(function.node.body) == "raise"
+            if interp.exceptions.raised:
+                errors.raise_awaited(interp, interp.exceptions.error)
 
 
 def outermost(scope: Scope) -> Scope:
@@ -382,7 +382,7 @@ def call_instance(
     """``model(x)``: its ``__call__``, or its ``forward`` where it is a module."""
     old = class_lookup.legacy_forward(instance)
     if old is not None:
-        interp.old_functions[interp.site(node)] = Site(old.source, old.node)
+        interp.log.old_functions[interp.site(node)] = Site(old.source, old.node)
         return interp.opaque("call", [*args, *keywords.values()], node, differentiable=True)
     for name in ("__call__", "forward"):
         found = class_lookup.find(instance, name)

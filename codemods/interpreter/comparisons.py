@@ -39,7 +39,7 @@ def compare(interp: Interpreter, node: ast.Compare) -> Value:
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = interp.eval(comparator)
         if isinstance(node.left, ast.Name) and isinstance(op, _ORDERS) and type(left) is type(right) is int:
-            interp.thresholds.append((node.left.id, right))
+            interp.unrolling.thresholds.append((node.left.id, right))
         result = _compare_two(interp, op, left, right, node)
         if result is False:
             return False
@@ -85,7 +85,7 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
 def _membership(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Value:
     """``left in right``, or ``left not in right``."""
     if isinstance(left, int) and isinstance(right, Sequence):
-        interp.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
+        interp.unrolling.spans += [slot.value + 2 for slot in right.items if type(slot.value) is int]
     found = _contains(interp, left, right)
     if isinstance(found, Symbol):
         return negated(interp, found) if isinstance(op, ast.NotIn) else found
@@ -145,7 +145,7 @@ def _same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) ->
     names = {left.path, right.path}
     if names & _VARIABLES and "torch.Tensor" in names:
         if node is not NOWHERE:
-            interp.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)
+            interp.log.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)
         return True
     if len(names) == 1:
         return True

@@ -56,7 +56,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             return _of_mapping(interp, value, index, node)
         case TensorRef():
             if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
-                interp.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
+                interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
                 return interp.fresh_symbol("number")
             picked = _of_tensor_item(interp, value, index, node)
             picked.cell.extent = extents.of_item(interp, extents.extent_of(value), index)
@@ -268,7 +268,7 @@ def _taken_in_turn(interp: Interpreter, value: Sequence | Mapping, index: Value)
     if run is None:
         return None
     slots: dict[Any, Binding] = dict(enumerate(value.items)) if isinstance(value, Sequence) else value.items
-    taken = interp.taken.setdefault((interp.identity(value), run), {})
+    taken = interp.loop_items.taken.setdefault((interp.identity(value), run), {})
     if index.key not in taken:
         least = index.low if isinstance(value, Sequence) and index.low is not None else 0
         graphs = [at for at, slot in slots.items() if at not in taken.values() and _has_graph(interp, slot)]
@@ -291,7 +291,7 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
     """
     if not isinstance(index, Symbol) or not _holds_states(container):
         return None
-    known = interp.places.setdefault(interp.identity(container), {})
+    known = interp.loop_items.places.setdefault(interp.identity(container), {})
     at = known.get(index.key)
     if at is not None:
         return at[0]
@@ -305,7 +305,7 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
     before = list(dict.fromkeys(place for place, *_ in known.values() if place in slots))
     if isinstance(moment, tuple) and moment[1] > 1:
         before.reverse()  # and any of them in the place of another
-    interp.several_places += bool(occupied)
+    interp.loop_items.several_places += bool(occupied)
     found = next((place for place in (*before, *slots) if place not in occupied), None)
     if found is not None:
         known[index.key] = found, moment, passes
@@ -345,9 +345,9 @@ def _has_graph(interp: Interpreter, slot: Binding) -> bool:
 
 def _run_of(interp: Interpreter, key: Hashable) -> int | None:
     """The run of a loop that is still going on and hands out the value with this *key*, or what it is a part of."""
-    run = interp.handed_out.get(key)
+    run = interp.loop_items.handed_out.get(key)
     if run is None and isinstance(key, tuple) and key[:1] == ("item",) and len(key) > 1:  # `for one, other in pairs`
-        run = interp.handed_out.get(key[1])
+        run = interp.loop_items.handed_out.get(key[1])
     return run if run is not None and any(point.instance == run for point in interp.loops) else None
 
 
@@ -356,7 +356,7 @@ def _turn_of(interp: Interpreter, receiver: Sequence | Mapping, index: Value) ->
     if not isinstance(index, Symbol):
         return None
     for point in reversed(interp.loops):
-        at = interp.taken.get((interp.identity(receiver), point.instance), {}).get(index.key)
+        at = interp.loop_items.taken.get((interp.identity(receiver), point.instance), {}).get(index.key)
         if at is not None:
             return at
     return None
@@ -408,7 +408,9 @@ def put_at(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> A
     """Where an item is put for an unknown key, or where it was read before; None where that is not known."""
     taken = _turn_of(interp, receiver, index)
     if taken is None and isinstance(receiver, Mapping):  # a key that nobody has asked for may be a new one
-        known = interp.places.get(interp.identity(receiver), {}).get(index.key if isinstance(index, Symbol) else None)
+        known = interp.loop_items.places.get(interp.identity(receiver), {}).get(
+            index.key if isinstance(index, Symbol) else None
+        )
         return known[0] if known is not None else None
     return _place_of(interp, receiver, index) if taken is None else taken
 
@@ -496,7 +498,7 @@ def _added_inside(
         index = interp.eval(outer.slice) if isinstance(outer.slice, ast.Name) else None
         around = interp.eval(outer.value) if _counter_in(index) else None
         if isinstance(around, (Sequence, Mapping)) and isinstance(index, Symbol):
-            run = interp.handed_out.get(index.key)
+            run = interp.loop_items.handed_out.get(index.key)
             holding.added_inside(interp, around, receiver, former, slot, run)
 
 
@@ -519,10 +521,10 @@ def append(
         receiver.items.append(slot)
     else:
         receiver.items.insert(at, slot)
-    if interp.cut_short:
+    if interp.widening.cut_short:
         receiver.more = True
     else:
-        interp.grows(receiver)
+        interp.widening.grows(receiver)
     if receiver.limit is not None and len(receiver.items) > receiver.limit:
         del receiver.items[0 if at is None else -1]
     return slot

@@ -34,21 +34,21 @@ class Raised(Exception):
 @contextmanager
 def awaiting(interp: Interpreter, wanted: Wanted) -> Iterator[None]:
     """While a block runs whose errors of these types are handled."""
-    interp.awaited = (*interp.awaited, wanted)
+    interp.exceptions.awaited = (*interp.exceptions.awaited, wanted)
     try:
         yield
     finally:
-        interp.awaited = interp.awaited[:-1]
+        interp.exceptions.awaited = interp.exceptions.awaited[:-1]
 
 
 @contextmanager
 def by_itself(interp: Interpreter) -> Iterator[None]:
     """While something runs whose errors mean something to Python itself: ``__next__``."""
-    before, interp.awaited = interp.awaited, ()
+    before, interp.exceptions.awaited = interp.exceptions.awaited, ()
     try:
         yield
     finally:
-        interp.awaited = before
+        interp.exceptions.awaited = before
 
 
 def happen(interp: Interpreter, kind: str) -> None:
@@ -59,13 +59,13 @@ def happen(interp: Interpreter, kind: str) -> None:
 def may_happen(interp: Interpreter, kind: str, node: ast.expr) -> None:
     """A built-in error happens on some path, where a ``try`` names it, or what it is one of, and not just any error."""
     error = Name(f"builtins.{kind}")
-    named = any(_is_of(error, one) and one not in _ANY for kinds in interp.awaited for one in kinds)
+    named = any(_is_of(error, one) and one not in _ANY for kinds in interp.exceptions.awaited for one in kinds)
     if named and not interp.policy.decide(("no error", interp.site(node).line), True):
         raise Raised(error)
 
 
 def raise_awaited(interp: Interpreter, error: Value) -> None:
-    if any(handles(wanted, error) for wanted in interp.awaited):
+    if any(handles(wanted, error) for wanted in interp.exceptions.awaited):
         raise Raised(error)
 
 

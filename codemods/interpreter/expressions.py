@@ -24,7 +24,7 @@ from codemods.interpreter import (
     unpacking,
 )
 from codemods.interpreter.generators import LAZY, Exhausted, Generator
-from codemods.interpreter.protocol import Frame
+from codemods.interpreter.state.environment import Frame
 from codemods.interpreter.values import (
     Binding,
     Function,
@@ -163,8 +163,8 @@ def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, ri
     name, compute = _BINARY[kind]
     if kind is ast.Mod and isinstance(left, int) and isinstance(right, int) and right > 1 and interp.loops:
         # With one iteration of a third round alone, what is behind the loop would get no more than its beginning.
-        interp.spans.append(2 * right + 2)
-        interp.periods.append(right)
+        interp.unrolling.spans.append(2 * right + 2)
+        interp.unrolling.periods.append(right)
     if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
         return interp.symbol(("format", left, interp.key(right)))
     try:

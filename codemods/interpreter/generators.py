@@ -19,7 +19,8 @@ from codemods.source.sources import Site
 
 if TYPE_CHECKING:
     from codemods.autograd.graph import Loops
-    from codemods.interpreter.protocol import Frame, Interpreter
+    from codemods.interpreter.protocol import Interpreter
+    from codemods.interpreter.state.environment import Frame
 
 LAZY = frozenset("enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange".split())
 """Functions that take the items of what they are given one by one, when they are asked for one themselves."""
@@ -119,7 +120,7 @@ class Generator:
 
     def turn(self) -> int:
         """After how many items it comes to the first of a known container again, which it goes over again and again."""
-        known = [self._machine.lengths.get(point.instance, 0) for point in self._own]
+        known = [self._machine.unrolling.lengths.get(point.instance, 0) for point in self._own]
         if not known or known[0] or not known[-1]:
             return 0
         whole = itertools.takewhile(bool, reversed(known))

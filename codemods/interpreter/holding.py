@@ -337,7 +337,7 @@ def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
 
 
 def _is_long(interp: Interpreter, point: LoopPoint) -> bool:
-    return point.instance in interp.cut_short or point.iteration >= ITERATIONS
+    return point.instance in interp.widening.cut_short or point.iteration >= ITERATIONS
 
 
 def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:

@@ -32,7 +32,7 @@ class ProgramInterpreter(Recorder, Decisions):
             if self._steps < 0:
                 raise GaveUp
             self.statement = Site(self.source, statement)
-            self.executed.add(statement)
+            self.log.executed.add(statement)
             signal = statements.EXECUTE[type(statement)](self, statement)
             if signal:
                 return signal
@@ -76,4 +76,4 @@ class ProgramInterpreter(Recorder, Decisions):
         """The program certainly fails here, by an error of a built-in *kind* that it may await."""
         if kind:
             errors.happen(self, kind)
-        self.crashes.add(reason)
+        self.log.crashes.add(reason)

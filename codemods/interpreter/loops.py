@@ -157,8 +157,8 @@ def _next_of(interp: Interpreter, following: Value, node: ast.expr) -> Value:
     """The next item of an object with ``__next__``."""
     with errors.by_itself(interp):
         item = interp.call(following, [], {}, node)
-    if interp.raised:  # StopIteration
-        interp.raised = False
+    if interp.exceptions.raised:  # StopIteration
+        interp.exceptions.raised = False
         raise Exhausted
     return item
 
@@ -264,7 +264,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     signal = ""
     plan = UnrollPolicy(interp)
     if not items.cut:
-        interp.lengths[instance] = items.count or 0
+        interp.unrolling.lengths[instance] = items.count or 0
     numbers = _to_the_end(interp, node, _numbers(interp, node, items, plan))
     for number in numbers:
         cut = items.cut and plan.cut
@@ -277,7 +277,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
             plan.over_parts = _is_part(element)
             for part in [slot.value for slot in element.items] if isinstance(element, Sequence) else [element]:
                 if isinstance(part, Symbol):
-                    interp.handed_out[part.key] = instance
+                    interp.loop_items.handed_out[part.key] = instance
             interp.assign(node.target, element, None)
             signal = interp.run(node.body)
         if signal in ("break", "return", "raise"):
@@ -302,11 +302,11 @@ class UnrollPolicy:
     def __init__(self, interp: Interpreter) -> None:
         self._machine = interp
         self._passes = len(interp.tape.passes)
-        self._grown = len(interp.growing)
-        self._spans = len(interp.spans)
-        self._periods = len(interp.periods)
-        self._thresholds = len(interp.thresholds)
-        self._several = interp.several_places
+        self._grown = len(interp.widening.growing)
+        self._spans = len(interp.unrolling.spans)
+        self._periods = len(interp.unrolling.periods)
+        self._thresholds = len(interp.unrolling.thresholds)
+        self._several = interp.loop_items.several_places
         self._steps = interp.steps_taken
         self._turns = 0
         self._clock = 0
@@ -317,12 +317,12 @@ class UnrollPolicy:
 
     def after_first(self) -> int:
         """How many to run in order, where something happens in some only; else two, the second for any later one."""
-        self._turns, self._clock = self._machine.turns, self._machine.tape.clock
-        span = max((span for span in self._machine.spans[self._spans :] if 2 < span <= SPAN), default=0)
+        self._turns, self._clock = self._machine.unrolling.turns, self._machine.tape.clock
+        span = max((span for span in self._machine.unrolling.spans[self._spans :] if 2 < span <= SPAN), default=0)
         if span and self.affords(span, SPAN):
             self.cut = False
             return span
-        self._machine.stand_for_later(self._grown)
+        self._machine.widening.stand_for_later(self._grown)
         return 2
 
     def behind_warm_up(self, planned: int, node: ast.For | ast.AsyncFor) -> int:
@@ -330,9 +330,9 @@ class UnrollPolicy:
         that happens every k-th time; 0 where there is none.
         """
         counters = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-        compared = self._machine.thresholds[self._thresholds :]
+        compared = self._machine.unrolling.thresholds[self._thresholds :]
         most = max((number for name, number in compared if name in counters), default=0)
-        periods = self._machine.periods[self._periods :]
+        periods = self._machine.unrolling.periods[self._periods :]
         if self.cut or most < planned or not periods:
             return 0
         turn = math.lcm(*periods)
@@ -349,8 +349,8 @@ class UnrollPolicy:
         the first iteration made behind its pass, and the second sent back for the first time.
         """
         passes = self._machine.tape.passes[self._passes :]
-        begun = bool(passes) and self._machine.turns > self._turns and self.affords(3)
-        begun = begun or (bool(passes) and self._machine.several_places > self._several and self.affords(3))
+        begun = bool(passes) and self._machine.unrolling.turns > self._turns and self.affords(3)
+        begun = begun or (bool(passes) and self._machine.loop_items.several_places > self._several and self.affords(3))
         first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
         late = any(
             first < producer.clock <= self._clock and producer.leaf is None
@@ -392,11 +392,11 @@ def _to_the_end(
         yield number
     end = _own_end(node) if isinstance(node, ast.For) else None
     if end is not None and number > 0:
-        interp.ending.add(end)
+        interp.unrolling.ending.add(end)
         try:
             yield number + 1
         finally:
-            interp.ending.discard(end)
+            interp.unrolling.ending.discard(end)
 
 
 def _own_end(node: ast.For) -> ast.If | None:
@@ -446,7 +446,7 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
     instance = interp.new_instance()
     plan = UnrollPolicy(interp)
     planned = number = through = 0
-    streams = len(interp.streams)
+    streams = len(interp.unrolling.streams)
     counter = _Counter.of(interp, node, instance)
     whole = counter is not None and counter.is_short
     while True:
@@ -461,7 +461,7 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
             return signal
         number += 1
         if number == 1:
-            through = _taken_one_by_one(interp.streams[streams:])
+            through = _taken_one_by_one(interp.unrolling.streams[streams:])
         if whole or (number < through and plan.affords(through, PARTS)):
             continue
         if number == 1:
@@ -542,7 +542,7 @@ class _Counter:
         name, order, bound, step = written
         start, stop = interp.eval(name), interp.eval(bound)
         if isinstance(start, Symbol):
-            interp.handed_out[start.key] = instance
+            interp.loop_items.handed_out[start.key] = instance
         if type(start) is not int or type(stop) is not int:
             return cls(interp, name, instance, None)
         beyond = step // abs(step) if order in (ast.LtE, ast.GtE) else 0
@@ -557,7 +557,7 @@ class _Counter:
         """The second iteration stands for any later one."""
         if self.numbers is not None:
             later = _number(self.numbers, self.instance, 1, exact=False)
-            self.interp.handed_out[self.interp.key(later)] = self.instance
+            self.interp.loop_items.handed_out[self.interp.key(later)] = self.instance
             self.interp.assign(self.name, later, None)
 
     def finish(self) -> None:

@@ -21,7 +21,8 @@ from codemods.interpreter.forms import form_of
 from codemods.interpreter.values import Instance, Mapping, Scope, Sequence, TensorImpl, TensorRef, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Frame, Interpreter
+    from codemods.interpreter.protocol import Interpreter
+    from codemods.interpreter.state.environment import Frame
 
 DEPTH = 4
 """Attributes of attributes that are looked into."""

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Leaf, LoopPoint, Loops, Node, Operand, Saved, StoreEvent, Tape
-from codemods.interpreter.policy import BranchPolicy, is_short, varies
+from codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, Saved, StoreEvent
+from codemods.interpreter.policy import BranchPolicy
+from codemods.interpreter.state.exceptions import Exceptions
+from codemods.interpreter.state.log import Log
+from codemods.interpreter.state.loop_items import LoopItems
+from codemods.interpreter.state.recording import Recording
+from codemods.interpreter.state.symbols import Symbols
+from codemods.interpreter.state.unrolling import Unrolling
+from codemods.interpreter.state.widening import Widening
 from codemods.interpreter.values import (
     Binding,
-    Class,
     Function,
-    Hook,
     Instance,
     Mapping,
     Module,
-    Scope,
     Sequence,
     Symbol,
     TensorImpl,
@@ -30,135 +32,27 @@ from codemods.interpreter.values import (
 from codemods.source.sources import Site, Source, Sources
 
 if TYPE_CHECKING:
-    from codemods.interpreter.datasets import Served
-    from codemods.interpreter.generators import Generator
-    from codemods.interpreter.loops import LazyStream
-
-
-@dataclass
-class Frame:
-    """One call: the function it is in, its names, what it returned, and the generator that it runs as."""
-
-    function: Function | None
-    scope: Scope
-    result: Value = None
-    generator: Generator | None = None
+    pass
 
 
 STEPS = 150_000
 """Expressions and statements evaluated on one path before the run gives up."""
 
-Home = tuple[dict[str, Binding], str]
-"""The names among which a number stands, and its own."""
 
+class Interpreter(Symbols, Recording, ABC):
+    """One run over the program along one path: its state, and what its parts ask of each other.
 
-class Interpreter(ABC):
-    """One run over the program along one path; ``interpreter`` composes it of its parts."""
+    ``interpreter`` composes it of these parts.
+    """
 
     def __init__(self, sources: Sources, policy: BranchPolicy) -> None:
-        self.sources = sources
-        self.source = source = sources.main
-        """The file whose code is being run."""
-        self.policy = policy
-        self.tape = Tape()
-        self.grad = True
-        self.misses = False
-        """Whether a node was made of something that had lost its graph."""
-        self.guard: Site | None = None
-        self.ending: set[ast.If] = set()
-        """Conditions that end a loop in its last iteration, which is being run."""
-        self.defaults: dict[Hashable, Value] = {}
-        """What arguments of the command line are where none is given, by the keys of their values."""
-        self._settled: set[Hashable] = set()
-        """The keys of those that have been taken to be so on this path."""
-        self.executed: set[ast.stmt] = set()
-        self.evaluating: set[Leaf] = set()
-        """Parameters of models in evaluation mode."""
-        """What turned grad mode off, where it is off."""
-        self.loops: Loops = ()
-        self.cut_short: dict[int, int] = {}
-        """Instances of running loops that are past the first iteration and of which not all iterations will be run.
-
-        Each with the time at which its present iteration began, as ``begun`` counts it.
-        """
-        self._begun: dict[tuple[int, str], int] = {}
-        self.globals = Scope({})
-        """The names of the script itself."""
-        self.modules: dict[str, Module] = {}
-        """The program's other files that were imported, by path."""
-        self.scope = self.globals
-        self.stack: tuple[Site, ...] = ()
-        """The call expressions that led into the function being run."""
-        self.frames: list[Frame] = [Frame(None, self.globals)]
-        self.statement: Site = Site(source, ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0))
-        self.crashes: set[str] = set()
-        """Errors that the program certainly meets: a method of None, an undefined name."""
-        self.legacy: dict[tuple[str, int], Site] = {}
-        self.old_functions: dict[Site, Site] = {}
-        """Calls of objects of autograd's ``Function``, and the ``forward`` that is a method there."""
-        self.generators: list[Generator] = []
-        self.streams: list[LazyStream] = []
-        """Those of which ``next`` took an item, as often as it did."""
-        self.hooks: list[Hook] = []
-        """In the order in which they were registered."""
-        self.backward_hooks: list[Hook] = []
-        self.called: set[ast.AST] = set()
-        self.star_imports = False
-        self.activity = 0
-        """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
-        self.growing: list[Callable[[], None]] = []
-        """What becomes uncertain where a loop's second iteration stands for any later one: counters, growing lists."""
-        self.spans: list[int] = []
-        """So many iterations of a loop show what happens every k-th time, or at numbers that are written down."""
-        self.periods: list[int] = []
-        """The k of these."""
-        self.thresholds: list[tuple[str, int]] = []
-        """Numbers with which counters that are known were compared, by the counters' names."""
-        self.raised = False
-        """Whether the function that was called last ended by an exception."""
-        self.error: Value = None
-        """The error, or its type, that was raised last; None where it is not known."""
-        self.awaited: tuple[tuple[Value, ...], ...] = ()
-        """The types of errors that the blocks handle in which the program is."""
-        self.exited = False
-        """Whether the program ended itself."""
-        self.measured: set[int] = set()
-        """Tensors of several elements that were asked for their shape, by identity."""
-        self.goes_by_shape = False
-        """Whether a condition depends on such a shape."""
-        self.lengths: dict[int, int] = {}
-        """How many iterations the runs of loops have that are run in full."""
-        self.handed_out: dict[Hashable, int] = {}
-        """Keys of the unknown values that loops hand out, each iteration another one, and the loops' runs."""
-        self.taken: dict[tuple[int, int], dict[Hashable, Hashable]] = {}
-        """What of a container one run of a loop took under such a value: container and run; value and item."""
-        self.places: dict[int, dict[Hashable, tuple[Hashable, Hashable, int]]] = {}
-        """Where containers of states hold what unknown keys stand for, in which iteration and after how many passes."""
-        self.several_places = 0
-        """Rises with each iteration that has several such keys."""
-        self.making: list[Class | None] = []
-        """Classes whose metaclasses are at work, the last innermost; None once ``type`` was asked for the class."""
-        self.bounds: dict[Hashable, tuple[float, float]] = {}
-        """Keys of counters, and between what they are by the conditions that held of them."""
-        self.ways: dict[ast.AST, bool] = {}
-        """Which way known conditions went last."""
-        self.turns = 0
-        """How often one of them went another way than the time before: what begins differently than it goes on."""
-        self.retaining = False
-        """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
-        self._unknowns: dict[Hashable, Symbol] = {}
-        self._numbers: dict[Hashable, int] = {}
-        self.spread: set[ast.expr] = set()
-        """Calls that are given ``**`` of something unknown: any parameter may be among it."""
-        self._identified: dict[int, object] = {}
-        self.served: dict[Hashable, Served] = {}
-        self.named: dict[Hashable, Value] = {}
-        """Modules, by the keys of the unknown values that are names of their parameters."""
-        """Datasets and loaders whose items have a graph, by the keys of their values."""
-        self.attributes_of_opaque: dict[tuple[Hashable, str], Binding] = {}
-        """Attributes set on values that have no names of their own."""
-        self._fresh = itertools.count()
-        self._leaves = itertools.count()
+        Symbols.__init__(self, sources, policy)
+        Recording.__init__(self)
+        self.exceptions = Exceptions()
+        self.unrolling = Unrolling()
+        self.loop_items = LoopItems()
+        self.widening = Widening(self, self._fresh)
+        self.log = Log()
         self._steps = STEPS
 
     @property
@@ -211,63 +105,6 @@ class Interpreter(ABC):
     @abstractmethod
     def crash(self, reason: str, kind: str = "") -> None:
         """The program certainly fails here, by an error of a built-in *kind* that it may await."""
-
-    def site(self, node: ast.expr | ast.stmt) -> Site:
-        return Site(self.source, node)
-
-    # Names of unknown things
-
-    def fresh_symbol(self, *label: Hashable) -> Symbol:
-        """A value that is like no other.  Inside a loop it is another one in each iteration (see ``oracle.varies``)."""
-        return Symbol(("~" if self.loops else "new", *label, next(self._fresh)))
-
-    def symbol(self, key: Hashable) -> Symbol:
-        """The value with this key: asked twice, the same object."""
-        found = self._unknowns.get(key)
-        if found is None:
-            found = self._unknowns[key] = Symbol(key)
-        return found
-
-    def usual(self, value: Value) -> Value:
-        """What *value* usually is, from now on also where it is compared; None where nothing or another is known."""
-        if not isinstance(value, Symbol) or value.usual is None:
-            return None
-        if value.key not in self._settled:
-            if self.policy.denied(("Eq", value.key, self.key(value.usual))):
-                return None
-            self._settled.add(value.key)
-        return value.usual
-
-    def settled(self, value: Value) -> Value:
-        """*value*, or what it has been taken to be."""
-        return value.usual if isinstance(value, Symbol) and value.key in self._settled else value
-
-    def key(self, value: Value) -> Hashable:
-        """What identifies a value in the keys of values computed from it."""
-        if isinstance(value, Symbol):
-            if value.short is None:
-                value.short = value.key if is_short(value.key) else self._number(value.key)
-            return value.short
-        if isinstance(value, TensorRef):
-            return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
-        if isinstance(value, (Sequence, Mapping)):
-            return ("container", self.identity(value), len(value.items))
-        if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
-            return (type(value).__name__, value)
-        return ("object", self.identity(value))
-
-    def _number(self, key: Hashable) -> Hashable:
-        """A number for a long key: one that is built of itself twice, again and again, would double each time."""
-        return ("~" if varies(key) else "long", "key", self._numbers.setdefault(key, len(self._numbers)))
-
-    def identity(self, thing: object) -> int:
-        """The address of a value, which no other takes over as long as this interpreter runs: the value is kept."""
-        self._identified[id(thing)] = thing
-        return id(thing)
-
-    def identified(self, identity: object) -> object:
-        """What :meth:`identity` was asked for."""
-        return self._identified.get(identity) if isinstance(identity, int) else None
 
     # Tensors and graphs
 
@@ -413,61 +250,10 @@ class Interpreter(ABC):
         """One iteration of a loop."""
         self.loops = (*self.loops, LoopPoint(self.site(statement), instance, number))
         if cut and number > 0:
-            self.cut_short[instance] = next(self._fresh)
+            self.widening.cut_short[instance] = next(self._fresh)
         try:
             yield
         finally:
             # Not what it was before: a generator is resumed from elsewhere than it was called from.
             self.loops = self.loops[:-1]
-            self.cut_short.pop(instance, None)
-
-    def new_instance(self) -> int:
-        return next(self._fresh)
-
-    def begins(self, home: Home | None) -> None:
-        """A number is set anew under a name."""
-        if home is not None:
-            self._begun[id(home[0]), home[1]] = next(self._fresh)
-
-    def begun(self, home: Home | None) -> int:
-        """When the number under a name was last set, and not only raised; 0 where that is not known."""
-        return self._begun.get((id(home[0]), home[1]), 0) if home is not None else 0
-
-    def widened(self, value: Value, node: ast.AST, since: int) -> Value:
-        """A counter that is raised in a loop of which only some iterations run: from here on only a lower bound.
-
-        One that was set *since* the present iteration began counts what this iteration does.
-        """
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if any(since < began for began in self.cut_short.values()):
-                return Symbol(("count", id(node), next(self._fresh)), low=value)
-        return value
-
-    def counts(self, home: Home | None, since: int, node: ast.AST) -> None:
-        """The number under a name was just raised: in later iterations only its lower bound will be known."""
-        if home is None:
-            return
-        names, name = home
-        self._begun[id(names), name] = since
-
-        def blur() -> None:
-            slot = names.get(name)
-            if slot is not None and isinstance(slot.value, (int, float)) and not isinstance(slot.value, bool):
-                names[name] = Binding(Symbol(("count", id(node), next(self._fresh)), low=slot.value))
-
-        if self.loops:
-            self.growing.append(blur)
-
-    def grows(self, container: Sequence) -> None:
-        """An item was just added: in later iterations the container may hold more."""
-
-        def blur() -> None:
-            container.more = container.more or bool(container.items)
-
-        if self.loops:
-            self.growing.append(blur)
-
-    def stand_for_later(self, since: int) -> None:
-        """From here on the state stands for that of any later iteration of a loop in which ``growing[since:]`` grew."""
-        for blur in self.growing[since:]:
-            blur()
+            self.widening.cut_short.pop(instance, None)

@@ -124,7 +124,7 @@ class Recorder(Interpreter):
         return TensorRef(cell)
 
     def leaf(self, kind: str, node: ast.expr) -> Leaf:
-        leaf = Leaf(f"{kind}:{next(self._leaves)}", Storage())
+        leaf = Leaf(f"{kind}:{next(self.leaf_numbers)}", Storage())
         leaf.node = Node("AccumulateGrad", self.site(node), (), self.loops, self.tape.tick(), saves=False, leaf=leaf)
         return leaf
 

@@ -44,13 +44,14 @@ from codemods.interpreter.values import (
 from codemods.source.sources import Site, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Home, Interpreter
+    from codemods.interpreter.protocol import Interpreter
+    from codemods.interpreter.state.widening import Home
 
 
 def assign(interp: Interpreter, target: ast.expr, value: Value, expression: ast.expr | None) -> None:
     """Store *value* in *target*; *expression* is what was written for it, where one expression was."""
     if type(value) in (int, float):
-        interp.begins(_home(interp, target))
+        interp.widening.begins(_home(interp, target))
     match target:
         case ast.Name():
             scope = interp.scope.declared.get(target.id, interp.scope)
@@ -115,8 +116,8 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
     for target in targets:
         counter = isinstance(target, ast.Name) and _mentions(written, target.id)
         home = _home(interp, target) if counter else None
-        since = interp.begun(home)
-        value = interp.widened(value, node, since) if counter else value
+        since = interp.widening.begun(home)
+        value = interp.widening.widened(value, node, since) if counter else value
         adds = isinstance(value, TensorRef) and _adds(written)
         builds = isinstance(value, Sequence) and isinstance(written, _BUILDING)
         before = _old_value(interp, target) if adds or builds else None
@@ -125,7 +126,7 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
             note = holding.summed if adds else holding.rebuilt
             note(interp, before, value, node, interp.source.text_of(target))
         if counter and isinstance(value, (int, float)):
-            interp.counts(home, since, node)
+            interp.widening.counts(home, since, node)
     return ""
 
 
@@ -186,13 +187,15 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
     home = _home(interp, node.target)
-    since = interp.begun(home)
-    result = interp.widened(expressions.binary(interp, type(node.op), current, value, fake), node, since)
-    if isinstance(current, Symbol) and isinstance(result, Symbol) and current.key in interp.handed_out:
-        interp.handed_out[result.key] = interp.handed_out[current.key]  # `i -= 1` is another for each
+    since = interp.widening.begun(home)
+    result = interp.widening.widened(expressions.binary(interp, type(node.op), current, value, fake), node, since)
+    if isinstance(current, Symbol) and isinstance(result, Symbol) and current.key in interp.loop_items.handed_out:
+        interp.loop_items.handed_out[result.key] = interp.loop_items.handed_out[
+            current.key
+        ]  # `i -= 1` is another for each
     assign(interp, node.target, result, None)
     if isinstance(result, (int, float)):
-        interp.counts(home, since, node)
+        interp.widening.counts(home, since, node)
     return ""
 
 
@@ -236,7 +239,7 @@ def _as_load(node: ast.expr) -> Any:
 
 def _expression(interp: Interpreter, node: ast.Expr) -> str:
     interp.eval(node.value)
-    return "raise" if interp.exited else ""
+    return "raise" if interp.exceptions.exited else ""
 
 
 def _return(interp: Interpreter, node: ast.Return) -> str:
@@ -247,15 +250,17 @@ def _return(interp: Interpreter, node: ast.Return) -> str:
 def _if(interp: Interpreter, node: ast.If) -> str:
     leaves = not node.orelse and _only_leaves(node.body)
     optional = not node.orelse and not leaves
-    spans = len(interp.spans)
+    spans = len(interp.unrolling.spans)
     test = interp.eval(node.test)
     if interp.source.remembered(node, _only_tells):
-        del interp.spans[spans:]  # whether the log is written every k-th time is of no concern
+        del interp.unrolling.spans[spans:]  # whether the log is written every k-th time is of no concern
     question = len(interp.policy.asked)
-    holds = node in interp.ending or interp.truth(test, likely=not leaves, optional=optional)
-    interp.turns += interp.ways.get(node, holds) != holds  # `if step > 2` is known at first, and asked about later
+    holds = node in interp.unrolling.ending or interp.truth(test, likely=not leaves, optional=optional)
+    interp.unrolling.turns += (
+        interp.unrolling.ways.get(node, holds) != holds
+    )  # `if step > 2` is known at first, and asked about later
     if question == len(interp.policy.asked):
-        interp.ways[node] = holds
+        interp.unrolling.ways[node] = holds
     activity = interp.activity
     other = node.orelse if holds else node.body
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
@@ -330,7 +335,7 @@ def _with(interp: Interpreter, node: ast.With | ast.AsyncWith) -> str:
         if not ended and not errors.handles(suppressed, raised.error):
             raise
         return ""
-    error = interp.error if signal == "raise" else None
+    error = interp.exceptions.error if signal == "raise" else None
     ended = _leave(interp, inside, before, error)
     return "" if error is not None and (ended or errors.handles(suppressed, error)) else signal
 
@@ -370,7 +375,7 @@ def _raise(interp: Interpreter, node: ast.Raise) -> str:
         made = interp.eval(node.exc)
         if isinstance(node.exc, ast.Call) and not isinstance(made, Instance):
             made = interp.eval(node.exc.func)  # a type of Python's own: what it was given does not matter
-        interp.error = made if isinstance(made, (Name, Class, Instance)) else None
+        interp.exceptions.error = made if isinstance(made, (Name, Class, Instance)) else None
     return "raise"
 
 
@@ -392,15 +397,17 @@ def _handled(interp: Interpreter, node: ast.Try | ast.TryStar) -> str:
     except errors.Raised as raised:
         if not any(errors.handles(kinds, raised.error) for kinds in wanted):
             raise
-        interp.error, signal = raised.error, "raise"
+        interp.exceptions.error, signal = raised.error, "raise"
     if not signal:
         return interp.run(node.orelse)
     if signal != "raise" or not node.handlers:
         return signal
-    known = [at for at, kinds in enumerate(wanted) if errors.handles(kinds, interp.error)]
+    known = [at for at, kinds in enumerate(wanted) if errors.handles(kinds, interp.exceptions.error)]
     handler = node.handlers[known[0] if known else 0]
     if handler.name:
-        error = interp.error if isinstance(interp.error, Instance) else interp.fresh_symbol("error")
+        error = (
+            interp.exceptions.error if isinstance(interp.exceptions.error, Instance) else interp.fresh_symbol("error")
+        )
         interp.scope.names[handler.name] = Binding(error)
     return interp.run(handler.body)
 

@@ -77,7 +77,7 @@ def run_backward(
     retain = keywords.get("retain_graph", keywords.get("retain_variables"))
     if "retain_variables" in keywords:
         site = interp.site(node)
-        interp.legacy["backward(retain_variables=...)", site.line] = site
+        interp.log.legacy["backward(retain_variables=...)", site.line] = site
     if retain is None:
         retain = create
     if not isinstance(retain, (int, type(None))):
@@ -174,7 +174,7 @@ def _hook(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__
 @of_tensor("reinforce")
 def _reinforce(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     site = interp.site(call.node)
-    interp.legacy[interp.source.text_of(call.node), site.line] = site
+    interp.log.legacy[interp.source.text_of(call.node), site.line] = site
 
 
 @of_tensor("set_", "resize_")

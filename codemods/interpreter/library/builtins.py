@@ -211,7 +211,7 @@ def _next(interp: Interpreter, call: Call, value: Value, *default: Value) -> Val
         try:
             if isinstance(value, Generator):
                 return interp.read(value.resume())
-            interp.streams.append(value)
+            interp.unrolling.streams.append(value)
             return value.following()
         except Exhausted:
             if default:
@@ -385,7 +385,7 @@ def _nothing(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
 
 @model("builtins.exit", "builtins.quit")
 def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
-    interp.exited = True
+    interp.exceptions.exited = True
 
 
 # Classes and objects

@@ -13,7 +13,7 @@ from codemods.interpreter.generators import Exhausted, Generator
 from codemods.interpreter.library.builtins import range_
 from codemods.interpreter.library.registry import DECLINED, Call, model
 from codemods.interpreter.loops import LazyStream, Stream, accumulated, counter, stream
-from codemods.interpreter.protocol import Frame
+from codemods.interpreter.state.environment import Frame
 from codemods.interpreter.values import Binding, Sequence, Value
 
 if TYPE_CHECKING:

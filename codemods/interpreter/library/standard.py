@@ -38,7 +38,7 @@ def _auto(interp: Interpreter, call: Call) -> Value:
 
 @model("sys.exit", "os._exit", "os.abort")
 def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
-    interp.exited = True
+    interp.exceptions.exited = True
 
 
 @model("json.loads")

@@ -131,7 +131,7 @@ def _variable(interp: Interpreter, call: Call, *args: Value, **keywords: Value) 
     """
     node = call.node
     if keywords.get("volatile") is True:
-        interp.legacy["Variable(..., volatile=True)", interp.site(node).line] = interp.site(node)
+        interp.log.legacy["Variable(..., volatile=True)", interp.site(node).line] = interp.site(node)
     value = args[0] if args else keywords.get("data", interp.fresh_symbol("Variable"))
     wanted = keywords.get("requires_grad", args[1] if len(args) > 1 else False)
     if wanted is True:

@@ -1,0 +1,20 @@
+"""What a run has come by: code that was executed, and calls and errors that are reported as they stand."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.source.sources import Site
+
+
+class Log:
+    """Statements, functions and mistakes that a run has met."""
+
+    def __init__(self) -> None:
+        self.executed: set[ast.stmt] = set()
+        self.called: set[ast.AST] = set()
+        self.crashes: set[str] = set()
+        """Errors that the program certainly meets: a method of None, an undefined name."""
+        self.legacy: dict[tuple[str, int], Site] = {}
+        self.old_functions: dict[Site, Site] = {}
+        """Calls of objects of autograd's ``Function``, and the ``forward`` that is a method there."""

@@ -1,0 +1,19 @@
+"""Unknown values that loops hand out, and the items of containers that they are taken to stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class LoopItems:
+    """Which item of a container an unknown key stands for, so that a loop meets each of them in its turn."""
+
+    def __init__(self) -> None:
+        self.handed_out: dict[Hashable, int] = {}
+        """Keys of the unknown values that loops hand out, each iteration another one, and the loops' runs."""
+        self.taken: dict[tuple[int, int], dict[Hashable, Hashable]] = {}
+        """What of a container one run of a loop took under such a value: container and run; value and item."""
+        self.places: dict[int, dict[Hashable, tuple[Hashable, Hashable, int]]] = {}
+        """Where containers of states hold what unknown keys stand for, in which iteration and after how many passes."""
+        self.several_places = 0
+        """Rises with each iteration that has several such keys."""

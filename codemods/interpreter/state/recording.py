@@ -1,0 +1,35 @@
+"""What autograd records in a run: the tape, the grad mode, and what the leaves are told."""
+
+from __future__ import annotations
+
+import itertools
+
+from codemods.autograd.graph import Leaf, Tape
+from codemods.interpreter.values import Hook
+from codemods.source.sources import Site
+
+
+class Recording:
+    """The tape of a run and the modes that decide what is written on it."""
+
+    def __init__(self) -> None:
+        self.tape = Tape()
+        self.grad = True
+        self.guard: Site | None = None
+        """What turned grad mode off, where it is off."""
+        self.retaining = False
+        """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
+        self.misses = False
+        """Whether a node was made of something that had lost its graph."""
+        self.evaluating: set[Leaf] = set()
+        """Parameters of models in evaluation mode."""
+        self.measured: set[int] = set()
+        """Tensors of several elements that were asked for their shape, by identity."""
+        self.goes_by_shape = False
+        """Whether a condition depends on such a shape."""
+        self.activity = 0
+        """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
+        self.leaf_numbers = itertools.count()
+        self.hooks: list[Hook] = []
+        """Of modules, in the order in which they were registered."""
+        self.backward_hooks: list[Hook] = []

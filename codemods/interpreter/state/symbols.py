@@ -1,0 +1,94 @@
+"""Values about which nothing is known: their identity, and what was found out of them on the way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from codemods.interpreter.policy import BranchPolicy, is_short, varies
+from codemods.interpreter.state.environment import Environment
+from codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
+from codemods.source.sources import Sources
+
+if TYPE_CHECKING:
+    from codemods.interpreter.datasets import Served
+
+
+class Symbols(Environment):
+    """The unknown values of a run, and the keys that identify all values in the keys of those computed from them."""
+
+    def __init__(self, sources: Sources, policy: BranchPolicy) -> None:
+        super().__init__(sources)
+        self.policy = policy
+        self.defaults: dict[Hashable, Value] = {}
+        """What arguments of the command line are where none is given, by the keys of their values."""
+        self.served: dict[Hashable, Served] = {}
+        """Datasets and loaders whose items have a graph, by the keys of their values."""
+        self.named: dict[Hashable, Value] = {}
+        """Modules, by the keys of the unknown values that are names of their parameters."""
+        self.bounds: dict[Hashable, tuple[float, float]] = {}
+        """Keys of counters, and between what they are by the conditions that held of them."""
+        self.attributes_of_opaque: dict[tuple[Hashable, str], Binding] = {}
+        """Attributes set on values that have no names of their own."""
+        self._settled: set[Hashable] = set()
+        """The keys of those that have been taken to be what they usually are on this path."""
+        self._unknowns: dict[Hashable, Symbol] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._identified: dict[int, object] = {}
+        self._fresh = itertools.count()
+
+    def new_instance(self) -> int:
+        return next(self._fresh)
+
+    def fresh_symbol(self, *label: Hashable) -> Symbol:
+        """A value that is like no other.  Inside a loop it is another one in each iteration (see ``oracle.varies``)."""
+        return Symbol(("~" if self.loops else "new", *label, next(self._fresh)))
+
+    def symbol(self, key: Hashable) -> Symbol:
+        """The value with this key: asked twice, the same object."""
+        found = self._unknowns.get(key)
+        if found is None:
+            found = self._unknowns[key] = Symbol(key)
+        return found
+
+    def usual(self, value: Value) -> Value:
+        """What *value* usually is, from now on also where it is compared; None where nothing or another is known."""
+        if not isinstance(value, Symbol) or value.usual is None:
+            return None
+        if value.key not in self._settled:
+            if self.policy.denied(("Eq", value.key, self.key(value.usual))):
+                return None
+            self._settled.add(value.key)
+        return value.usual
+
+    def settled(self, value: Value) -> Value:
+        """*value*, or what it has been taken to be."""
+        return value.usual if isinstance(value, Symbol) and value.key in self._settled else value
+
+    def key(self, value: Value) -> Hashable:
+        """What identifies a value in the keys of values computed from it."""
+        if isinstance(value, Symbol):
+            if value.short is None:
+                value.short = value.key if is_short(value.key) else self._number(value.key)
+            return value.short
+        if isinstance(value, TensorRef):
+            return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
+        if isinstance(value, (Sequence, Mapping)):
+            return ("container", self.identity(value), len(value.items))
+        if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
+            return (type(value).__name__, value)
+        return ("object", self.identity(value))
+
+    def _number(self, key: Hashable) -> Hashable:
+        """A number for a long key: one that is built of itself twice, again and again, would double each time."""
+        return ("~" if varies(key) else "long", "key", self._numbers.setdefault(key, len(self._numbers)))
+
+    def identity(self, thing: object) -> int:
+        """The address of a value, which no other takes over as long as this interpreter runs: the value is kept."""
+        self._identified[id(thing)] = thing
+        return id(thing)
+
+    def identified(self, identity: object) -> object:
+        """What :meth:`identity` was asked for."""
+        return self._identified.get(identity) if isinstance(identity, int) else None

@@ -1,0 +1,76 @@
+"""Counters and containers in loops of which only some iterations are run: from a later one on, bounds are known."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from codemods.interpreter.state.environment import Environment
+from codemods.interpreter.values import Binding, Sequence, Symbol, Value
+
+Home = tuple[dict[str, Binding], str]
+"""The names among which a number stands, and its own."""
+
+
+class Widening:
+    """What becomes uncertain where a loop's second iteration stands for any later one."""
+
+    def __init__(self, environment: Environment, numbers: Iterator[int]) -> None:
+        self._environment = environment
+        self._fresh = numbers
+        self.cut_short: dict[int, int] = {}
+        """Instances of running loops that are past the first iteration and of which not all iterations will be run.
+
+        Each with the time at which its present iteration began, as ``begun`` counts it.
+        """
+        self.growing: list[Callable[[], None]] = []
+        """Counters and growing lists, each as what makes it uncertain."""
+        self._begun: dict[tuple[int, str], int] = {}
+
+    def begins(self, home: Home | None) -> None:
+        """A number is set anew under a name."""
+        if home is not None:
+            self._begun[id(home[0]), home[1]] = next(self._fresh)
+
+    def begun(self, home: Home | None) -> int:
+        """When the number under a name was last set, and not only raised; 0 where that is not known."""
+        return self._begun.get((id(home[0]), home[1]), 0) if home is not None else 0
+
+    def widened(self, value: Value, node: ast.AST, since: int) -> Value:
+        """A counter that is raised in a loop of which only some iterations run: from here on only a lower bound.
+
+        One that was set *since* the present iteration began counts what this iteration does.
+        """
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if any(since < began for began in self.cut_short.values()):
+                return Symbol(("count", id(node), next(self._fresh)), low=value)
+        return value
+
+    def counts(self, home: Home | None, since: int, node: ast.AST) -> None:
+        """The number under a name was just raised: in later iterations only its lower bound will be known."""
+        if home is None:
+            return
+        names, name = home
+        self._begun[id(names), name] = since
+
+        def blur() -> None:
+            slot = names.get(name)
+            if slot is not None and isinstance(slot.value, (int, float)) and not isinstance(slot.value, bool):
+                names[name] = Binding(Symbol(("count", id(node), next(self._fresh)), low=slot.value))
+
+        if self._environment.loops:
+            self.growing.append(blur)
+
+    def grows(self, container: Sequence) -> None:
+        """An item was just added: in later iterations the container may hold more."""
+
+        def blur() -> None:
+            container.more = container.more or bool(container.items)
+
+        if self._environment.loops:
+            self.growing.append(blur)
+
+    def stand_for_later(self, since: int) -> None:
+        """From here on the state stands for that of any later iteration of a loop in which ``growing[since:]`` grew."""
+        for blur in self.growing[since:]:
+            blur()
