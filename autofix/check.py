@@ -16,7 +16,7 @@ from multiprocessing import active_children, connection, get_context, parent_pro
 from pathlib import Path
 from typing import NamedTuple
 
-from autofix import engine
+from autofix import budget, engine
 from autofix.escaping import escaped
 from autofix.project import files
 from autofix.project.gather import Project, gather
@@ -55,10 +55,13 @@ class Result:
         own = texts.get(self.file.name, self.file.text)
         others = {name: texts.get(name, text) for name, text in self.project.others.items()}
         roots = self.project.roots
-        return replace(
-            self,
-            analysis=engine.analyse(own, self.file.name, others=others, roots=roots, select=select, unsafe=unsafe),
-        )
+        try:
+            with budget.bounded():
+                analysis = engine.analyse(own, self.file.name, others=others, roots=roots, select=select, unsafe=unsafe)
+        except budget.Spent:
+            program = self.analysis.program.with_texts(texts)
+            analysis = engine.Analysis(program, program, (), complete=False)
+        return replace(self, analysis=analysis)
 
 
 @dataclass(frozen=True)
@@ -150,19 +153,31 @@ def check_file(
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
     try:
-        if reason := files.other_language(file):
-            return Problem(file.name, reason)
-        engine.check_syntax(file.text, file.name)
-        project = Project(path, file) if alone else gather(path, file, from_root=from_root)
-        analysis = engine.analyse(
-            file.text, file.name, others=project.others, roots=project.roots, select=select, unsafe=unsafe
-        )
-        return Result(project, analysis)
+        with budget.bounded():
+            return _examined(path, file, select=select, from_root=from_root, alone=alone, unsafe=unsafe)
     except engine.SourceError as error:
         return Problem.of(error)
+    except budget.Spent:
+        return Problem(file.name, f"given up after {budget.SECONDS:.0f} seconds of computing")
+    except RecursionError:
+        return Problem(file.name, f"{engine.TOO_DEEP} to be followed")
     except Exception as error:  # a bug in autofix: report it with this file's name, and go on with the other files
         reason = f"internal error, please report it: {type(error).__name__}: {error}"
         return Problem(file.name, reason, trace=traceback.format_exc())
+
+
+def _examined(
+    path: Path, file: files.SourceFile, *, select: Collection[str] | None, from_root: bool, alone: bool, unsafe: bool
+) -> Result | Problem:
+    """What is found in a file.  Raises :class:`engine.SourceError`."""
+    if reason := files.other_language(file):
+        return Problem(file.name, reason)
+    engine.check_syntax(file.text, file.name)
+    project = Project(path, file) if alone else gather(path, file, from_root=from_root)
+    analysis = engine.analyse(
+        file.text, file.name, others=project.others, roots=project.roots, select=select, unsafe=unsafe
+    )
+    return Result(project, analysis)
 
 
 def cpu_count() -> int:

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autofix import budget
 from autofix.escaping import escaped
 from codemods.facts import (
     Certainty,
@@ -227,14 +228,15 @@ def _mended(
     seen: AnalysisResult,
     **options: Any,
 ) -> Mended:
-    """The repair of a program, none where an expression of it is nested too deeply to be rewritten."""
+    """The repair of a program; none where an expression is nested too deeply to be rewritten, or time is over."""
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
     from codemods.repair import Mended, mend
 
     try:
         return mend(program, codemods, rejected, seen, **options)
-    except RecursionError:
-        return Mended(replace(seen, complete=False), program, (), seen.facts, (TOO_DEEP,))
+    except (RecursionError, budget.Spent) as error:
+        reason = TOO_DEEP if isinstance(error, RecursionError) else "the time for a file is over"
+        return Mended(replace(seen, complete=False), program, (), seen.facts, (reason,))
 
 
 def _with_reach(analysis: Analysis, seen: AnalysisResult) -> Analysis:
