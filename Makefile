@@ -7,8 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 JOBS ?= 2
+SECONDS ?= 600
 
-.PHONY: help install demo test lint format docs bench benchmark corpus clean
+.PHONY: help install demo test lint format docs bench benchmark corpus fuzz clean
 
 help:
 	@echo "make demo       repair a broken training script and show cause, patch and proof"
@@ -17,6 +18,7 @@ help:
 	@echo "make bench      time autofix check against TorchFix on 200 generated files"
 	@echo "make benchmark  score autofix, TorchFix and anomaly mode on the fixtures"
 	@echo "make corpus     read published packages, and print every finding"
+	@echo "make fuzz       look for scripts that break a property, for SECONDS=600"
 	@echo "make format     format the sources"
 	@echo "make docs       write docs/rules.md anew, from the codemods' docstrings"
 	@echo "make clean      remove the environment and all caches"
@@ -62,6 +64,10 @@ benchmark: $(READY)
 # Wheels from the package index, unpacked in .corpus: some hundred megabytes.
 corpus: $(READY)
 	$(BIN)/python -m tests.corpus
+
+# For a nightly run: generated scripts and mutants of the fixtures; the faults are printed, and the exit code is 1.
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 clean:
 	rm -rf $(VENV) .corpus .mypy_cache .pytest_cache .ruff_cache

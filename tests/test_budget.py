@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 import threading
 from pathlib import Path
@@ -32,15 +31,15 @@ for step in range(10):
 def forever(*_: object, **__: object) -> None:
     """What a destructor or a broad handler swallows comes again."""
     try:
-        for _ in itertools.repeat(None):
+        while True:
             pass
     except budget.Spent:
-        for _ in itertools.repeat(None):
+        while True:
             pass
 
 
 def endless(*_: object, **__: object) -> None:
-    for _ in itertools.repeat(None):
+    while True:
         pass
 
 
