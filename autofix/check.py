@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import InvalidStateError, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from autofix import budget, engine
 from autofix.escaping import escaped
 from autofix.project import files
 from autofix.project.gather import Project, gather
+from autofix.project.layout import Layout, layout_of
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
@@ -34,11 +35,28 @@ class Edit(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Options:
+    """How a file is to be analysed."""
+
+    select: Collection[str] | None = None
+    """Only codes that begin with one of these."""
+    unsafe: bool = False
+    """Whether what rests on a call whose source was not read is patched as well."""
+    silence: engine.Silence | None = None
+    """What is to be neither reported nor patched."""
+    root: Path | None = None
+    """The project's root, where it is not to be looked for."""
+    src: tuple[Path, ...] = ()
+    """Folders of the project that are on the import path, beside those that its layout says."""
+
+
+@dataclass(frozen=True)
 class Result:
     """One file with those that it imports, and what the static witness has to say of them."""
 
     project: Project
     analysis: engine.Analysis
+    options: Options = Options()
 
     @property
     def file(self) -> files.SourceFile:
@@ -50,18 +68,24 @@ class Result:
         changed = self.analysis.program.changed(self.analysis.repaired)
         return [Edit(*self.project.find(before.path), after.text) for before, after in changed]
 
-    def over(self, texts: Mapping[str, str], *, select: Collection[str] | None = None, unsafe: bool = False) -> Result:
+    @property
+    def repaired(self) -> Result:
+        """The result for the files as the patch leaves them, where it leaves nothing to find."""
+        known = self.analysis
+        return replace(self, analysis=replace(known, program=known.repaired, findings=()))
+
+    def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
         own = texts.get(self.file.name, self.file.text)
         others = {name: texts.get(name, text) for name, text in self.project.others.items()}
-        roots = self.project.roots
+        options = options or self.options
         try:
             with budget.bounded():
-                analysis = engine.analyse(own, self.file.name, others=others, roots=roots, select=select, unsafe=unsafe)
+                analysis = analysed(own, self.file.name, others, self.project.roots, options)
         except budget.Spent:
             program = self.analysis.program.with_texts(texts)
             analysis = engine.Analysis(program, program, (), complete=False)
-        return replace(self, analysis=analysis)
+        return replace(self, analysis=analysis, options=options)
 
 
 @dataclass(frozen=True)
@@ -85,16 +109,14 @@ class Problem:
 
 
 def check(
-    paths: Sequence[Path], *, select: Collection[str] | None = None, from_root: bool = False, unsafe: bool = False
+    paths: Sequence[Path], options: Callable[[Path], Options] = lambda _: Options(), *, from_root: bool = False
 ) -> Iterator[Result | Problem]:
-    """Analyse the files at *paths* and yield an outcome for each, in the order given.
-
-    ``unsafe`` also patches what rests on a call whose source was not read.
-    """
-    examine = partial(check_path, select=select, from_root=from_root, unsafe=unsafe)
+    """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given."""
+    examine = partial(check_path, from_root=from_root)
+    own = [options(path) for path in paths]
     workers = min(cpu_count(), len(paths))
     if len(paths) <= FEW or workers == 1:
-        yield from map(examine, paths)
+        yield from map(examine, paths, own)
         return
     # A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
     context = get_context("fork" if sys.platform == "linux" else None)
@@ -104,7 +126,7 @@ def check(
         ProcessPoolExecutor(workers, mp_context=context, initializer=prepare_worker) as pool,
     ):
         try:
-            yield from pool.map(examine, paths, chunksize=max(1, min(8, len(paths) // (4 * workers))))
+            yield from pool.map(examine, paths, own, chunksize=max(1, min(8, len(paths) // (4 * workers))))
         except BaseException:  # an interrupt above all: leave at once, and not when the queue is empty
             for worker in active_children():
                 if worker not in others:
@@ -132,29 +154,21 @@ def _cancelled_in_silence() -> Iterator[None]:
         threading.excepthook = outside
 
 
-def check_path(
-    path: Path, *, select: Collection[str] | None, from_root: bool, unsafe: bool = False
-) -> Result | Problem:
+def check_path(path: Path, options: Options = Options(), *, from_root: bool = False) -> Result | Problem:
     try:
         file = files.read(path, files.display_name(path, from_root=from_root))
     except files.FileError as error:
         return Problem.of(error)
-    return check_file(path, file, select=select, from_root=from_root, unsafe=unsafe)
+    return check_file(path, file, options, from_root=from_root)
 
 
 def check_file(
-    path: Path,
-    file: files.SourceFile,
-    *,
-    select: Collection[str] | None = None,
-    from_root: bool = False,
-    alone: bool = False,
-    unsafe: bool = False,
+    path: Path, file: files.SourceFile, options: Options = Options(), *, from_root: bool = False, alone: bool = False
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
     try:
         with budget.bounded():
-            return _examined(path, file, select=select, from_root=from_root, alone=alone, unsafe=unsafe)
+            return _examined(path, file, options, from_root=from_root, alone=alone)
     except engine.SourceError as error:
         return Problem.of(error)
     except budget.Spent:
@@ -167,17 +181,38 @@ def check_file(
 
 
 def _examined(
-    path: Path, file: files.SourceFile, *, select: Collection[str] | None, from_root: bool, alone: bool, unsafe: bool
+    path: Path, file: files.SourceFile, options: Options, *, from_root: bool, alone: bool
 ) -> Result | Problem:
     """What is found in a file.  Raises :class:`engine.SourceError`."""
     if reason := files.other_language(file):
         return Problem(file.name, reason)
     engine.check_syntax(file.text, file.name)
-    project = Project(path, file) if alone else gather(path, file, from_root=from_root)
-    analysis = engine.analyse(
-        file.text, file.name, others=project.others, roots=project.roots, select=select, unsafe=unsafe
+    layout = layout_for(path, options)
+    project = Project(path, file) if alone else gather(path, file, from_root=from_root, layout=layout)
+    return Result(project, analysed(file.text, file.name, project.others, project.roots, options), options)
+
+
+def analysed(
+    text: str, name: str, others: Mapping[str, str], roots: Sequence[str], options: Options
+) -> engine.Analysis:
+    return engine.analyse(
+        text,
+        name,
+        others=others,
+        roots=roots,
+        select=options.select,
+        unsafe=options.unsafe,
+        silence=options.silence,
     )
-    return Result(project, analysis)
+
+
+def layout_for(path: Path, options: Options) -> Layout | None:
+    """The layout that the *options* give the project of *path*; None where they say nothing of it."""
+    if options.root is None and not options.src:
+        return None
+    found = layout_of(path, root=options.root, cwd=files.absolute(Path()))
+    src = [folder.resolve() for folder in options.src]
+    return replace(found, import_roots=tuple(dict.fromkeys([*src, *found.import_roots])))
 
 
 def cpu_count() -> int:

@@ -52,30 +52,59 @@ def cli() -> None:
 @click.option("--fix", is_flag=True, help="Repair the files in place; with -, write the result to standard output.")
 @click.option("--diff", is_flag=True, help="Print one patch for all files, and write nothing.")
 @click.option(
-    "--unsafe-fixes",
+    "--unsafe-fixes/--no-unsafe-fixes",
     "unsafe",
-    is_flag=True,
+    default=None,
     help="Repair what is only likely too: it rests on a call that is not read.",
 )
-@click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
+@options.choices
+@options.follow_up
 @click.option("--stdin-filename", metavar="PATH", help="What to call standard input in reports.")
 @click.option("--absolute", is_flag=True, help="Print absolute paths, for programs that cannot take relative ones.")
 @options.report
 @options.volume
-def check(paths: tuple[Path, ...], fix: bool, diff: bool, output_format: str | None, **others: Any) -> Exit:
+def check(paths: tuple[Path, ...], **others: Any) -> Exit:
     """Find mistakes in PATHS (default: this folder; - is standard input) by reading the source.  Runs nothing."""
+    refuse_contradictions(paths, **others)
+    from dataclasses import fields
+
+    from autofix.commands.check import Request, check
+    from autofix.commands.choices import Choices
+
+    watch, diff = others.pop("watch"), others.pop("diff")
+    choices = Choices(**{field.name: others.pop(field.name) for field in fields(Choices)})
+    request = Request(**others | ({"output_format": "diff"} if diff else {}))
+    paths = paths or (Path(),)
+    if not watch:
+        return check(paths, request, choices)
+    from autofix.commands.watch import watched
+
+    return watched(paths, lambda: check(paths, request, choices))
+
+
+def refuse_contradictions(paths: tuple[Path, ...], **given: Any) -> None:
+    """Raise :class:`click.UsageError` for options of ``check`` that exclude each other."""
     standard_input = Path("-") in paths
+    report, fix = given["output_format"], given["fix"]
     if standard_input and len(paths) > 1:
         raise click.UsageError("- cannot be combined with other paths.")
-    if fix and diff:
+    if fix and given["diff"]:
         raise click.UsageError("--fix and --diff exclude each other.")
-    if output_format and diff:
-        raise click.UsageError("--diff prints the patch alone: leave out --output-format.")
-    if output_format and fix and standard_input:
+    if given["diff"] and (report or given["statistics"]):
+        raise click.UsageError("--diff prints the patch alone: leave out --output-format and --statistics.")
+    if report and fix and standard_input:
         raise click.UsageError("--fix with - prints the patched text alone: leave out --output-format.")
-    from autofix.commands.check import check as command
-
-    return command(paths or (Path(),), fix=fix, output_format="diff" if diff else output_format, **others)
+    for name in ("add_ignores", "write_baseline"):
+        if given[name] and (fix or given["diff"] or standard_input):
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} leaves the code as it is: leave out --fix, --diff and -."
+            )
+    if given["add_ignores"] and given["write_baseline"]:
+        raise click.UsageError("--add-ignores and --write-baseline exclude each other.")
+    if standard_input and (given["since"] or given["watch"]):
+        raise click.UsageError("--since and --watch want files, not standard input.")
+    if given["isolated"] and given["config"]:
+        raise click.UsageError("--config and --isolated exclude each other.")
 
 
 @cli.command(
@@ -180,20 +209,24 @@ def argument(rest: Sequence[str], missing: str) -> str:
     cls=Launched,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PATHS]... | -m MODULE | -- COMMAND")
-@click.option("--select", multiple=True, metavar="CODES", help="Only these codes or prefixes, separated by commas.")
+@options.choices
 @options.volume
 def review(words: tuple[str, ...], **others: Any) -> Exit:
     """Show the patches for PATHS hunk by hunk, with the reason for each, and apply those that you accept.
 
     Answers are those of git add -p: y, n, a, d, s, q, ?.
     """
+    from dataclasses import fields
+
+    from autofix.commands.choices import Choices
     from autofix.commands.launch import started
     from autofix.commands.review import review as command
 
+    given = Choices(**{field.name: others.pop(field.name) for field in fields(Choices) if field.name in others})
     if words[:1] and words[0].startswith(options.MARK):
-        return command((started(unmarked(words)).script.path,), **others)
+        return command((started(unmarked(words)).script.path,), given, **others)
     paths = [EXISTING.convert(word, None, None) for word in words]
-    return command(paths or (Path(),), **others)
+    return command(paths or (Path(),), given, **others)
 
 
 @cli.command(

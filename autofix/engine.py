@@ -77,7 +77,7 @@ class Finding:
     needs_review: bool = False
     """Whether a patch is known that was left out because the fact rests on a call whose source was not read."""
     others: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
-    """Facts of the same value and line, which are this mistake as another iteration sees it."""
+    """Further facts that it tells of: they share its cause, or are the mistake as another iteration sees it."""
 
     @property
     def message(self) -> str:
@@ -341,7 +341,9 @@ def _findings(
         # What the repair of another fact took along is told by that one.
         main = cause_of(repair.fact, program, touched, keeps, blames) if fixed and repair is not None else cause
         start = replace(main, end_line=main.line, end_column=main.column)
-        found.setdefault((code, start), told)
+        first = found.setdefault((code, start), told)
+        if first is not told:
+            found[code, start] = replace(first, others=(*first.others, told.fact))
     yield from _told_once(sorted(found.values(), key=lambda finding: (finding.cause, finding.code)))
 
 

@@ -75,6 +75,49 @@ def report(command: Command) -> Command:
     return choice(file(command))
 
 
+CODES = "CODES"
+
+
+def choices(command: Command) -> Command:
+    """Add what says which mistakes and which files: :class:`autofix.commands.choices.Choices` has the fields."""
+    options = [
+        click.option("--select", multiple=True, metavar=CODES, help="Only these codes, names, or how they begin."),
+        click.option("--extend-select", multiple=True, metavar=CODES, help="These as well as those of the settings."),
+        click.option("--ignore", multiple=True, metavar=CODES, help="Not these; the closer name counts."),
+        click.option("--exclude", multiple=True, metavar="PATTERNS", help="Leave out these files and folders alone."),
+        click.option("--extend-exclude", multiple=True, metavar="PATTERNS", help="Leave out these as well."),
+        click.option("--force-exclude", is_flag=True, help="Leave out also what is named on the command line."),
+        click.option(
+            "--config",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="The settings for all files.  [default: the nearest autofix.toml or pyproject.toml above each]",
+        ),
+        click.option("--isolated", is_flag=True, help="Without any settings."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def follow_up(command: Command) -> Command:
+    """Add what narrows a report of ``check``, sums it up, or writes something else than patches."""
+    file = click.Path(dir_okay=False, path_type=Path)
+    options = [
+        click.option("--statistics", is_flag=True, help="Print how often each mistake was found, and no more."),
+        click.option("--show-fixes", is_flag=True, help="With --fix, list what was repaired."),
+        click.option("--exit-zero", is_flag=True, help="End with 0 although mistakes are left."),
+        click.option("--add-ignores", is_flag=True, help="Write a comment at each mistake that suppresses it."),
+        click.option("--baseline", type=file, metavar="FILE", help="Leave out the mistakes that FILE lists."),
+        click.option("--write-baseline", type=file, metavar="FILE", help="Write all mistakes to FILE."),
+        click.option("--since", metavar="REV", help="Only mistakes in lines that were changed since a git revision."),
+        click.option("-w", "--watch", is_flag=True, help="Check again whenever a file changes."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def page(command: Command) -> Command:
     return click.option(
         "--html",
@@ -149,10 +192,8 @@ def limits(command: Command) -> Command:
         click.option(
             "--budget",
             type=click.FloatRange(min=0, min_open=True),
-            default=600.0,
-            show_default=True,
             metavar="SECONDS",
-            help="End all runs after so long, and give the best answer so far.",
+            help="End all runs after so long, and give the best answer so far.  [default: 600, or as the settings say]",
         ),
         click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers in both runs."),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from autofix.check import Edit, Problem, Result
+from autofix.check import Edit, Options, Problem, Result
 from autofix.engine import Finding, Place
 from autofix.exits import Exit
 from autofix.project import files
+from autofix.suppression.directives import directives_in
+from autofix.suppression.unused import unused
 
 if TYPE_CHECKING:
     from autofix.edits import TextEdit
@@ -25,13 +27,9 @@ class Outcomes:
     def __init__(
         self,
         *,
-        select: Sequence[str] | None = None,
-        unsafe: bool = False,
         verbose: bool = False,
         tell: Callable[[str], None],
     ) -> None:
-        self.select = select
-        self.unsafe = unsafe
         self.verbose = verbose
         self.tell = tell
         self.results: list[Result] = []
@@ -65,9 +63,7 @@ class Outcomes:
 
     def _after_others(self, result: Result) -> Result:
         texts = self._texts(result)
-        return (
-            result.over(texts, select=self.select, unsafe=self.unsafe) if texts and result.analysis.findings else result
-        )
+        return result.over(texts) if texts and result.analysis.findings else result
 
     def _texts(self, result: Result) -> dict[str, str]:
         """What has become of the files of a result."""
@@ -103,15 +99,32 @@ class Outcomes:
         """The texts that the findings' spans point into, by file."""
         return {name: text for one in self.results for name, text in one.analysis.program.texts.items()}
 
-    def left(self) -> Outcomes:
-        """Return what is left to find in the files as they are now: positions move when lines above them change."""
-        after = Outcomes(select=self.select, unsafe=self.unsafe, tell=self.tell)
+    def left(self, options: Callable[[Options], Options] = lambda same: same) -> Outcomes:
+        """Return what is left to find in the files as they are now: positions move when lines above them change.
+
+        *options* are what has become of those with which a file was read.
+        """
+        after = Outcomes(tell=self.tell)
         for result in self.results:
+            texts = {name: text for name, text in self._texts(result).items() if name in self.written}
+            if not texts:
+                after.add(result)
+                continue
             open_ones = [one for one in result.analysis.findings if not (one.fixed and one.cause.path in self.written)]
-            if open_ones:
-                texts = {name: text for name, text in self._texts(result).items() if name in self.written}
-                after.add(result.over(texts, select=self.select, unsafe=self.unsafe) if texts else result)
+            is_commented = any(directives_in(name, text) for name, text in texts.items())
+            after.add(result.over(texts, options(result.options)) if open_ones or is_commented else result.repaired)
         return after
+
+    def add_unused(self) -> None:
+        """Add a finding for each comment that suppresses nothing, once all files are there."""
+        self.findings += [one for one in unused(self.results) if not self._is_silent(one)]
+
+    def _is_silent(self, finding: Finding) -> bool:
+        own = next(one for one in self.results if one.file.name == finding.cause.path)
+        silence, select = own.options.silence, own.options.select
+        if select is not None and not any(finding.code.startswith(code) for code in select):
+            return True
+        return silence is not None and bool(silence(own.analysis.program, [finding]))
 
     def patch(self) -> bytes:
         """Return one patch for all files that can take theirs."""

@@ -820,7 +820,7 @@ def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
     assert shell.run("check", "--select", "af7, AF10") == 1
     assert shell.run("check", "--select", "AF701", "--select", "AF101") == 1
     assert shell.run("check", "--select", "AF101,E501") == 2
-    assert "--select E501 selects nothing; known codes: AF100, AF101" in shell.err
+    assert "--select E501 selects nothing; known codes: AF001, AF100, AF101" in shell.err
 
 
 # The rest

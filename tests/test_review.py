@@ -187,8 +187,7 @@ def test_what_parses_only_together_cannot_be_split(review: Any, monkeypatch: pyt
     assert Path("a.py").read_text() == "x = (1,\n#\n2)\n"
 
 
-def test_select_limits_the_review(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autofix.commands.selecting.selected", lambda codes: tuple(codes))
+def test_select_limits_the_review(review: Any) -> None:
     Path("a.py").write_text(BROKEN)
     assert review("a\n", "--select", "AF200") == (0, "")
     assert Path("a.py").read_text() == BROKEN

@@ -4,77 +4,151 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from autofix import check as checker
-from autofix.check import Problem, Result
-from autofix.commands import selecting
+from autofix.check import Edit, Problem, Result
+from autofix.commands.choices import Choices, Plan
 from autofix.commands.waiting import tell, watched
 from autofix.escaping import escaped
 from autofix.exits import Exit
-from autofix.outcomes import Outcomes
+from autofix.outcomes import Outcomes, in_order
 from autofix.project import files
 from autofix.project.discovery import discover
 from autofix.report import formats, lines
-from autofix.report.base import Checked
-from autofix.report.output import destination
+from autofix.report.base import Checked, Reporter
+from autofix.report.output import destination, replace
+from autofix.suppression import adding, baseline
 
 
-def check(
-    paths: Sequence[Path],
-    *,
-    fix: bool,
-    output_format: str | None,
-    output_file: Path | None,
-    unsafe: bool,
-    select: Sequence[str],
-    stdin_filename: str | None,
-    absolute: bool,
-    quiet: bool,
-    verbose: bool,
-) -> Exit:
-    """Analyse *paths*, write the patched files if the user asked to *fix* them, and report."""
-    codes = selecting.selected(select)
+@dataclass(frozen=True)
+class Request:
+    """What to do with the findings, and how to report them."""
+
+    fix: bool = False
+    output_format: str | None = None
+    output_file: Path | None = None
+    stdin_filename: str | None = None
+    absolute: bool = False
+    statistics: bool = False
+    show_fixes: bool = False
+    exit_zero: bool = False
+    add_ignores: bool = False
+    write_baseline: Path | None = None
+    quiet: bool = False
+    verbose: bool = False
+
+
+def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
+    """Analyse *paths*, write what the user asked to be written, and report."""
+    plan = Plan(choices)
+    kind = reporter_of(request, plan)
     standard_input = paths[0] == Path(files.STANDARD_INPUT)
-    outcomes: Iterable[Result | Problem]
     if standard_input:
-        outcomes, asked = [examine_standard_input(stdin_filename, codes, fix=fix, unsafe=unsafe)], 1
+        outcomes: Iterable[Result | Problem] = [examine_standard_input(request, plan)]
+        asked = 1
     else:
-        found = discover(paths, tell)
+        found = discover(plan.wanted(paths), tell, plan.excludes)
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
         asked = len(found)
-        outcomes = watched(checker.check(found, select=codes, from_root=absolute, unsafe=unsafe), asked)
-    report = Outcomes(select=codes, unsafe=unsafe, verbose=verbose, tell=tell)
+        outcomes = watched(checker.check(found, plan.options, from_root=request.absolute), asked)
+    if request.add_ignores:
+        return add_ignores(outcomes, verbose=request.verbose)
+    report = gathered(outcomes, verbose=request.verbose)
+    if request.write_baseline is not None:
+        report.add_unused()
+        return write_baseline(report, request.write_baseline)
+    if request.fix and standard_input:
+        report.write_standard_output()
+    elif request.fix:
+        report.write()
+    report.add_unused()
+    told = Checked(report, report, asked)
+    if request.fix:
+        told = Checked(report, report.left(plan.renewed()), asked)
+        told.left.add_unused()
+    with destination(request.output_file, sys.stderr if request.fix and standard_input else sys.stdout) as stream:
+        reporter = kind(stream, quiet=request.quiet, verbose=request.verbose, fix=request.fix)
+        reporter.colour = False if request.output_file is not None else None
+        reporter.show_fixes = request.show_fixes
+        if request.statistics:
+            reporter.statistics(told)
+        else:
+            reporter.findings(told)
+    return report.exit(Exit.LEFT if reporter.is_left(told) and not request.exit_zero else Exit.CLEAN)
+
+
+def reporter_of(request: Request, plan: Plan) -> type[Reporter]:
+    """The reporter that is asked for, on the command line or in the settings."""
+    name = request.output_format or plan.here.output_format
+    kind = formats.reporter(name or formats.default_of_check(to_file=request.output_file is not None))
+    if request.statistics and not kind.counts:
+        raise click.UsageError(f"--statistics has no form in {name}; take full, concise or json.")
+    return kind
+
+
+def gathered(outcomes: Iterable[Result | Problem], *, verbose: bool) -> Outcomes:
+    """The outcomes put together; verbose, with a line for each file as it comes."""
+    report = Outcomes(verbose=verbose, tell=tell)
     for outcome in outcomes:
         report.add(outcome)
         if verbose and isinstance(outcome, Result):
             part = "" if outcome.analysis.complete else ", read in part"
             tell(f"{escaped(outcome.file.name)}: {lines.count(len(outcome.analysis.findings), 'mistake')}{part}")
-    if fix and standard_input:
-        report.write_standard_output()
-    elif fix:
-        report.write()
-    told = Checked(report, report.left() if fix else report, asked)
-    kind = formats.reporter(output_format or formats.default_of_check(to_file=output_file is not None))
-    with destination(output_file, sys.stderr if fix and standard_input else sys.stdout) as stream:
-        colour = False if output_file is not None else None
-        reporter = kind(stream, quiet=quiet, verbose=verbose, fix=fix, colour=colour)
-        reporter.findings(told)
-    return report.exit(Exit.LEFT if reporter.is_left(told) else Exit.CLEAN)
+    return report
 
 
-def examine_standard_input(
-    name: str | None, select: Sequence[str] | None, *, fix: bool, unsafe: bool
-) -> Result | Problem:
-    name = files.STDIN_NAME if name is None else files.display_name(Path(name))
+def examine_standard_input(request: Request, plan: Plan) -> Result | Problem:
+    given = request.stdin_filename
+    name = files.STDIN_NAME if given is None else files.display_name(Path(given))
     data = sys.stdin.buffer.read()
     try:
         file = files.decode(data, name)
     except files.FileError as error:
         outcome: Result | Problem = Problem.of(error)
     else:
-        outcome = checker.check_file(Path(name), file, select=select, alone=fix, unsafe=unsafe)
-    if fix and isinstance(outcome, Problem):
+        outcome = checker.check_file(Path(name), file, plan.options(Path(name)), alone=request.fix)
+    if request.fix and isinstance(outcome, Problem):
         sys.stdout.buffer.write(data)
     return outcome
+
+
+def add_ignores(outcomes: Iterable[Result | Problem], *, verbose: bool) -> Exit:
+    """Write a comment at every finding that suppresses it from now on."""
+    report = Outcomes(verbose=verbose, tell=tell)
+    sources: dict[str, Edit] = {}
+    found = {}
+    for outcome in outcomes:
+        if isinstance(outcome, Problem):
+            report.add(outcome)
+            continue
+        for finding in outcome.analysis.findings:  # in the files as they are, not as earlier repairs would leave them
+            name = finding.cause.path
+            found[finding.code, finding.cause] = finding
+            path, file = outcome.project.find(name)
+            sources[name] = Edit(path, file, file.text)
+    done = 0
+    for edit in adding.ignores(found.values(), sources):
+        if isinstance(edit, Problem):
+            report.add(edit)
+            continue
+        try:
+            files.write(edit.path, edit.file, edit.text)
+        except files.FileError as error:
+            report.add(Problem.of(error))
+        else:
+            done += sum(one.cause.path == edit.file.name for one in found.values())
+    print(f"Added comments for {lines.count(done, 'mistake')}.")
+    return report.exit(Exit.CLEAN)
+
+
+def write_baseline(report: Outcomes, path: Path) -> Exit:
+    """Write what was found as known."""
+    found = in_order(report.findings)
+    replace(path, baseline.written(found, report.sources, path))
+    print(f"Wrote {lines.count(len(found), 'mistake')} to {files.display_name(path)}.")
+    return report.exit(Exit.CLEAN)

@@ -12,6 +12,7 @@ import click
 from autofix.commands.waiting import tell
 from autofix.progress import SILENT
 from autofix.project import files
+from autofix.settings.discovery import Finder, SettingsError
 
 if TYPE_CHECKING:
     from autofix.execution.invocation import Invocation
@@ -26,13 +27,17 @@ class Bounds(TypedDict):
     cwd: Path | None
     steps: int
     timeout: float
-    budget: float
+    budget: float | None
     python: str | None
     seed: int
     device: str | None
     memory: int | None
     allow_network: bool
     allow_write: tuple[str, ...]
+
+
+BUDGET = 600.0
+"""Seconds for all runs, where nobody says another number."""
 
 
 def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
@@ -47,6 +52,25 @@ def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
         raise click.UsageError(str(error)) from None
 
 
+def with_settings(words: Sequence[str], bounds: Bounds) -> tuple[Invocation, Bounds]:
+    """The program that *words* start, and its bounds: what the command line leaves open, the settings decide.
+
+    Raises :class:`click.ClickException` where a file of settings cannot be used.
+    """
+    program = started(words, bounds)
+    try:
+        settings = Finder().of(program.script.path)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from None
+    chosen = bounds.copy()
+    chosen["root"] = bounds["root"] or settings.root
+    if words[0] != "--":  # a command names its interpreter itself
+        chosen["python"] = bounds["python"] or settings.python
+    chosen["budget"] = bounds["budget"] or settings.budget or BUDGET
+    is_same = (chosen["root"], chosen["python"]) == (bounds["root"], bounds["python"])
+    return program if is_same else started(words, chosen), chosen
+
+
 def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limits:
     from autofix.proof.prove import Limits
 
@@ -54,7 +78,7 @@ def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limit
         python=python,
         steps=bounds["steps"],
         timeout=bounds["timeout"],
-        deadline=time.monotonic() + bounds["budget"],
+        deadline=time.monotonic() + (bounds["budget"] or BUDGET),
         watcher=watcher or SILENT,
         seed=bounds["seed"],
         device=bounds["device"] or "",

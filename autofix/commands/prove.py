@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from autofix import pages
-from autofix.commands.launch import Bounds, limits, started, warn_of_misplaced
+from autofix.commands.launch import Bounds, limits, warn_of_misplaced, with_settings
 from autofix.commands.waiting import busy, tell
 from autofix.exits import Exit
 from autofix.project import files
@@ -42,8 +42,8 @@ def prove(
 
     if html is not None:
         pages.require(html)
-    program = started(words, bounds)
-    original, within = program.script, limits(bounds, program.python)
+    program, chosen = with_settings(words, bounds)
+    original, within = program.script, limits(chosen, program.python)
     if not quiet:
         warn_of_misplaced("prove", original)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autofix import check as checker
-from autofix.commands import selecting
+from autofix.commands.choices import Choices, Plan
 from autofix.commands.waiting import tell, watched
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes
@@ -16,12 +16,12 @@ from autofix.report.terminal import Printer
 from autofix.review import Reviewer
 
 
-def review(paths: Sequence[Path], *, select: Sequence[str], quiet: bool, verbose: bool) -> Exit:
+def review(paths: Sequence[Path], choices: Choices, *, quiet: bool, verbose: bool) -> Exit:
     """Let a person choose among the hunks of every patch."""
-    codes = selecting.selected(select)
-    report = Outcomes(select=codes, verbose=verbose, tell=tell)
-    found = discover(paths, tell)
-    for outcome in watched(checker.check(found, select=codes), len(found)):
+    plan = Plan(choices)
+    report = Outcomes(verbose=verbose, tell=tell)
+    found = discover(plan.wanted(paths), tell, plan.excludes)
+    for outcome in watched(checker.check(found, plan.options), len(found)):
         report.add(outcome)
     reviewer = Reviewer(Printer(sys.stdout), quiet=quiet)
     for problem in reviewer.review(report.edits, report.findings):

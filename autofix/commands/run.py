@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from autofix import engine, pages
 from autofix.check import Problem, Result
-from autofix.commands.launch import Bounds, limits, started, warn_of_misplaced
+from autofix.commands.launch import Bounds, limits, warn_of_misplaced, with_settings
 from autofix.commands.waiting import tell
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes
@@ -40,12 +40,12 @@ def run(
 
     if html is not None:
         pages.require(html)
-    program = started(words, bounds)
+    program, chosen = with_settings(words, bounds)
     original = program.script
     names = (["html"] if html else []) + [output_format]
     reporters = [formats.reporter(name)(sys.stdout, quiet=quiet, verbose=verbose, fix=fix) for name in names]
     watcher = live.Report(Early(reporters, original), live=wants_colour(sys.stderr), echo=verbose)
-    within = limits(bounds, program.python, watcher)
+    within = limits(chosen, program.python, watcher)
     if not quiet:
         warn_of_misplaced("run", original)
     try:

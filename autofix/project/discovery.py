@@ -47,20 +47,32 @@ SKIPPED_FOLDERS = frozenset(
 """Folders that hold no source of the user's own (ruff's list).  One that is named on the command line is searched."""
 
 
-def discover(paths: Iterable[Path], passed_by: Callable[[str], None] | None = None) -> list[Path]:
+def is_skipped(path: Path, is_folder: bool) -> bool:
+    """Whether *path* is a folder that holds no source of the user's own, by its name."""
+    return is_folder and path.name in SKIPPED_FOLDERS
+
+
+def discover(
+    paths: Iterable[Path],
+    passed_by: Callable[[str], None] | None = None,
+    excluded: Callable[[Path, bool], bool] = is_skipped,
+) -> list[Path]:
     """Return the Python files that *paths* name or contain, each once, sorted as they will be shown.
 
-    A file that is named is always taken.  In a folder, it is those that end in ``.py``, lie in no skipped folder and no
-    virtual environment, and are not ignored by git.  What cannot be read there is *passed by* with a word.
+    A file that is named is always taken.  In a folder, it is those that end in ``.py``, lie in no folder that is
+    *excluded* and no virtual environment, and are not ignored by git.  What cannot be read there is *passed by* with a
+    word.
     """
     found: dict[str, Path] = {}
     for path in paths:
-        for file in walk(path, passed_by or (lambda _: None)) if path.is_dir() else [path]:
+        for file in walk(path, passed_by or (lambda _: None), excluded) if path.is_dir() else [path]:
             found.setdefault(os.path.realpath(file), file)
     return sorted(found.values(), key=lambda file: display_name(file))
 
 
-def walk(top: Path, passed_by: Callable[[str], None]) -> Iterator[Path]:
+def walk(
+    top: Path, passed_by: Callable[[str], None], excluded: Callable[[Path, bool], bool] = is_skipped
+) -> Iterator[Path]:
     """Yield the Python files below the folder *top*.  No link is followed to a folder, or out of the repository."""
     rules = rules_above(absolute(top))
     checkout = checkout_of(absolute(top))
@@ -80,9 +92,12 @@ def walk(top: Path, passed_by: Callable[[str], None]) -> Iterator[Path]:
         folders = []
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if is_searched(entry) and not is_ignored(home / entry.name, above, is_folder=True):
+                is_left_out = excluded(here / entry.name, True) or is_environment(entry)
+                if not is_left_out and not is_ignored(home / entry.name, above, is_folder=True):
                     folders.append(here / entry.name)
             elif entry.name.endswith(".py") and not is_ignored(home / entry.name, above):
+                if excluded(here / entry.name, False):
+                    continue
                 if reason := obstacle(entry, checkout):
                     passed_by(f"{escaped(display_name(here / entry.name))}: passed by: {escaped(reason)}")
                 elif not is_folder(entry):
@@ -90,9 +105,9 @@ def walk(top: Path, passed_by: Callable[[str], None]) -> Iterator[Path]:
         pending += reversed(folders)
 
 
-def is_searched(folder: os.DirEntry[str]) -> bool:
-    """Whether a folder may hold source of the user's own."""
-    return folder.name not in SKIPPED_FOLDERS and not os.path.exists(os.path.join(folder.path, "pyvenv.cfg"))
+def is_environment(folder: os.DirEntry[str]) -> bool:
+    """Whether a folder is a virtual environment."""
+    return os.path.exists(os.path.join(folder.path, "pyvenv.cfg"))
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:

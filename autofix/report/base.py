@@ -70,12 +70,20 @@ class Reporter:
     """Whether the user asked for the patch to be written."""
     colour: bool | None = None
     """Whether to write colours; by default where a terminal is written to."""
+    show_fixes: bool = False
+    """Whether to list what was fixed."""
 
+    counts: ClassVar[bool] = False
+    """Whether it has a form for ``--statistics``."""
     pictured: ClassVar[bool] = False
     """Whether it draws the graph, which takes a run of its own where none has shown it."""
 
     def findings(self, told: Checked) -> None:
         """Report what ``check`` found."""
+        raise NotImplementedError
+
+    def statistics(self, told: Checked) -> None:
+        """Report how often ``check`` found each kind of mistake."""
         raise NotImplementedError
 
     def is_left(self, told: Checked) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from autofix.suppression.unused import UnusedIgnore
 from codemods.facts import Fact
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def documentation(documented: type[Codemod] | type[Fact]) -> Documentation:
 
 def facts() -> list[type[Fact]]:
     """Every kind of fact, by code.  ``check`` reports under these codes what no codemod can repair safely."""
-    return sorted(Fact.__subclasses__(), key=lambda fact: fact.code)
+    of_autograd: list[type[Fact]] = [kind for kind in Fact.__subclasses__() if kind is not UnusedIgnore]
+    return sorted(of_autograd, key=lambda fact: fact.code)
 
 
 def name_of(fact: type[Fact]) -> str:
@@ -67,7 +69,8 @@ def page(asked: str, codemods: Sequence[type[Codemod]]) -> Iterator[Line]:
     entries: list[tuple[str, str, type[Codemod] | type[Fact]]] = [(one.code, one.name, one) for one in codemods]
     taken = {name for _, name, _ in entries}
     # A codemod may be called like the fact that it repairs: then the name means the codemod.
-    entries += [(fact.code, "" if name_of(fact) in taken else name_of(fact), fact) for fact in facts()]
+    kinds: list[type[Fact]] = [*facts(), UnusedIgnore]
+    entries += [(fact.code, "" if name_of(fact) in taken else name_of(fact), fact) for fact in kinds]
     if not wanted:
         return
     found = [entry for entry in entries if wanted in (entry[0].lower(), entry[1])]
@@ -106,6 +109,8 @@ def _of_fact(fact: type[Fact], codemods: Sequence[type[Codemod]]) -> Iterator[Li
     for text in told.sections.values():
         yield ("",)
         yield from ((plain(line),) for line in text.split("\n"))
+    if fact is UnusedIgnore:
+        return
     yield ("",)
     yield ((f"PyTorch says: {fact.error}" if fact.error else "PyTorch says nothing: memory grows."),)
     answering = [codemod for codemod in codemods if fact in codemod.answers]

@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 import re
 from functools import cache
+from pathlib import Path
 
 from codemods import rules
 from codemods.facts import Fact
@@ -36,6 +37,24 @@ def _check(kind: type[Codemod], taken: dict[str, type[Codemod]]) -> None:
         file = inspect.getsourcefile(kind)
         line = inspect.getsourcelines(kind)[1]
         raise MalformedCodemod(f"{file}:{line}: codemod {kind.__name__}: {problem}")
+
+
+_DECLARED = re.compile(
+    r'^    code(?:: ClassVar\[str\])? = "(\w+)"\n    name(?:: ClassVar\[str\])? = "([\w-]+)"$', re.MULTILINE
+)
+
+
+@cache
+def names() -> dict[str, str]:
+    """The names of all codemods by code, read from their sources: to import them takes LibCST, and as long as a check.
+
+    Where there are no sources, the codemods are imported.
+    """
+    found: dict[str, str] = {}
+    for folder in rules.__path__:
+        for file in sorted(Path(folder).glob("*.py")):
+            found.update(_DECLARED.findall(file.read_text(encoding="utf-8")))
+    return found or {kind.code: kind.name for kind in all_codemods()}
 
 
 @cache

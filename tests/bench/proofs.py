@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from autofix.check import Problem, check_path
+from autofix.check import Options, Problem, check_path
 from autofix.execution.runner import run
 from autofix.proof.prove import Limits, Original, Promises, Script, prove
 from autofix.repair import promises
@@ -70,7 +70,7 @@ def text_of(path: Path) -> str:
 
 def promised_for(broken: Script) -> Promises:
     """What a patch of *broken* may change beside what every patch may, as ``autofix check`` reads it."""
-    read = check_path(broken.path, select=None, from_root=False, unsafe=True)
+    read = check_path(broken.path, Options(unsafe=True))
     if isinstance(read, Problem):
         raise RuntimeError(str(read))
     return promises(read.analysis)

@@ -39,7 +39,7 @@ def check(case: Case) -> Score:
     score = Score(alarm=_alarm_of_check(case.clean))
     if case.broken is None:
         return score
-    outcome = checker.check_path(case.broken.entry, select=None, from_root=True)
+    outcome = checker.check_path(case.broken.entry, from_root=True)
     if isinstance(outcome, Problem):
         return score.but(detail=str(outcome))
     repaired, detail = Repaired.NOT, ""
@@ -52,7 +52,7 @@ def check(case: Case) -> Score:
 def _alarm_of_check(clean: Program | None) -> Alarm:
     if clean is None:
         return Alarm.NONE
-    outcome = checker.check_path(clean.entry, select=None, from_root=True)
+    outcome = checker.check_path(clean.entry, from_root=True)
     if isinstance(outcome, Result) and outcome.edits:
         return Alarm.CHANGED
     return Alarm.REPORTED if isinstance(outcome, Problem) or outcome.analysis.findings else Alarm.NONE

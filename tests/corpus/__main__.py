@@ -81,7 +81,7 @@ def read(asked: tuple[str, Path]) -> Reading:
     package, path = asked
     lines = path.read_bytes().count(b"\n")
     started = time.perf_counter()
-    outcome = checker.check_path(path, select=None, from_root=True)
+    outcome = checker.check_path(path, from_root=True)
     seconds = time.perf_counter() - started
     if isinstance(outcome, Problem):
         return Reading(package, path, lines, seconds, problem=str(outcome))

@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from autofix.engine import Finding
 from autofix.escaping import escaped
 from autofix.outcomes import Outcomes, in_order
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
+from autofix.report.counts import counted
 from autofix.report.terminal import Printer
 
 
 class Concise(Reporter):
     """Lines for people, editors and ``grep``."""
 
+    counts: ClassVar[bool] = True
+
     def findings(self, told: Checked) -> None:
         printer = Printer(self.stream, colour=self.colour)
         left = in_order(told.left.findings)
         for finding in left:
             self.finding(printer, finding, told.left)
+        if self.show_fixes:
+            self.fixes(printer, told.found)
         if not self.quiet:
             self.summary(printer, told, left)
+
+    def statistics(self, told: Checked) -> None:
+        """Print a line for each code: how often, how often with a fix, code and name."""
+        printer = Printer(self.stream, colour=self.colour)
+        rows = counted(told.left.findings)
+        width = max((len(str(row.count)) for row in rows), default=0)
+        for row in rows:
+            mark = ("[*] ", "cyan") if row.fixable == row.count else ("[-] ", "cyan") if row.fixable else "    "
+            printer.line(f"{row.count:>{width}}  ", (row.code, "bold red"), "  ", mark, row.name)
+        if not self.quiet:
+            self.summary(printer, told, told.left.findings)
+
+    def fixes(self, printer: Printer, found: Outcomes) -> None:
+        """Print what was repaired on disk, file by file."""
+        for name in found.written:
+            done = [one for one in found.findings if one.fixed and one.cause.path == name]
+            printer.line((name, "bold"), ":")
+            for row in counted(done):
+                printer.line(f"  {row.count} x ", (row.code, "bold red"), f" {row.name}")
 
     def finding(self, printer: Printer, finding: Finding, found: Outcomes) -> None:
         """Print the lines of one finding."""

@@ -7,7 +7,7 @@ import hashlib
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
-from autofix.report.fingerprint import fingerprints
+from autofix.suppression.fingerprint import fingerprints
 from codemods.facts import Span
 
 SEVERITIES = {"error": "major", "warning": "minor"}

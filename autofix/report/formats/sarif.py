@@ -16,8 +16,8 @@ from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.documents import Json
-from autofix.report.fingerprint import fingerprints
 from autofix.report.view import story_of_finding
+from autofix.suppression.fingerprint import fingerprints
 from codemods.facts import Span
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

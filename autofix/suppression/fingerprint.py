@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from autofix.engine import Finding
-from autofix.report.view import source_lines
+from codemods.source.program import split
 
 
 def fingerprints(
@@ -22,7 +22,7 @@ def fingerprints(
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:
         cause = finding.cause
-        lines = source_lines(sources.get(cause.path, ""))
+        lines = split(sources.get(cause.path, ""))
         text = " ".join(lines[cause.line - 1].split()) if cause.line <= len(lines) else ""
         path = os.path.relpath(cause.path, folder or os.curdir).replace(os.sep, "/")
         parts = (path, finding.fact.code, finding.message, text)

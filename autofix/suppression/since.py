@@ -1,0 +1,73 @@
+"""The lines that were changed since a revision of git: with ``--since``, only mistakes in them are reported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autofix.engine import Finding
+
+
+class RevisionError(Exception):
+    """A revision that git does not know, or a folder that is in no repository."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """For every file with changes, by its real path, the lines that are new; None for all of a new file."""
+
+    lines: tuple[tuple[str, frozenset[int] | None], ...]
+
+    def touches(self, finding: Finding) -> bool:
+        """Whether a place of the finding's story is new; of the loop that it crosses, only the head counts."""
+        known = _table(self.lines)
+        for span in (finding.cause, *(role.span for role in finding.roles())):
+            path = os.path.realpath(span.path)
+            if path not in known:
+                continue
+            lines = known[path]
+            last = span.line if span.end_line - span.line > 20 else span.end_line
+            if lines is None or not lines.isdisjoint(range(span.line, last + 1)):
+                return True
+        return False
+
+
+def _table(lines: tuple[tuple[str, frozenset[int] | None], ...]) -> Mapping[str, frozenset[int] | None]:
+    return dict(lines)
+
+
+def changed_since(revision: str, folder: Path) -> Changed:
+    """What has changed in the repository around *folder* since *revision*, new files that git does not track too.
+
+    Raises :class:`RevisionError`.
+    """
+    top = Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
+    from unidiff.patch import PatchSet
+
+    diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", "*.py")
+    found: dict[str, frozenset[int] | None] = {}
+    for file in PatchSet(diff.decode("utf-8", "replace")):
+        path = os.path.realpath(top / file.path)
+        added = [line.target_line_no for hunk in file for line in hunk if line.is_added]
+        removed = [hunk.target_start for hunk in file if not hunk.target_length]  # the line before what was deleted
+        found[path] = frozenset(number for number in [*added, *removed] if number)
+    for name in git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py").split(b"\0"):
+        if name:
+            found[os.path.realpath(top / os.fsdecode(name))] = None
+    return Changed(tuple(sorted(found.items())))
+
+
+def git(folder: Path, *words: str) -> bytes:
+    """What a git command prints in *folder*; no hooks, pagers or monitors of the repository are started."""
+    command = ["git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.quotePath=false", *words]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    except OSError as error:
+        raise RevisionError(f"git cannot be run: {(error.strerror or str(error)).lower()}") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RevisionError(said[0].removeprefix("fatal: ") if said else "git failed")
+    return done.stdout
