@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from autofix.engine import Finding
-from autofix.settings.selection import matches, normal
+from autofix.settings.selection import UNUSED_IGNORE, matches, normal
 from codemods.facts import Span
 
 _OWN = re.compile(r"#\s*autofix:\s*(?P<word>[\w-]*)\s*(?:\[(?P<codes>[^\]#]*)\])?(?P<open>\[)?")
@@ -45,6 +45,8 @@ class Directive:
         """Whether it suppresses *finding*: by its code, or by that of its kind."""
         if not any(place.path == self.span.path and self.first <= place.line <= self.last for place in places(finding)):
             return False
+        if self.codes is None and finding.code == UNUSED_IGNORE[0]:
+            return False  # a comment does not excuse itself
         own = ((finding.code, finding.name), (finding.fact.code, ""))
         return self.codes is None or any(matches(pattern, *one) for pattern in self.codes for one in own)
 
