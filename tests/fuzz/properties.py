@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from autofix.check import Problem, Result, check_file
+from autofix.check import Options, Problem, Result, check_file
 from autofix.patch import Change, patch
 from autofix.project import files
 
@@ -50,7 +50,7 @@ def _checked(data: bytes, *, unsafe: bool) -> Result | None:
         raise Violated("the text does not lead back to the bytes that were read")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = check_file(Path(NAME), file, alone=True, unsafe=unsafe)
+        outcome = check_file(Path(NAME), file, Options(unsafe=unsafe), alone=True)
     if isinstance(outcome, Problem):
         if outcome.trace or "given up" in outcome.reason:
             raise Violated(f"{outcome.reason}\n{outcome.trace}")
