@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from autofix import budget
 from autofix.escaping import escaped
@@ -17,7 +15,6 @@ from codemods.facts import (
     Certainty,
     CutGraph,
     Fact,
-    GraphHeld,
     NotScalar,
     OldKeyword,
     Overwritten,
@@ -26,9 +23,9 @@ from codemods.facts import (
     StaleGraph,
 )
 from codemods.interpreter.analysis import AnalysisResult, analyze
-from codemods.proof import Keeps, LineMap, key_of
+from codemods.proof import Keeps, key_of
 from codemods.source import old_keywords, sources
-from codemods.source.program import Program, split
+from codemods.source.program import Program
 
 if TYPE_CHECKING:
     from codemods.repair import Mended, Repair
@@ -41,8 +38,6 @@ TOO_DEEP = "an expression is nested too deeply"
 
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
-# Where a repair changes one of several roles' lines, the first of these is the cause.
-_CAUSES = tuple("call constructed guard frozen cut kept walked used changed made saved freed failed".split())
 
 
 class SourceError(Exception):
@@ -191,10 +186,9 @@ def analyse(
         silenced += [one for one in findings if one in silent]
         spared = {key_of(program.in_program(fact)) for one in silenced for fact in (one.fact, *one.others)}
         mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
+    steps = tuple(step.patched for step in mended.steps)
     return _with_reach(
-        Analysis(
-            program, mended.patched, findings, mended.observation.complete, silenced=tuple(silenced), steps=mended.steps
-        ),
+        Analysis(program, mended.patched, findings, mended.observation.complete, silenced=tuple(silenced), steps=steps),
         seen,
     )
 
@@ -212,7 +206,7 @@ def _repaired(
     findings = tuple(_findings(program, mended, select, spared=spared))
     doubtful = {finding.cause for finding in findings if finding.fixed and not finding.safe}
     if doubtful and not unsafe:
-        repairable = {key_of(fact) for fact in mended.observation.facts} - _left(program, mended)
+        repairable = {key_of(fact) for fact in mended.observation.facts} - _left(mended)
         mended = search(certain=True)
         findings = tuple(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
@@ -319,9 +313,8 @@ def _findings(
 
     A guess is told where it is repaired, or *repairable*; what is *spared* never.  Both are keys of facts.
     """
-    touched = touched_by(program, mended.patched)
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
-    left = _left(program, mended)
+    left = _left(mended)
     found: dict[tuple[str, Span], Finding] = {}
     for fact in mended.observation.facts:
         if key_of(fact) in spared:
@@ -335,12 +328,10 @@ def _findings(
         if not _wanted(code, select) or (not fixed and _is_guess(fact) and key_of(fact) not in repairable):
             continue
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
-        blames = repair.blames if repair is not None else 0
-        cause = cause_of(fact, program, touched, keeps, blames) if fixed else fact.cause
+        cause = repair.cause if fixed and repair is not None else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause), keeps)
         # What the repair of another fact took along is told by that one.
-        main = cause_of(repair.fact, program, touched, keeps, blames) if fixed and repair is not None else cause
-        start = replace(main, end_line=main.line, end_column=main.column)
+        start = replace(cause, end_line=cause.line, end_column=cause.column)
         first = found.setdefault((code, start), told)
         if first is not told:
             found[code, start] = replace(first, others=(*first.others, told.fact))
@@ -367,10 +358,9 @@ def _told_once(findings: list[Finding]) -> Iterator[Finding]:
     yield from once
 
 
-def _left(program: Program, mended: Mended) -> set[Hashable]:
+def _left(mended: Mended) -> set[Hashable]:
     """The keys of what is wrong with the patched program still."""
-    lines = LineMap(program, mended.patched)
-    return {key_of(fact, lines) for fact in mended.left}
+    return {key_of(fact, mended.patch) for fact in mended.left}
 
 
 def _is_guess(fact: Fact) -> bool:
@@ -395,172 +385,3 @@ def _repair_of(fact: Fact, mended: Mended) -> Repair | None:
 
     shared = next(filter(common, related), None) or max(mended.repairs, key=common, default=None)
     return shared if shared is not None and common(shared) else next(iter(related), None)
-
-
-class Touched(NamedTuple):
-    """Lines of a program that a patch changes, and those on both sides of what it inserts."""
-
-    changed: set[int]
-    beside: set[int]
-    behind: set[int]
-    """Those of the latter before which something is inserted."""
-    released: set[int]
-    """Those of the changed that only lose their ``retain_graph=True``."""
-    moved: set[int]
-    """Those of the changed that stand elsewhere in the same file now."""
-
-
-_KEEPS = re.compile(r",?\s*retain_graph\s*=\s*True")
-
-
-def touched_by(program: Program, patched: Program) -> Touched:
-    """The lines of *program* that are not, or not next to each other, in *patched*."""
-    touched = Touched(set(), set(), set(), set(), set())
-    for mine, theirs in program.changed(patched):
-        first = program.start_of(mine.path)
-        before, after = split(mine.text), split(theirs.text)
-        opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-        inserted = {line for tag, _, _, new, until in opcodes if tag == "insert" for line in after[new:until]}
-        for tag, start, end, new, until in opcodes:
-            if tag == "delete":
-                touched.moved.update(first + at + 1 for at in range(start, end) if before[at] in inserted)
-            if tag == "insert":
-                touched.beside.update((first + start, first + start + 1))
-                touched.behind.add(first + start + 1)
-            elif tag != "equal":
-                lines = range(first + start + 1, first + end + 1)
-                touched.changed.update(
-                    line for line, text in zip(lines, before[start:end], strict=True) if text.strip()
-                )
-                plain = [_KEEPS.sub("", line) for line in before[start:end]]
-                touched.released.update(at for at, line in zip(lines, plain, strict=True) if line in after[new:until])
-    return touched
-
-
-def cause_of(fact: Fact, program: Program, touched: Touched, keeps: Keeps = Keeps.EDGES, blames: int = 0) -> Span:
-    """The place to look at first; of a display over several lines, the line on which its value is computed.
-
-    That is the line that the codemod *blames*, where it does.
-    """
-    if blames:
-        return _line(blames, program.files[program.index_at(blames)].path, program)
-    cause = _touched_place(fact, program, touched, keeps)
-    made = next((role.span for role in fact.roles() if role.name == "made"), None)
-    opens = program.lines[cause.line - 1].rstrip().endswith(("{", "[", "("))
-    if made is not None and opens and made.path == cause.path and cause.line < made.line <= cause.end_line:
-        return replace(cause, line=made.line, column=made.column)
-    return cause
-
-
-def _touched_place(fact: Fact, program: Program, touched: Touched, keeps: Keeps) -> Span:
-    """The first place of the story that the patch touches; where it touches none, the nearest line that it changes.
-
-    A pass is not to blame for what is inserted behind it, nor, where a value crosses a loop, for keeping the graph.  A
-    block that switches recording off is the cause wherever the patch is made, and so is what goes on with a total.
-    """
-    roles = {role.name: role.span for role in fact.roles()}
-    if keeps is Keeps.ONCE and "used" in roles:
-        return roles["used"]
-    if isinstance(fact, GraphHeld) and fact.handed is not None and fact.handed.line in touched.changed:
-        return fact.handed if _is_sent_backward(fact.handed, program) else fact.kept
-    guard, loop = roles.get("guard"), roles.get("loop")
-    if guard is not None and guard.line - 1 not in touched.changed:  # where a decorator stands
-        return guard
-    changed = touched.changed - touched.released if loop is not None else touched.changed
-    if isinstance(fact, Overwritten) and loop is None and not fact.by_step and not fact.parameter:
-        made = roles.get("constructed")
-        return made if made is not None and made.line in touched.changed else fact.changed
-    by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
-    if by_hand and touched.moved:  # what changes them goes behind the pass, or the pass before what changes them
-        first = min(touched.moved)
-        passed = "failed" in roles and roles["failed"].line in touched.moved
-        return roles["changed"] if passed else _line(first, program.files[program.index_at(first)].path, program)
-    twice = isinstance(fact, StaleGraph) and loop is None
-    ahead = touched.behind if by_hand or twice else set()
-    if isinstance(fact, StaleGraph) and loop is not None and not fact.inside and fact.kept is not None:
-        before = _before_self_updates(fact.kept, program)
-        if before is not None:
-            return before
-    by_step = isinstance(fact, Overwritten) and fact.by_step
-    for name in _CAUSES:
-        if name == "changed" and by_step:
-            continue  # that an optimizer steps is no mistake
-        lines = changed | (ahead if name in ("freed", "failed") else touched.beside)
-        if name in ("made", "saved", "walked") or (name == "call" and "kept" in roles):
-            lines = changed  # what a module keeps is in the way of copying it, not the copy
-        if name in roles and roles[name].line in lines:
-            if name in ("freed", "failed") and by_step:
-                return roles["changed"]  # the step comes too early for the pass, not the pass too late
-            if name == "used" and "kept" in roles and _hands_out(fact, roles, program, changed):
-                return roles["kept"]
-            feature = isinstance(fact, StaleGraph) and loop is not None and not fact.inside and name in ("kept", "made")
-            return _first_of_run(roles[name], program, changed) if feature else roles[name]
-    if isinstance(fact, StaleGraph) and twice and fact.outer is not None and fact.outer.used.line in touched.behind:
-        return fact.outer.used  # before it, something is computed anew
-    rest = changed - touched.released
-    near = [line for line in rest if program.index_at(line) == program.index_at(fact.cause.line)]
-    if not near and len(rest) == 1:  # a single line, of a helper in another file
-        (line,) = rest
-        return _line(line, program.files[program.index_at(line)].path, program)
-    if not near:
-        return fact.cause
-    nearest = _line(min(near, key=lambda line: abs(line - fact.cause.line)), fact.cause.path, program)
-    return _first_of_run(nearest, program, set(near))
-
-
-def _is_sent_backward(value: Span, program: Program) -> bool:
-    """Whether its own function sends this very value backward: who hands a loss on to a meter should know better."""
-    name = program.lines[value.line - 1][value.column : value.end_column]
-    text = program.files[program.index_at(value.line)].text
-    return re.search(rf"\b{re.escape(name)}\.backward\(|\bbackward\({re.escape(name)}\b", text) is not None
-
-
-def _hands_out(fact: Fact, roles: dict[str, Span], program: Program, changed: set[int]) -> bool:
-    """Whether what is *used* was kept by a cache, or computed once for an object, which is to blame for it."""
-    used, kept = (program.lines[roles[name].line - 1].lstrip() for name in ("used", "kept"))
-    if used.startswith("return "):
-        return True
-    once = isinstance(fact, StaleGraph) and fact.loop is None and fact.freed == fact.failed
-    return once and kept.startswith("self.") and roles["used"].line not in changed
-
-
-_ASSIGNS = re.compile(r"(\s*)([A-Za-z_]\w*) *=(?!=) *(.*)")
-
-
-def _before_self_updates(kept: Span, program: Program) -> Span | None:
-    """Where the value was computed that *kept* only rescales: ``a = (a - a.mean()) / a.std()``; None if it does not."""
-    found, number = None, kept.line
-    while (assigns := _ASSIGNS.match(program.lines[number - 1])) and re.search(rf"\b{assigns[2]}\b", assigns[3]):
-        above = range(number - 1, program.start_of(kept.path), -1)
-        start = re.compile(rf"{assigns[1]}{assigns[2]} *=(?!=)")
-        earlier = next((line for line in above if start.match(program.lines[line - 1])), None)
-        if earlier is None:
-            break
-        number = earlier
-        found = _line(number, kept.path, program)
-    return found
-
-
-_DATA = re.compile(r"torch\.(rand\w*|zeros|ones|full|empty|arange|linspace|tensor)|np\.|random\.|len|.*\.size")
-
-
-def _only_draws(line: str) -> bool:
-    """Whether a line makes data and calls nothing that could have parameters: ``noise = torch.randn(len(x), 8)``."""
-    called = re.findall(r"([\w.]+)\(", line)
-    return bool(called) and all(_DATA.match(name) for name in called)
-
-
-def _first_of_run(last: Span, program: Program, changed: set[int]) -> Span:
-    """Where the lines begin that the patch changes together with *last*: the graph of a feature begins with them."""
-    first = line = last.line
-    while line - 1 in changed and program.index_at(line - 1) == program.index_at(line):
-        line -= 1
-        text = program.lines[line - 1].strip()
-        if text and not text.startswith("#") and not _only_draws(text):
-            first = line
-    return _line(first, last.path, program) if first < last.line else last
-
-
-def _line(number: int, path: str, program: Program) -> Span:
-    text = program.lines[number - 1]
-    return Span(path, number, len(text) - len(text.lstrip()), number, len(text.rstrip()))

@@ -208,10 +208,10 @@ class _Attempt:
         found = search.find(evidence)
         done = search.further or (search.perhaps if failed is None else None)
         if found is None and done is not None:
-            return in_part(Repair(self.project, done.analysis(program), done.certificate, evidence=evidence))
+            return in_part(Repair(self.project, done.analysis(), done.certificate, evidence=evidence))
         if found is not None:
             refused = (*(failed.refused if failed else ()), *search.refused)
-            return Repair(self.project, found.analysis(program), found.certificate, refused, evidence=evidence)
+            return Repair(self.project, found.analysis(), found.certificate, refused, evidence=evidence)
         if failed is not None and failed.certificate is not None and failed.certificate.remains:
             return in_part(replace(failed, evidence=evidence))
         if failed is not None:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from codemods.proof import LineMap
-from codemods.source.program import Program
+from codemods.rewriting.patch import Patch
 from codemods.source.sources import parse
 
 _Branches = tuple[tuple[str, str], ...]
@@ -35,9 +34,9 @@ class _Definition(NamedTuple):
         return self.function, self.target, self.value, self.branches, self.loops
 
 
-def computes_one_of_several(program: Program, patched: Program) -> str:
-    """The name that *patched* computes by what only one of several branches of *program* gives it; empty for none."""
-    lines = LineMap(program, patched)
+def computes_one_of_several(patch: Patch) -> str:
+    """The name that *patch* computes by what only one of several branches of the program gives it; empty for none."""
+    program, patched = patch.program, patch.patched
     for mine, theirs in program.changed(patched):
         before, after = _definitions(mine.text), _definitions(theirs.text)
         known = Counter(one.place for one in before)
@@ -46,13 +45,13 @@ def computes_one_of_several(program: Program, patched: Program) -> str:
             if known[new.place]:
                 known[new.place] -= 1
                 continue
-            line = _following(new.line, len(theirs.text.splitlines()), start, lines) - program.start_of(mine.path)
+            line = _following(new.line, len(theirs.text.splitlines()), start, patch) - program.start_of(mine.path)
             if len({one.value for one in _reaching(new, line, before)}) > 1:
                 return new.target
     return ""
 
 
-def _following(line: int, last: int, start: int, lines: LineMap) -> int:
+def _following(line: int, last: int, start: int, lines: Patch) -> int:
     """The line of the original before which a line of the patched file stands."""
     found = (lines.original(start + at) for at in range(line, last + 1))
     return next((one for one in found if one > 0), 1 << 30)

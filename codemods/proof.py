@@ -7,17 +7,15 @@ gradient flow that was not stale is still walked.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import zip_longest
 
 from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
 from codemods.interpreter.analysis import AnalysisResult, Edge, Place
-from codemods.source.program import Program, split
+from codemods.rewriting.patch import Patch
 
 
 class Keeps(StrEnum):
@@ -54,82 +52,16 @@ class Verdict:
     reason: str = ""
 
 
-class LineMap:
-    """Lines of the patched program in the lines of the original.  An inserted line maps to a negative number."""
-
-    def __init__(self, original: Program, patched: Program) -> None:
-        self._to_original: dict[int, int] = {}
-        for here, there, mine, theirs in zip(
-            original.starts, patched.starts, original.files, patched.files, strict=True
-        ):
-            for line, same in _aligned(mine.text, theirs.text).items():
-                self._to_original[there + line] = here + same
-
-    def original(self, line: int) -> int:
-        return self._to_original.get(line, -line)
-
-
-def _aligned(original: str, patched: str) -> dict[int, int]:
-    """Lines of a patched file to those of the original that they were; inserted ones are left out."""
-    before = [_plain(line) for line in split(original)]
-    if patched == original:
-        return {number: number for number in range(1, len(before) + 1)}
-    after = [_plain(line) for line in split(patched)]
-    found: dict[int, int] = {}
-    taken: set[int] = set()
-    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag in ("equal", "replace"):
-            for mine, theirs in _paired(before, after, range(a, b), range(c, d)):
-                found[theirs + 1] = mine + 1
-                taken.add(mine + 1)
-    # A statement that was moved is the same statement.
-    free = {line: number for number, line in enumerate(before, 1) if number not in taken and line}
-    for number, line in enumerate(after, 1):
-        if number not in found and line in free:
-            found[number] = free[line]
-    return found
-
-
-def _paired(before: list[str], after: list[str], mine: range, theirs: range) -> Iterator[tuple[int, int]]:
-    """The lines of two blocks, in order; where one block is shorter, the last lines that run a pass are one another."""
-    if len(mine) != len(theirs):
-        passes = [[at for at in part if ".backward(" in text[at]] for text, part in ((before, mine), (after, theirs))]
-        if len(passes[0]) == len(passes[1]) == 1:
-            (here,), (there,) = passes
-            yield here, there
-            yield from zip(range(mine.start, here), range(theirs.start, there), strict=False)
-            yield from zip(range(here + 1, mine.stop), range(there + 1, theirs.stop), strict=False)
-            return
-    yield from zip(mine, theirs, strict=False)
-
-
-_OF_PASS = re.compile(r"(, )?(retain_graph=True|inputs=\[p for group in \S+ for p in group\['params'\]\])")
-
-
-def _plain(line: str) -> str:
-    """A line as it is compared: whether a pass keeps its graph, and for whom it is, does not make it another pass."""
-    return _OF_PASS.sub("", line.strip()).replace("(, ", "(")
-
-
-def key_of(fact: Fact, lines: LineMap | None = None) -> Hashable:
+def key_of(fact: Fact, lines: Patch | None = None) -> Hashable:
     """What makes two facts the same story, in the lines of the original text."""
     where = lines.original if lines is not None else lambda line: line
     return (type(fact), *((role.name, where(role.span.line)) for role in fact.roles() if role.name != "walked"))
 
 
-def judge(
-    original: Program,
-    before: AnalysisResult,
-    patched: Program,
-    after: AnalysisResult,
-    fact: Fact,
-    keeps: Keeps,
-    base: AnalysisResult | None = None,
-) -> Verdict:
-    """Whether *patched* repairs *fact* of *original* and loses nothing."""
+def judge(lines: Patch, before: AnalysisResult, after: AnalysisResult, fact: Fact, keeps: Keeps) -> Verdict:
+    """Whether a patch, which tells what each line of the patched program was, repairs *fact* and loses nothing."""
     if not after.complete:
         return Verdict(False, reason="the patched program is too large to be read in full")
-    lines = LineMap(original, patched)
     known = Counter(key_of(one) for one in before.facts)
     mapped = [(key_of(one, lines), one) for one in after.facts]
     left = Counter(key for key, _ in mapped)
@@ -149,7 +81,7 @@ def judge(
     return Verdict(not revealed, revealed, "another mistake comes to light" if revealed else "")
 
 
-def _lost(before: AnalysisResult, after: AnalysisResult, lines: LineMap, keeps: Keeps, fact: Fact) -> str:
+def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Keeps, fact: Fact) -> str:
     passes = {lines.original(line) for line in after.passes}
     missed = before.passes - passes
     if keeps is Keeps.ONE_PASS and isinstance(fact, StaleGraph):
@@ -199,14 +131,14 @@ def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
     return frozenset(found)
 
 
-def _trained_once(before: AnalysisResult, after: AnalysisResult, lines: LineMap) -> str:
+def _trained_once(before: AnalysisResult, after: AnalysisResult, lines: Patch) -> str:
     """What only the first iteration still trains: the state that began with it is cut from then on."""
     once = {name for line, name in after.once if (lines.original(line), name) not in before.once}
     once -= {name for line, name in after.trained - after.once}
     return f"{_names(once)} would be trained in the first iteration only" if once else ""
 
 
-def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: LineMap, fact: Fact) -> str:
+def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: Patch, fact: Fact) -> str:
     """What would be computed before a step that it came after, where a step is moved."""
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
@@ -216,7 +148,7 @@ def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: LineM
 
 
 def _without_one_pass(
-    before: AnalysisResult, after: AnalysisResult, lines: LineMap, fact: StaleGraph, gone: frozenset[int]
+    before: AnalysisResult, after: AnalysisResult, lines: Patch, fact: StaleGraph, gone: frozenset[int]
 ) -> str:
     """The same where one of two passes over one loss may go, or both for a new one: what they trained, that trains."""
     twice = {fact.freed.line, fact.failed.line}
@@ -230,7 +162,7 @@ def _without_one_pass(
     return f"{_names(missing)} would no longer be trained" if missing else ""
 
 
-def _still_cut(fact: Fact, after: AnalysisResult, lines: LineMap) -> str:
+def _still_cut(fact: Fact, after: AnalysisResult, lines: Patch) -> str:
     """What the pass that found no graph still does not reach."""
     if not isinstance(fact, CutGraph):
         return ""
@@ -246,7 +178,7 @@ def _severed(fact: Fact) -> Severed | None:
     return fact.severed if isinstance(fact, (StaleGraph, Overwritten)) else None
 
 
-def _still_severed(fact: Fact, after: AnalysisResult, lines: LineMap) -> str:
+def _still_severed(fact: Fact, after: AnalysisResult, lines: Patch) -> str:
     """What the pass that ends at a detached value still does not reach."""
     severed = _severed(fact)
     if severed is None or not isinstance(fact, (StaleGraph, Overwritten)):
@@ -282,7 +214,7 @@ def _sum(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip_longest(first, second, fillvalue=0))
 
 
-def _mapped(edge: Edge, lines: LineMap) -> Edge:
+def _mapped(edge: Edge, lines: Patch) -> Edge:
     return Edge(
         lines.original(edge.line),
         _original(edge.consumer, lines),
@@ -292,14 +224,12 @@ def _mapped(edge: Edge, lines: LineMap) -> Edge:
     )
 
 
-def _in_original(
-    ways: frozenset[tuple[tuple[int, ...], str]], lines: LineMap
-) -> frozenset[tuple[tuple[int, ...], str]]:
+def _in_original(ways: frozenset[tuple[tuple[int, ...], str]], lines: Patch) -> frozenset[tuple[tuple[int, ...], str]]:
     """Places by their lines and those of the calls that led there, in the lines of the original."""
     return frozenset((tuple(map(lines.original, place)), name) for place, name in ways)
 
 
-def _original(place: Place, lines: LineMap) -> Place:
+def _original(place: Place, lines: Patch) -> Place:
     calls = tuple((lines.original(line), rank, name) for line, rank, name in place.calls)
     return place._replace(line=lines.original(place.line), calls=calls)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from libcst.codemod import CodemodContext
@@ -25,7 +24,8 @@ from codemods.facts import (
 )
 from codemods.interpreter.analysis import AnalysisResult, analyze
 from codemods.interpreter.policy import Path
-from codemods.proof import Keeps, LineMap, judge, key_of
+from codemods.proof import Keeps, judge, key_of
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Tree
 from codemods.source.program import Program
 
@@ -49,9 +49,9 @@ class Repair:
     fact: Fact
     codemod: type[Codemod]
     remedy: str
+    cause: Span
+    """Where to look first for the mistake."""
     keeps: Keeps = Keeps.EDGES
-    blames: int = 0
-    """The line that the codemod holds to be the mistake; 0 where the fact's story says it."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,27 @@ class Mended:
     """The outcome for one program: all facts seen in it, those repaired, the patched program, and why not more."""
 
     observation: AnalysisResult
-    patched: Program
+    patch: Patch
     repairs: tuple[Repair, ...]
     left: tuple[Fact, ...]
     refused: tuple[str, ...]
     """Candidates that did not stand, each with the reason."""
-    steps: tuple[Program, ...] = ()
-    """The program after each repair."""
+    steps: tuple[Patch, ...] = ()
+    """The patch of each repair, of the program that the one before leads to."""
+
+    @property
+    def patched(self) -> Program:
+        """The patched program."""
+        return self.patch.patched
 
 
-_Repaired = tuple[Program, AnalysisResult, list[Repair]]
-"""A program after some repairs, what is seen of it, and the repairs."""
+@dataclass(frozen=True)
+class _Reached:
+    """What some repairs lead to: their patch, what is seen of the patched program, and the repairs."""
+
+    patch: Patch
+    seen: AnalysisResult
+    repairs: tuple[Repair, ...]
 
 
 @dataclass
@@ -88,8 +98,8 @@ class _Search:
     """Whether candidates that come last are tried."""
     passed_over: bool = False
     """Whether there were such ones that were not."""
-    origin: Program | None = None
-    """The program as its author wrote it."""
+    came: Patch | None = None
+    """The repairs so far of the program as its author wrote it."""
     steps: int = 0
     most: int = _STEPS
     """How many steps may have been made when the fact at hand is given up."""
@@ -100,150 +110,140 @@ class _Search:
     def analyze(self, program: Program, only: Path | None = None) -> AnalysisResult:
         seen = self.known.get((program, only))
         if seen is None:  # facts with a common cause have common candidates
-            seen = self.known[program, only] = self._apart_from_repairs(analyze(program, only), program)
+            seen = self.known[program, only] = analyze(program, only)
             self.steps += seen.steps
         return seen
 
-    def _apart_from_repairs(self, seen: AnalysisResult, program: Program) -> AnalysisResult:
-        """What a repair detached is no mistake of the author's, who may have detached too much elsewhere."""
-        if self.origin is None or not any(
-            isinstance(one, StaleGraph | Overwritten) and one.severed for one in seen.facts
-        ):
+    def see(self, way: Patch, only: Path | None = None) -> AnalysisResult:
+        """What is seen of the program that *way* leads to from the one of the repairs so far."""
+        seen = self.analyze(way.patched, only)
+        if not any(isinstance(one, StaleGraph | Overwritten) and one.severed for one in seen.facts):
             return seen
-        lines = LineMap(self.origin, program)
-        before, after = self.origin.lines, program.lines
-
-        def own(fact: Fact) -> Fact:
-            if not isinstance(fact, (StaleGraph, Overwritten)) or fact.severed is None:
-                return fact
-            now, then = fact.severed.cut.line, lines.original(fact.severed.cut.line)
-            more = then < 1 or after[now - 1].count("detach") > before[then - 1].count("detach")
-            return replace(fact, severed=None) if more else fact
-
-        return replace(seen, facts=tuple(map(own, seen.facts)))
+        return _apart_from_repairs(seen, self.came.then(way) if self.came is not None else way)
 
     def repair(
-        self, fact: Fact, program: Program, seen: AnalysisResult, origin: Program, start: AnalysisResult, depth: int
-    ) -> _Repaired | None:
-        """A program in which *fact* is repaired; *origin* and *start* are what nothing may be lost of."""
+        self, fact: Fact, way: Patch, seen: AnalysisResult, start: AnalysisResult, depth: int
+    ) -> _Reached | None:
+        """A patch that repairs *fact* of the program that *way* leads to; *start* is what nothing may be lost of."""
+        program = way.patched
         tree = self.trees.setdefault(program, Tree(program))
         context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
-        shown = self.analyze(program, path)
-        partial: _Repaired | None = None
+        shown = self.see(way, path)
+        partial: _Reached | None = None
         """The first patch that leaves another value on the way of the same pass, for want of one that cures both."""
         for kind in self.codemods:
             if not isinstance(fact, kind.answers):
                 continue
-            best: _Repaired | None = None
-            for candidate in _distinct(kind(context).offers(fact, tree), {program, *self.rejected}):
+            best: _Reached | None = None
+            rule = kind(context)
+            for candidate in _distinct(rule.offers(fact, tree), {program, *self.rejected}):
                 if self.steps >= self.most:
                     return partial or best
                 if candidate.last and not self.to_the_last:
                     self.passed_over = True
                     continue
+                patch, further = candidate.patch, way.then(candidate.patch)
                 # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
                 try:
-                    glimpse = self.analyze(candidate.program, path)
+                    glimpse = self.see(further, path)
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue
-                name = "" if kind.unguards else computes_one_of_several(program, candidate.program)
+                name = "" if kind.unguards else computes_one_of_several(patch)
                 if name:
                     self._refuse(kind, candidate, f"`{name}` was computed in one of several branches")
                     continue
-                verdict = judge(program, shown, candidate.program, glimpse, fact, candidate.keeps)
+                verdict = judge(patch, shown, glimpse, fact, candidate.keeps)
                 if not verdict.stands and not verdict.revealed and fact in shown.facts:
                     self._refuse(kind, candidate, verdict.reason)
                     continue
-                after = self.analyze(candidate.program)
-                verdict = judge(program, seen, candidate.program, after, fact, candidate.keeps)
-                done = Repair(fact, kind, candidate.remedy, candidate.keeps, candidate.blames)
-                if verdict.stands and _keeps_old_weights(program, candidate.program, after):
+                after = self.see(further)
+                verdict = judge(patch, seen, after, fact, candidate.keeps)
+                cause = rule.cause(fact, tree, candidate)
+                done = Repair(fact, kind, candidate.remedy, cause, candidate.keeps)
+                if verdict.stands and _keeps_old_weights(patch, after):
                     self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
                     continue
-                if verdict.stands and self._touches_spared(after, candidate.program):
+                if verdict.stands and self._touches_spared(after, further):
                     self._refuse(kind, candidate, "it also repairs what is to be left alone")
                     continue
                 if verdict.stands and not _compiles(candidate.program):
                     self._refuse(kind, candidate, "the patched text does not compile")
                     continue
+                reached = _Reached(patch, after, (done,))
                 if verdict.stands:
                     # What is right whatever else fails (an advantage is a number) does not give way to what cures both.
-                    if candidate.keeps is Keeps.OWN or not _shares_pass(fact, after, program, candidate.program):
-                        return candidate.program, after, [done]
-                    partial = partial or (candidate.program, after, [done])
+                    if candidate.keeps is Keeps.OWN or not _shares_pass(fact, after, patch):
+                        return reached
+                    partial = partial or reached
                     continue
                 self._refuse(kind, candidate, verdict.reason)
                 if verdict.revealed and depth < _DEPTH:
-                    deeper = self._behind(
-                        verdict.revealed[0], (candidate.program, after, []), fact, origin, start, depth
-                    )
-                    if deeper is not None and kind.recomputes and any(one.codemod is not kind for one in deeper[2]):
+                    deeper = self._behind(verdict.revealed[0], further, after, fact, start, depth)
+                    if (
+                        deeper is not None
+                        and kind.recomputes
+                        and any(one.codemod is not kind for one in deeper.repairs)
+                    ):
                         continue
                     if (
                         deeper is not None
-                        and self._holds(fact, origin, start, deeper)
-                        and not self._touches_spared(deeper[1], deeper[0])
+                        and self._holds(fact, further, start, deeper)
+                        and not self._touches_spared(deeper.seen, further.then(deeper.patch))
                     ):
-                        both = (deeper[0], deeper[1], [done, *deeper[2]])
-                        best = best or self._lighter(candidate.program, deeper, program, seen, fact) or both
+                        best = best or self._lighter(reached, deeper, way, seen, fact) or _both(reached, deeper)
             if best is not None and partial is None:
                 return best
         return partial
 
     def _behind(
-        self, first: Fact, reached: _Repaired, fact: Fact, origin: Program, start: AnalysisResult, depth: int
-    ) -> _Repaired | None:
-        """The program with all that came to light behind *fact* repaired, one after the other."""
+        self, first: Fact, way: Patch, seen: AnalysisResult, fact: Fact, start: AnalysisResult, depth: int
+    ) -> _Reached | None:
+        """A patch that repairs all that came to light behind *fact* where *way* leads, one after the other."""
         revealed: tuple[Fact, ...] = (first,)
+        reached = _Reached(Patch(way.patched), seen, ())
         for _ in range(_DEPTH):
-            further = self.repair(revealed[0], reached[0], reached[1], origin, start, depth + 1)
+            further = self.repair(revealed[0], way.then(reached.patch), reached.seen, start, depth + 1)
             if further is None:
                 return None
-            reached = (further[0], further[1], [*reached[2], *further[2]])
+            reached = _both(reached, further)
             if isinstance(fact, (StaleGraph, Overwritten)):
                 break  # one repair that needs several others is a guess
-            revealed = judge(origin, start, reached[0], reached[1], fact, Keeps.PARAMETERS).revealed
+            revealed = judge(way.then(reached.patch), start, reached.seen, fact, Keeps.PARAMETERS).revealed
             if not revealed:
                 break
         return reached
 
-    def _touches_spared(self, after: AnalysisResult, program: Program) -> bool:
-        """Whether one of the facts that are to be left alone is gone in the patched *program*."""
-        if not self.spared or self.origin is None:
+    def _touches_spared(self, after: AnalysisResult, way: Patch) -> bool:
+        """Whether one of the facts that are to be left alone is gone where *way* leads from the repairs so far."""
+        if not self.spared:
             return False
-        lines = LineMap(self.origin, program)
+        lines = self.came.then(way) if self.came is not None else way
         return not self.spared <= {key_of(fact, lines) for fact in after.facts}
 
     def _lighter(
-        self, first: Program, deeper: _Repaired, program: Program, seen: AnalysisResult, fact: Fact
-    ) -> _Repaired | None:
+        self, first: _Reached, deeper: _Reached, way: Patch, seen: AnalysisResult, fact: Fact
+    ) -> _Reached | None:
         """What came after the *first* repair, without that one, if it cures *fact* alone: what lies behind both."""
-        alone = _without(program, first, deeper[0])
-        if alone is None or alone in (program, deeper[0]):
+        alone = deeper.patch.before(first.patch)
+        if alone is None or not alone.edits or alone.patched == deeper.patch.patched:
             return None
         try:
-            after = self.analyze(alone)
+            after = self.see(way.then(alone))
         except SyntaxError:
             return None
-        stands = judge(program, seen, alone, after, fact, deeper[2][-1].keeps).stands
-        return (alone, after, deeper[2]) if stands else None
+        stands = judge(alone, seen, after, fact, deeper.repairs[-1].keeps).stands
+        return _Reached(alone, after, deeper.repairs) if stands else None
 
-    def _holds(
-        self,
-        fact: Fact,
-        origin: Program,
-        start: AnalysisResult,
-        deeper: _Repaired,
-    ) -> bool:
-        """Whether a patch of several steps still keeps what the text before the first step had."""
-        lines = LineMap(origin, deeper[0])
-        if key_of(fact) in {key_of(one, lines) for one in deeper[1].facts}:
+    def _holds(self, fact: Fact, way: Patch, start: AnalysisResult, deeper: _Reached) -> bool:
+        """Whether a patch of several steps, *way* and what is *deeper*, keeps what the text before them had."""
+        lines = way.then(deeper.patch)
+        if key_of(fact) in {key_of(one, lines) for one in deeper.seen.facts}:
             return False
-        one_pass = any(repair.keeps is Keeps.ONE_PASS for repair in deeper[2])
+        one_pass = any(repair.keeps is Keeps.ONE_PASS for repair in deeper.repairs)
         keeps = Keeps.ONE_PASS if one_pass else Keeps.PARAMETERS
-        return not judge(origin, start, deeper[0], deeper[1], fact, keeps).reason
+        return not judge(lines, start, deeper.seen, fact, keeps).reason
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
@@ -261,40 +261,39 @@ def _compiles(program: Program) -> bool:
     return True
 
 
-def _keeps_old_weights(program: Program, candidate: Program, after: AnalysisResult) -> bool:
+def _both(first: _Reached, then: _Reached) -> _Reached:
+    """What two repairs, one after the other, lead to."""
+    return _Reached(first.patch.then(then.patch), then.seen, (*first.repairs, *then.repairs))
+
+
+def _apart_from_repairs(seen: AnalysisResult, way: Patch) -> AnalysisResult:
+    """What a repair detached is no mistake of the author's, who may have detached too much elsewhere."""
+    before, after = way.program.lines, way.patched.lines
+
+    def own(fact: Fact) -> Fact:
+        if not isinstance(fact, (StaleGraph, Overwritten)) or fact.severed is None:
+            return fact
+        now, then = fact.severed.cut.line, way.original(fact.severed.cut.line)
+        more = then < 1 or after[now - 1].count("detach") > before[then - 1].count("detach")
+        return replace(fact, severed=None) if more else fact
+
+    return replace(seen, facts=tuple(map(own, seen.facts)))
+
+
+def _keeps_old_weights(patch: Patch, after: AnalysisResult) -> bool:
     """Whether a patch keeps a graph whose parameters the script changes by hand: it wants a new forward pass."""
-    keeps = sum(file.text.count("retain_graph=True") for file in candidate.files)
-    more = keeps > sum(file.text.count("retain_graph=True") for file in program.files)
-    return more and any(isinstance(fact, Overwritten) and fact.parameter for fact in after.facts)
+    before, now = (
+        sum(file.text.count("retain_graph=True") for file in program.files)
+        for program in (patch.program, patch.patched)
+    )
+    return now > before and any(isinstance(fact, Overwritten) and fact.parameter for fact in after.facts)
 
 
-def _without(program: Program, first: Program, both: Program) -> Program | None:
-    """*program* with the changes that lead from *first* to *both*, where they lie apart from those that led to *first*.
-
-    None where they do not.
-    """
-    texts: dict[str, str] = {}
-    for own, once, twice in zip(program.files, first.files, both.files, strict=True):
-        lines = LineMap(Program((own,)), Program((once,)))
-        before, after, text = once.text.split("\n"), twice.text.split("\n"), own.text.split("\n")
-        for tag, start, end, new, until in reversed(SequenceMatcher(None, before, after, autojunk=False).get_opcodes()):
-            if tag == "equal":
-                continue
-            at = [lines.original(number) for number in range(start + (tag != "insert"), end + 1)]
-            if at[0] < (tag != "insert") or at != list(range(at[0], at[0] + len(at))):
-                return None
-            first_line = at[0] if tag == "insert" else at[0] - 1
-            text[first_line : at[-1]] = after[new:until]
-        texts[own.path] = "\n".join(text)
-    return program.with_texts(texts)
-
-
-def _shares_pass(fact: Fact, after: AnalysisResult, program: Program, patched: Program) -> bool:
+def _shares_pass(fact: Fact, after: AnalysisResult, lines: Patch) -> bool:
     """Whether the pass that failed for *fact* still fails for another reason: a candidate that cures both is better.
 
     Another value on the very same way (an LSTM's second state) is cured in its turn.
     """
-    lines = LineMap(program, patched)
     failed = _failing(fact)
     return any(
         lines.original(line) in failed
@@ -365,7 +364,7 @@ def mend(
     start = seen if seen is not None else analyze(program)
     both = len({_is_shared(fact) for fact in start.facts}) == 2
     limit = _STEPS // 2 if both else _STEPS
-    search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit, origin=program)
+    search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit)
     mended = _without_halves(search, program, start)
     if both and not mended.repairs:
         # What several iterations share may have come from what one of them shares.
@@ -381,42 +380,48 @@ def mend(
 def _without_halves(search: _Search, program: Program, start: AnalysisResult) -> Mended:
     """The repairs; none for a pass that fails all the same: half of one changes the script for nothing."""
     mended = _mend(search, program, start, frozenset())
-    hopeless = _still_failing(program, mended)
+    hopeless = _still_failing(mended)
     return _without_idle(search, program, _mend(search, program, start, hopeless) if hopeless else mended)
 
 
 def _without_idle(search: _Search, program: Program, mended: Mended) -> Mended:
     """The repairs less one that another of the same value makes needless: who empties a list detaches no item of it."""
-    steps = (program, *mended.steps)
     if len(mended.steps) != len(mended.repairs):
         return mended
     for at, repair in enumerate(mended.repairs):
         others = [one for one in mended.repairs[at + 1 :] if _kept(one.fact) and _kept(one.fact) == _kept(repair.fact)]
-        alone = _without(steps[at], steps[at + 1], mended.patched) if others else None
-        if alone is None or alone in (steps[at], mended.patched):
+        later = _in_turn(mended.steps[at].patched, mended.steps[at + 1 :])
+        rest = later.before(mended.steps[at]) if others else None
+        if rest is None or not rest.edits:
             continue
+        alone = _in_turn(program, (*mended.steps[:at], rest))
         try:
-            after = search.analyze(alone)
+            after = search.analyze(alone.patched)
         except SyntaxError:
             continue
         keeps = others[-1].keeps
-        stands = all(
-            judge(program, mended.observation, alone, after, one.fact, keeps).stands for one in (repair, *others)
-        )
+        stands = all(judge(alone, mended.observation, after, one.fact, keeps).stands for one in (repair, *others))
         if stands and len(after.facts) <= len(mended.left):
-            rest = (*mended.repairs[:at], *mended.repairs[at + 1 :])
-            return replace(mended, patched=alone, repairs=rest, left=after.facts, steps=(alone,))
+            repairs = (*mended.repairs[:at], *mended.repairs[at + 1 :])
+            return replace(mended, patch=alone, repairs=repairs, left=after.facts, steps=(alone,))
     return mended
+
+
+def _in_turn(program: Program, steps: Iterable[Patch]) -> Patch:
+    """Several patches of *program*, each of what the one before leads to, as one."""
+    whole = Patch(program)
+    for step in steps:
+        whole = whole.then(step)
+    return whole
 
 
 def _kept(fact: Fact) -> Span | None:
     return fact.kept if isinstance(fact, (StaleGraph, Overwritten, GraphHeld)) else None
 
 
-def _still_failing(program: Program, mended: Mended) -> frozenset[int]:
+def _still_failing(mended: Mended) -> frozenset[int]:
     """Lines of passes for which something was repaired and which fail all the same."""
-    lines = LineMap(program, mended.patched)
-    left = {lines.original(line) for fact in mended.left for line in _failing(fact)}
+    left = {mended.patch.original(line) for fact in mended.left for line in _failing(fact)}
     return frozenset(left & {line for repair in mended.repairs for line in _failing(repair.fact)})
 
 
@@ -426,9 +431,11 @@ def _failing(fact: Fact) -> set[int]:
 
 def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: frozenset[int]) -> Mended:
     """The repairs, one after the other; facts whose pass stands on one of the *hopeless* lines are left."""
-    current, seen = program, start
+    whole, seen = Patch(program), start
     repairs: list[Repair] = []
-    steps: list[Program] = []
+    whole, seen = Patch(program), start
+    repairs: list[Repair] = []
+    steps: list[Patch] = []
     given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless} | search.spared
     if search.certain:
         given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
@@ -445,18 +452,19 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
         first = [fact for fact in open_facts if _is_shared(fact)] if search.within_first else []
         fact = min(first or open_facts, key=_order)
         search.most = min(search.limit, search.steps + int(search.limit * _OF_ONE))
-        outcome = search.repair(fact, current, seen, current, seen, 0)
+        search.came = whole
+        outcome = search.repair(fact, Patch(whole.patched), seen, seen, 0)
         if outcome is None:
             refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
-        before, came = current, LineMap(program, current)
-        current, seen, done = outcome
-        told = next((one for one in start.facts if key_of(one) == key_of(fact, came)), fact)
-        done = [replace(repair, blames=max(0, came.original(repair.blames))) for repair in done]
-        repairs.extend(replace(repair, fact=told) if repair.fact is fact else repair for repair in done)
-        steps.append(current)
-        lines = LineMap(before, current)
+        step, seen = outcome.patch, outcome.seen
+        told = next((one for one in start.facts if key_of(one) == key_of(fact, whole)), fact)
+        for repair in outcome.repairs:
+            own = told if repair.fact is fact else repair.fact
+            repairs.append(replace(repair, fact=own, cause=whole.span(repair.cause) or own.cause))
+        steps.append(step)
+        whole = whole.then(step)
         given_up, refused = (
-            {key_of(one) for one in seen.facts if key_of(one, lines) in some} for some in (given_up, refused)
+            {key_of(one) for one in seen.facts if key_of(one, step) in some} for some in (given_up, refused)
         )
-    return Mended(start, current, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps))
+    return Mended(start, whole, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps))

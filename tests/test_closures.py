@@ -140,4 +140,4 @@ for step in range(9):
     moved = "    policy_losses = actor_losses(obs)\n"
     expected = text.replace(moved, "").replace("    critic_opt.step()\n", "    critic_opt.step()\n" + moved)
     assert mended.patched.files[0].text == expected
-    assert [repair.blames for repair in mended.repairs] == [14]
+    assert [repair.cause.line for repair in mended.repairs] == [14]

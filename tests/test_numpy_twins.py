@@ -201,7 +201,7 @@ def translated(formula: str) -> str | None:
         drops.append(Drop(Span("f.py", 5, start, 5, start + len("p.detach()")), "detach"))
     fact = CutGraph(cut=drops[0].span, failed=drops[0].span, drops=tuple(drops))
     found = in_torch(fact, Tree(Program.of(text, "f.py")))
-    return found[0].program().files[0].text if found is not None else None
+    return found[0].patch().patched.files[0].text if found is not None else None
 
 
 def value_of(text: str, *tensors: torch.Tensor) -> Any:

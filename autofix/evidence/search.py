@@ -10,13 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from libcst.codemod import CodemodContext
 
-from autofix.engine import Analysis, Finding, cause_of, touched_by
+from autofix.engine import Analysis, Finding
 from autofix.evidence.facts import facts_of
 from autofix.evidence.witness import Evidence, evidence_of, follow
 from autofix.execution.runner import run
@@ -40,7 +39,8 @@ from autofix.proof.prove import (
 )
 from codemods.branches import computes_one_of_several
 from codemods.facts import CutGraph, Fact, Span
-from codemods.proof import Keeps, LineMap
+from codemods.proof import Keeps
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Tree
 from codemods.rules.registry import all_codemods
 from codemods.source.program import Program
@@ -67,6 +67,8 @@ class Done:
     fact: Fact
     codemod: type[Codemod]
     remedy: str
+    cause: Span
+    """Where to look first for the mistake."""
     inserted: frozenset[str] = frozenset()
     """The lines that the repair put in."""
     keeps: Keeps = Keeps.EDGES
@@ -76,7 +78,8 @@ class Done:
 class Step:
     """A program that still fails, for another reason or with less behind it; and what its run showed."""
 
-    program: Program
+    patch: Patch
+    """How the original became it."""
     told: Sequence[Evidence]
     done: tuple[Done, ...]
     reveals: bool
@@ -87,17 +90,28 @@ class Step:
 class Found:
     """A program that stands the proof (or, where ``certificate`` leaves points open, does not fail it)."""
 
-    program: Program
+    patch: Patch
     done: tuple[Done, ...]
     certificate: Certificate
 
-    def analysis(self, original: Program) -> Analysis:
+    @property
+    def program(self) -> Program:
+        """The patched program."""
+        return self.patch.patched
+
+    def analysis(self) -> Analysis:
         """The same in the form in which static findings are reported."""
-        touched = touched_by(original, self.program)
+        original = self.patch.program
         findings = [
-            Finding(one.codemod.code, one.codemod.name, original.in_file(one.fact), True, one.remedy, cause)
+            Finding(
+                one.codemod.code,
+                one.codemod.name,
+                original.in_file(one.fact),
+                True,
+                one.remedy,
+                original.in_file(one.cause),
+            )
             for one in self.done
-            for cause in [original.in_file(cause_of(one.fact, original, touched))]
         ]
         return Analysis(original, self.program, tuple(findings), steps=(self.program,))
 
@@ -133,49 +147,51 @@ class Search:
     def find(self, evidence: Sequence[Evidence]) -> Found | None:
         """The best program that can be reached from what *evidence* tells of the original."""
         self._tried = {self.program}
-        found = self._from(self.program, evidence, (), 1)
+        found = self._from(Patch(self.program), evidence, (), 1)
         return self._leaner(found) if found is not None and len(found.done) > 1 else found
 
     def _leaner(self, found: Found) -> Found:
         """The same without statements that steps on the way put in and that the last one made superfluous."""
-        for program, lines in without_insertions(self.program, found.program):
+        for patch, lines in without_insertions(found.patch):
             done = tuple(one for one in found.done if not one.inserted & lines)
-            leaner = self._prove(program, done) if done and program not in self._tried else None
+            leaner = self._prove(patch, done) if done and patch.patched not in self._tried else None
             if leaner is not None and merit(leaner.certificate) >= merit(found.certificate):
                 return leaner
         return found
 
-    def _from(self, program: Program, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
+    def _from(self, way: Patch, evidence: Sequence[Evidence], done: tuple[Done, ...], depth: int) -> Found | None:
+        program = way.patched
         evidence = follow(self.script_of(program), self.limits, evidence)
         best: Found | None = None
+        tree = Tree(program)
         known = Counter(self._key(one, program) for one in evidence)
         steps: list[Step] = []
-        lines = LineMap(self.program, program)
-        for told, fact, kind, candidate in self._candidates(program, evidence):
+        for told, fact, rule, candidate in self._candidates(tree, evidence):
             over = time.monotonic() > self._until or self.limits.left <= 0
             if self.further is not None or self._runs >= self.runs or over:
                 break
             self._runs += 1
-            added = frozenset(line for _, part in without_insertions(program, candidate.program) for line in part)
-            so_far = (*done, Done(in_lines(fact, lines), kind, candidate.remedy, added, candidate.keeps))
+            added = frozenset(line for _, part in without_insertions(candidate.patch) for line in part)
+            mistake, cause = in_lines(fact, way), way.span(rule.cause(fact, tree, candidate))
+            repaired = Done(mistake, type(rule), candidate.remedy, cause or mistake.cause, added, candidate.keeps)
+            so_far = (*done, repaired)
+            further = way.then(candidate.patch)
             if self.before.failure is None:  # nothing fails: the proof alone can tell whether graphs are let go
-                found = self._prove(candidate.program, so_far)
+                found = self._prove(further, so_far)
                 if found is not None:
                     return found
                 continue
             after = self._watch(candidate.program)
-            if after.outcome is Outcome.RAISED and not after.told and self._gets_further(candidate.program, so_far):
+            if after.outcome is Outcome.RAISED and not after.told and self._gets_further(further, so_far):
                 return None
             if after.outcome is Outcome.RAISED or any(one.kind != "graph held" for one in after.told):
-                gets_on = self._gets_on(told, known, after.told, program, candidate.program)
+                gets_on = self._gets_on(told, known, after.told, candidate.patch)
                 if gets_on:
-                    keys = {
-                        self._key(one, candidate.program, LineMap(program, candidate.program)) for one in after.told
-                    }
-                    steps.append(Step(candidate.program, after.told, so_far, not keys <= set(known)))
+                    keys = {self._key(one, candidate.program, candidate.patch) for one in after.told}
+                    steps.append(Step(further, after.told, so_far, not keys <= set(known)))
                 self._refuse(so_far, _still_fails(after, gets_on))
                 continue
-            found = self._prove(candidate.program, so_far)
+            found = self._prove(further, so_far)
             if found is None:
                 continue
             if best is None or merit(found.certificate) > merit(best.certificate):
@@ -187,26 +203,26 @@ class Search:
         if depth < DEPTH and (best is None or merit(best.certificate)[1] < 0):
             for step in sorted(steps, key=lambda step: step.reveals):
                 if self._runs < self.runs and self._begins_alike(step):
-                    found = self._from(step.program, step.told, step.done, depth + 1)
+                    found = self._from(step.patch, step.told, step.done, depth + 1)
                     if found is not None and (best is None or merit(found.certificate) > merit(best.certificate)):
                         best = found
                         break
         return best
 
-    def _gets_further(self, program: Program, done: tuple[Done, ...]) -> bool:
+    def _gets_further(self, patch: Patch, done: tuple[Done, ...]) -> bool:
         """Whether nothing speaks against a program but an error that no patch of these can avoid."""
         if self.perhaps is not None:
             return False
-        certificate = prove(self.original, self.script_of(program), **promises(done))
+        certificate = prove(self.original, self.script_of(patch.patched), **promises(done))
         if certificate.remains:
-            self.perhaps = Found(program, done, certificate)
+            self.perhaps = Found(patch, done, certificate)
         if certificate.cannot_get_further:
             self.further = self.perhaps
         return self.further is not None
 
     def _begins_alike(self, step: Step) -> bool:
         """Whether a program that still fails does what the original does, and means to train what that trains."""
-        script = self.script_of(step.program)
+        script = self.script_of(step.patch.patched)
         same = same_until_failure(self.before, run(script, self.limits, bounds(self.before)))
         if same.verdict is not Verdict.FAILED:
             meant = run(script, self.limits, bounds(self.before, reference=True))
@@ -220,28 +236,27 @@ class Search:
         return same.verdict is not Verdict.FAILED
 
     def _candidates(
-        self, program: Program, evidence: Sequence[Evidence]
-    ) -> Iterator[tuple[Evidence, Fact, type[Codemod], Candidate]]:
+        self, tree: Tree, evidence: Sequence[Evidence]
+    ) -> Iterator[tuple[Evidence, Fact, Codemod, Candidate]]:
         """Distinct candidates for all that the evidence may mean, those of the likeliest meaning first."""
         kinds = sorted(all_codemods(), key=lambda kind: (kind.rank, kind.code))
-        tree = Tree(program)
+        program = tree.program
         context = CodemodContext(filename=program.path)
 
-        def answers(fact: Fact) -> Iterator[tuple[Fact, type[Codemod], Candidate]]:
-            for kind in kinds:
-                if isinstance(fact, kind.answers):
-                    yield from ((fact, kind, candidate) for candidate in kind(context).offers(fact, tree))
+        def answers(fact: Fact) -> Iterator[tuple[Fact, Codemod, Candidate]]:
+            for rule in (kind(context) for kind in kinds if isinstance(fact, kind.answers)):
+                yield from ((fact, rule, candidate) for candidate in rule.offers(fact, tree))
 
         left = CANDIDATES
         for told in evidence:
-            for fact, kind, candidate in in_turns([answers(fact) for fact in facts_of(told, program, self.paths)]):
+            for fact, rule, candidate in in_turns([answers(fact) for fact in facts_of(told, program, self.paths)]):
                 if candidate.program not in self._tried:
                     self._tried.add(candidate.program)
-                    name = "" if kind.unguards else computes_one_of_several(program, candidate.program)
+                    name = "" if rule.unguards else computes_one_of_several(candidate.patch)
                     if name:  # the run has come through one branch alone
                         self.refused[f"{candidate.remedy}: another branch computes `{name}` otherwise"] = None
                         continue
-                    yield told, fact, kind, candidate
+                    yield told, fact, rule, candidate
                     left -= 1
                     if left <= 0:
                         return
@@ -257,8 +272,7 @@ class Search:
         before: Evidence,
         known: Mapping[tuple[object, ...], int],
         after: Sequence[Evidence],
-        program: Program,
-        patched: Program,
+        patch: Patch,
     ) -> bool:
         """Whether a program that still fails does so for another reason, or with less behind it.
 
@@ -266,15 +280,15 @@ class Search:
         """
         if not after or any(one.kind == "cut graph" and one.kind != before.kind for one in after):
             return False  # what leaves a loss without a graph is no step on the way
-        lines = LineMap(program, patched)
-        same = [one for one in after if self._key(one, patched, lines) == self._key(before, program)]
-        return len(same) < known[self._key(before, program)] or all(
+        key = self._key(before, patch.program)
+        same = [one for one in after if self._key(one, patch.patched, patch) == key]
+        return len(same) < known[key] or all(
             one.details.get("failed_pass", 0) > before.details.get("failed_pass", 0)
             or one.details.get("edges", 1) < before.details.get("edges", 1)
             for one in same
         )
 
-    def _key(self, told: Evidence, program: Program, lines: LineMap | None = None) -> tuple[object, ...]:
+    def _key(self, told: Evidence, program: Program, lines: Patch | None = None) -> tuple[object, ...]:
         """What makes two failures the same: their kind, and the lines of their places in the original."""
         found: list[object] = [told.kind]
         for role in ("made", "saved", "used", "changed", "failed", "cut"):
@@ -286,8 +300,8 @@ class Search:
             found.append(lines.original(line) if lines is not None else line)
         return tuple(found)
 
-    def _prove(self, program: Program, done: tuple[Done, ...]) -> Found | None:
-        certificate = prove(self.original, self.script_of(program), **promises(done))
+    def _prove(self, patch: Patch, done: tuple[Done, ...]) -> Found | None:
+        certificate = prove(self.original, self.script_of(patch.patched), **promises(done))
         if any(isinstance(one.fact, CutGraph) for one in done) and not trains_its_own(certificate):
             self._refuse(done, "the optimizers' own parameters get no gradient")
             return None
@@ -295,7 +309,7 @@ class Search:
             failed = next(point for point in certificate.points if point.verdict is Verdict.FAILED)
             self._refuse(done, f"{failed.name}: {failed.detail}")
             return None
-        return Found(program, done, certificate)
+        return Found(patch, done, certificate)
 
     def _refuse(self, done: Sequence[Done], reason: str) -> None:
         self.refused[f"{'; '.join(one.remedy for one in done)}: {reason}"] = None
@@ -325,15 +339,11 @@ def promises(done: Sequence[Done]) -> Promises:
     return promised({one.keeps for one in done}, [one.fact for one in done])
 
 
-def without_insertions(original: Program, patched: Program) -> Iterator[tuple[Program, frozenset[str]]]:
-    """*patched* without one run of lines that it has more than *original*; and those lines."""
-    for before, after in original.changed(patched):
-        here, there = before.text.splitlines(keepends=True), after.text.splitlines(keepends=True)
-        for tag, _, _, start, end in SequenceMatcher(None, here, there, autojunk=False).get_opcodes():
-            if tag == "insert":
-                text = "".join([*there[:start], *there[end:]])
-                lines = frozenset(line.strip() for line in there[start:end])
-                yield patched.with_texts({after.path: text}), lines
+def without_insertions(patch: Patch) -> Iterator[tuple[Patch, frozenset[str]]]:
+    """*patch* without one run of lines that it inserts; and those lines."""
+    for edit in patch.edits:
+        if edit.inserts:
+            yield patch.without(edit), frozenset(line.text.strip() for line in edit.lines)
 
 
 def in_turns(sources: Sequence[Iterator[T]]) -> Iterator[T]:
@@ -363,12 +373,8 @@ def crosses_iterations(fact: Fact) -> bool:
     return getattr(fact, "loop", None) is not None and getattr(fact, "inside", False)
 
 
-def in_lines(fact: Fact, lines: LineMap) -> Fact:
+def in_lines(fact: Fact, lines: Patch) -> Fact:
     """The fact in the original's lines, for the places that the original has."""
 
-    def moved(span: Span) -> Span:
-        line, end = lines.original(span.line), lines.original(span.end_line)
-        return replace(span, line=line, end_line=end) if line > 0 and end >= line else span
-
-    changed: dict[str, Any] = {role.name: moved(role.span) for role in fact.roles()}
+    changed: dict[str, Any] = {role.name: lines.span(role.span) or role.span for role in fact.roles()}
     return replace(fact, **changed)

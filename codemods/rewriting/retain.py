@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from codemods.facts import Overwritten, StaleGraph
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Edit, Tree, without_keyword
-from codemods.source.program import Program
 
 
 def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Call]:
@@ -24,8 +24,8 @@ def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Cal
 
 def variants(
     fact: StaleGraph | Overwritten, tree: Tree, build: Callable[[Edit], object]
-) -> Iterator[tuple[Program, str]]:
-    """The program that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
+) -> Iterator[tuple[Patch, str]]:
+    """The patch that *build* makes, first without the passes' ``retain_graph``, then with; each with a remedy's end.
 
     *build* fills an edit.
     """
@@ -36,4 +36,4 @@ def variants(
         if drop:
             for call in calls:
                 edit.change(call, lambda node: without_keyword(node, "retain_graph"))
-        yield edit.program(), "; retain_graph=True is no longer needed" if drop else ""
+        yield edit.patch(), "; retain_graph=True is no longer needed" if drop else ""

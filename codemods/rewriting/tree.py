@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TypeVar
 
 import libcst as cst
@@ -14,6 +13,8 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from codemods.facts import Form, Span
 from codemods.rewriting import one_line
+from codemods.rewriting.origins import filled, origins, render
+from codemods.rewriting.patch import Line, Patch, lines_of
 from codemods.source.program import Program
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -24,14 +25,6 @@ _ATOMS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Tuple, cst.List,
 N = TypeVar("N", bound=cst.CSTNode)
 Place = tuple[int, int, int, int]
 """Start line and column, end line and column of a node, in the lines of its file."""
-
-
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends, as the parser counts them."""
-    return [line for line in _LINE.findall(text) if line]
 
 
 class _Module:
@@ -51,21 +44,37 @@ class _Module:
                 self.parents[child] = node
             stack.extend(children)
 
-    def rendered(self, changed: cst.Module) -> str:
-        """The text of a *changed* module, in which lines that no change is about are the file's own.
+    def written(
+        self,
+        changed: cst.Module,
+        partners: Mapping[cst.CSTNode, cst.CSTNode],
+        moved: Mapping[cst.CSTNode, cst.CSTNode],
+    ) -> list[Line]:
+        """The lines of a *changed* module, each with the line of the file that it was.
 
-        LibCST does not keep every byte: an ``else`` that is indented otherwise than its ``if``, a form feed, the end of
-        a file with old line ends.  Where the lines cannot be told apart, the text stays as it is.
+        ``partners`` are its nodes that stand for nodes of this one, ``moved`` those that read as these.  LibCST
+        does not keep every byte: an ``else`` that is indented otherwise than its ``if``, a form feed, the end of a
+        file with old line ends.  Lines that no change is about are the file's own; where the lines cannot be told
+        apart, all of them are.
         """
-        if self._own == self._text:
-            return changed.code
-        own, text, after = lines_of(self._own), lines_of(self._text), lines_of(changed.code)
+        own, text = lines_of(self._own), lines_of(self._text)
         if len(own) != len(text):
-            return self._text
-        found: list[str] = []
-        for tag, a, b, c, d in SequenceMatcher(None, own, after, autojunk=False).get_opcodes():
-            found += text[a:b] if tag == "equal" else after[c:d]
-        return "".join(found)
+            return [Line(line, number) for number, line in enumerate(text, 1)]
+        code, nodes = render(changed)
+        after = lines_of(code)
+        came = filled(origins(nodes, self._extent, self.parents, partners, moved), own, after)
+        return [
+            Line(text[origin - 1] if origin and own[origin - 1] == line else line, origin)
+            for line, origin in zip(after, came, strict=True)
+        ]
+
+    def _extent(self, node: cst.CSTNode) -> tuple[int, int] | None:
+        """The first and the last line of a node of this file."""
+        place = self.places.get(node)
+        if place is None:
+            return None
+        first, _, last, column = place
+        return first, last - (column == 0 and last > first)
 
     @cached_property
     def _own(self) -> str:
@@ -135,6 +144,28 @@ class Tree:
         index, own = next((at, one) for at, one in self._modules.items() if one.node is self.module_of(node))
         return self.program.starts[index] + own.places[node][0]
 
+    def row(self, line: int) -> Span:
+        """The text on a line of the program."""
+        text = self.program.lines[line - 1]
+        path = self.program.files[self.program.index_at(line)].path
+        return Span(path, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))
+
+    def row_of(self, node: cst.CSTNode) -> Span:
+        """The text on the line on which a node begins."""
+        return self.row(self.line_of(node))
+
+    def statement_at(self, line: int) -> Statement | None:
+        """The innermost statement that stands on a line; None for a blank line and for a comment."""
+        row = self.row(line)
+        module, place = self._at(row)
+        found: Statement | None = None
+        for node, (first, _, last, _) in module.places.items():
+            if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and first <= place[0] <= last:
+                inner = found is None or module.places[found][0] <= first
+                found = node if inner else found
+        comment = self.program.lines[line - 1].strip()[:1] in ("", "#")
+        return None if comment else found
+
     def every(self, kind: type[N], module: cst.Module) -> list[N]:
         """All nodes of a kind in a file."""
         own = next(one for one in self._modules.values() if one.node is module)
@@ -190,14 +221,22 @@ class Tree:
                 if isinstance(part, cst.Return) and part.value is not None and self.function_of(part) is function:
                     yield part.value
 
-    def with_modules(self, how: Callable[[cst.Module], cst.Module]) -> Program:
-        """The program with the files that were read changed by *how*."""
-        texts = {}
+    def patch(
+        self,
+        how: Callable[[cst.Module], cst.Module],
+        partners: Mapping[cst.CSTNode, cst.CSTNode],
+        moved: Mapping[cst.CSTNode, cst.CSTNode],
+    ) -> Patch:
+        """The patch that changes the files that were read by *how*.
+
+        ``partners`` are new nodes, each for an old one; so are the ``moved``, which read as the old ones do.
+        """
+        written = {}
         for index, module in self._modules.items():
             changed = how(module.node)
             if changed is not module.node:
-                texts[self.program.files[index].path] = module.rendered(changed)
-        return self.program.with_texts(texts)
+                written[self.program.files[index].path] = module.written(changed, partners, moved)
+        return Patch.of(self.program, written)
 
     def module_of(self, node: cst.CSTNode) -> cst.Module:
         """The module in which *node* stands; for a new node, the first that was read."""
@@ -354,11 +393,16 @@ class Tree:
 
     def is_of_torch(self, function: cst.BaseExpression) -> bool:
         """Whether a function is called by a name that its module imports from torch: ``F.relu``, ``torch.cat``."""
-        while isinstance(function, cst.Attribute):
-            function = function.value
-        if not isinstance(function, cst.Name):
-            return False
-        for statement in self.module_of(function).body:
+        return "torch" in self.imported_from(function)
+
+    def imported_from(self, value: cst.BaseExpression) -> set[str]:
+        """The packages from which the name is imported that *value* begins with: NumPy's for ``np.random.rand``."""
+        while isinstance(value, cst.Attribute):
+            value = value.value
+        found: set[str] = set()
+        if not isinstance(value, cst.Name):
+            return found
+        for statement in self.module_of(value).body:
             for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
                 whole = isinstance(part, cst.ImportFrom) and part.module is not None
                 if not isinstance(part, (cst.Import, cst.ImportFrom)) or isinstance(part.names, cst.ImportStar):
@@ -366,9 +410,9 @@ class Tree:
                 for alias in part.names:
                     source = self.code(part.module if whole else alias.name)  # type: ignore[union-attr, arg-type]
                     bound = alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
-                    if bound == function.value and source.partition(".")[0] == "torch":
-                        return True
-        return False
+                    if bound == value.value:
+                        found.add(source.partition(".")[0])
+        return found
 
     def is_imported(self, name: cst.Name) -> bool:
         """Whether its module imports something under this name."""
@@ -448,6 +492,12 @@ class Edit(cst.CSTTransformer):
         self._removed: set[cst.CSTNode] = set()
         self._touched: set[cst.CSTNode] = set()
         """The changed nodes and all around them: nothing else is visited."""
+        self._partners: dict[cst.CSTNode, cst.CSTNode] = {}
+        """New nodes, and the nodes of the tree that they stand for."""
+        self._said: dict[cst.CSTNode, cst.CSTNode] = {}
+        """Those of the new nodes of which a rule said it."""
+        self._renewed: dict[cst.CSTNode, cst.CSTNode] = {}
+        """Inserted statements with the comments of those before which they stand, and without."""
 
     def change(self, node: cst.CSTNode, how: Callable[[cst.CSTNode], cst.CSTNode]) -> Edit:
         if isinstance(node, _Unannotated):
@@ -478,6 +528,27 @@ class Edit(cst.CSTTransformer):
         self._removed.add(statement)
         return self
 
+    def stands_for(self, new: cst.CSTNode, old: cst.CSTNode) -> Edit:
+        """Say that a *new* node, which a change puts into the tree, is what *old* was: the same pass, say."""
+        self._said[new] = _in_the_tree(old)
+        return self
+
+    def _moved(self) -> dict[cst.CSTNode, cst.CSTNode]:
+        """What is inserted and reads as what is removed: a statement that only goes elsewhere."""
+        inserted = [one for many in (*self._before.values(), *self._after.values()) for one in many]
+        moved: dict[cst.CSTNode, cst.CSTNode] = {}
+        for old in self._removed:
+            if isinstance(old, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                same = (one for one in inserted if one not in moved and self._rows(one) == self._rows(old))
+                new = next(same, None)
+                if new is not None:
+                    moved[new] = old
+        return moved
+
+    def _rows(self, node: cst.CSTNode) -> list[str]:
+        assert isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        return [line.strip() for line in self._tree.own_code(node).split("\n")]
+
     def _parsed(self, statement: Statement, codes: Iterable[str]) -> Iterator[Statement]:
         config = self._tree.module_of(statement).config_for_parsing
         for code in codes:
@@ -496,23 +567,42 @@ class Edit(cst.CSTTransformer):
         node = updated_node
         for how in self._changes.get(original_node, ()):
             node = how(node)
+        told = original_node in self._said.values()
+        if original_node in self._touched and isinstance(node, cst.CSTNode) and node is not original_node and not told:
+            self._partners.setdefault(node, original_node)
+        if isinstance(node, cst.FlattenSentinel) and not told:  # the first of its kind stands for it
+            new = (one for one in node if type(one) is type(original_node) and self._tree.parent_of(one) is None)
+            self._partners.update(dict.fromkeys(islice(new, 1), original_node))
         if original_node in self._removed:
             return cst.RemovalSentinel.REMOVE
         before, after = self._before.get(original_node), self._after.get(original_node)
         if before:
             # The comment that introduces the statement introduces what now comes before it as well.
             if not before[0].leading_lines:
-                before = [before[0].with_changes(leading_lines=node.leading_lines), *before[1:]]  # type: ignore[attr-defined]
-                node = node.with_changes(leading_lines=[])
+                first = before[0].with_changes(leading_lines=node.leading_lines)  # type: ignore[attr-defined]
+                self._renewed[first] = before[0]
+                before = [first, *before[1:]]
+                headed, node = node, node.with_changes(leading_lines=[])
+                self._partners.setdefault(node, self._partners.get(headed, original_node))
         if before or after:
             return cst.FlattenSentinel([*(before or ()), node, *(after or ())])
         return node
 
-    def program(self) -> Program:
-        """The program with all changes made."""
+    def patch(self) -> Patch:
+        """The patch that makes all the changes."""
         changed = [*self._changes, *self._before, *self._after, *self._removed]
         self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
-        return self._tree.with_modules(lambda module: module.visit(self) if module in self._touched else module)
+        moved = self._moved()
+        for new, old in self._said.items():
+            same = isinstance(old, cst.BaseStatement) and self._rows(new) == self._rows(old)
+            (moved if same else self._partners)[new] = old
+
+        def make(module: cst.Module) -> cst.Module:
+            made = module.visit(self) if module in self._touched else module
+            moved.update({new: moved[bare] for new, bare in self._renewed.items() if bare in moved})
+            return made
+
+        return self._tree.patch(make, self._partners, moved)
 
 
 def _comes_first(statement: Statement) -> bool:
@@ -673,18 +763,18 @@ def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form,
         edit.change(node, lambda _: cst.parse_expression(code))
 
 
-def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Program:
+def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Patch:
     """The program with *node*, a value of this form, detached where it stands; displays are detached item by item."""
     edit = Edit(tree)
     if isinstance(node, cst.ListComp) and not isinstance(node.elt, (cst.List, cst.Tuple, cst.Dict)):
-        return edit.change(node.elt, detach).program()
+        return edit.change(node.elt, detach).patch()
     if isinstance(node, cst.Dict) and form is not Form.NESTED:
         for item in node.elements:
             if isinstance(item, cst.DictElement) and isinstance(item.value, (cst.Name, cst.Attribute, cst.Call)):
                 edit.change(item.value, detach)
-        return edit.program()
+        return edit.patch()
     detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
-    return edit.program()
+    return edit.patch()
 
 
 def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
@@ -709,7 +799,7 @@ def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
     return stripped.with_changes(args=[*args, added])
 
 
-def guarded(tree: Tree, run: list[Statement]) -> Program:
+def guarded(tree: Tree, run: list[Statement]) -> Patch:
     """The program with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them."""
     block = tree.block_of(run[0])
     first = block.index(run[0])
@@ -719,20 +809,18 @@ def guarded(tree: Tree, run: list[Statement]) -> Program:
         edit.change(previous, lambda node: _with_body(node, [*tree.body_of(node), *run]))
         for statement in run:
             edit.remove(statement)
-        return edit.program()
+        return edit.patch()
     module = tree.module_of(run[0])
     header = f"with {tree.torch_name(run[0])}.no_grad():\n{module.default_indent}pass\n"
     guard = cst.parse_statement(header, config=module.config_for_parsing)
     headed = guard.with_changes(leading_lines=run[0].leading_lines)
     inside = run[0].with_changes(leading_lines=[])
-    edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]]))
+    edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]])).stands_for(inside, run[0])
     for statement in run[1:]:
         edit.remove(statement)
-    program = edit.program()
-    if tree.imports_torch(run[0]):
-        return program
-    path = tree.path_of(run[0])
-    return program.with_texts({path: _with_import(program.texts[path])})
+    if not tree.imports_torch(run[0]):
+        _import_torch(edit, tree, run[0])
+    return edit.patch()
 
 
 def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
@@ -744,11 +832,11 @@ def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
     return len(statement.items) == 1 and tree.code(statement.items[0].item).strip().endswith("no_grad()")
 
 
-def _with_import(text: str) -> str:
+def _import_torch(edit: Edit, tree: Tree, near: cst.CSTNode) -> None:
     """``import torch`` before the first other import of it."""
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
-        if line.startswith("from torch"):
-            ending = "\r" if line.endswith("\r") else ""
-            return "\n".join([*lines[:number], "import torch" + ending, *lines[number:]])
-    return text
+    for statement in tree.module_of(near).body:
+        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(part, cst.ImportFrom) and part.module is not None:
+                if tree.code(part.module).startswith("torch"):
+                    edit.insert_before(statement, "import torch")
+                    return

@@ -12,24 +12,31 @@ from typing import ClassVar
 import libcst as cst
 from libcst.codemod import CodemodCommand
 
-from codemods.facts import Fact
+from codemods.facts import Fact, Span
 from codemods.proof import Keeps
 from codemods.repair import mend
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Tree
+from codemods.rules.cause import place_of
 from codemods.source.program import Program
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One possible patch: the whole patched program, what it does in one sentence, and what it must keep."""
+    """One possible patch, what it does in one sentence, and what it must keep."""
 
-    program: Program
+    patch: Patch
     remedy: str
     keeps: Keeps = Keeps.EDGES
-    blames: int = 0
-    """The line (in the program that was patched) whose mistake it corrects, where it is none of the fact's story."""
+    cause: Span | None = None
+    """Where the mistake is that it corrects, where the rule knows it better than by the place that it edits."""
     last: bool = False
     """Whether it is tried only where all others, of every fact, have left something to be repaired."""
+
+    @property
+    def program(self) -> Program:
+        """The patched program."""
+        return self.patch.patched
 
 
 class Codemod(CodemodCommand, ABC):
@@ -61,6 +68,10 @@ class Codemod(CodemodCommand, ABC):
     @abstractmethod
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         """Patches for *fact*, the preferred one first; lazily, since the first that stands is taken."""
+
+    def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
+        """Where to look first for the mistake that *candidate* corrects: the place of its story that it edits."""
+        return candidate.cause or place_of(fact, tree, candidate.patch)
 
     def offers(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         """The candidates, up to the first that cannot even be written down."""

@@ -142,8 +142,8 @@ def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[C
         return
     for statement in block[: block.index(again)]:
         if _resets(statement, store.attr.value, kept, tree):
-            program = Edit(tree).insert_before(again, tree.own_code(statement)).program()
-            yield Candidate(program, "the store is emptied before it is filled again", Keeps.PARAMETERS)
+            patch = Edit(tree).insert_before(again, tree.own_code(statement)).patch()
+            yield Candidate(patch, "the store is emptied before it is filled again", Keeps.PARAMETERS)
 
 
 def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
@@ -155,8 +155,8 @@ def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
                 continue
             deep = {"children": "modules", "named_children": "named_modules"}.get(call.func.attr.value)
             if deep is not None and any(_clears(one, name, True, tree) for one in tree.statements_in(loop)):
-                program = Edit(tree).change(call.func.attr, lambda _, deep=deep: cst.Name(deep)).program()  # type: ignore[misc]
-                yield Candidate(program, f"`{name}` is emptied in modules of modules, too")
+                patch = Edit(tree).change(call.func.attr, lambda _, deep=deep: cst.Name(deep)).patch()  # type: ignore[misc]
+                yield Candidate(patch, f"`{name}` is emptied in modules of modules, too")
 
 
 def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
@@ -172,8 +172,8 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
                 owner = tree.code(asked.value)
                 for code in _collected_by(asked.attr.value, name, owner, tree):
                     new = cst.parse_statement(code).with_changes(leading_lines=line.leading_lines)
-                    program = Edit(tree).change(line, lambda _, new=new: new).program()  # type: ignore[misc]
-                    yield Candidate(program, f"what has `{name}` is emptied, not a copy of it")
+                    patch = Edit(tree).change(line, lambda _, new=new: new).patch()  # type: ignore[misc]
+                    yield Candidate(patch, f"what has `{name}` is emptied, not a copy of it")
 
 
 def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
@@ -272,9 +272,9 @@ def _stored_as_data(
     for carrier in innermost([one for one in fact.carriers if one.statement == span]):
         expression = tree.expression(carrier.expression)
         if expression is not None and carrier.form is Form.TENSOR:
-            program = Edit(tree).change(expression, detach).program()
+            patch = Edit(tree).change(expression, detach).patch()
             yield Candidate(
-                program, f"`{carrier.name or tree.code(without_index(store))}` remembers values", Keeps.PARAMETERS
+                patch, f"`{carrier.name or tree.code(without_index(store))}` remembers values", Keeps.PARAMETERS
             )
 
 
@@ -299,8 +299,8 @@ def _before_it_is_filled(
         twin, _, method = tree.own_code(statement).rpartition(".")
         for owner in owners:
             if owner != twin:
-                program = Edit(tree).insert_after(statement, f"{owner}.{method}").program()
-                yield Candidate(program, f"`{owner}` is emptied where `{twin}` is")
+                patch = Edit(tree).insert_after(statement, f"{owner}.{method}").patch()
+                yield Candidate(patch, f"`{owner}` is emptied where `{twin}` is")
     if not places and (place := _place(store, kept, failed, fact, tree)):
         places = [place]
     given = {one.name.value for one in home.params.params} if isinstance(home, cst.FunctionDef) else set()
@@ -310,8 +310,8 @@ def _before_it_is_filled(
     body = tree.body_of(begins) if begins is not None else []
     if body and places and fills_in_a_hook(kept, tree):
         codes = [emptied.format(place) for place in places]
-        program = Edit(tree).insert_before(_first(body), *codes).program()
-        yield Candidate(program, f"`{name}` is emptied before it is filled")
+        patch = Edit(tree).insert_before(_first(body), *codes).patch()
+        yield Candidate(patch, f"`{name}` is emptied before it is filled")
 
 
 def _first(body: list[Statement]) -> Statement:
@@ -344,8 +344,8 @@ def _after_the_pass(
     used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
     if _leaves(after) or any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
         return
-    program = Edit(tree).insert_after(after, *dict.fromkeys(codes)).program()
-    yield Candidate(program, f"`{place}` is emptied once its graphs are used up")
+    patch = Edit(tree).insert_after(after, *dict.fromkeys(codes)).patch()
+    yield Candidate(patch, f"`{place}` is emptied once its graphs are used up")
 
 
 def store_of(statement: Statement | None, tree: Tree, names: Collection[str] = ()) -> cst.BaseExpression | None:
@@ -428,7 +428,7 @@ def _in_the_loop(
             edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], inside)
             yield (
                 resets,
-                Candidate(edit.program(), f"`{code.strip()}` before each iteration, not only before the first"),
+                Candidate(edit.patch(), f"`{code.strip()}` before each iteration, not only before the first"),
             )
 
 
@@ -503,7 +503,7 @@ def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree:
     lines = [*_comprehended(statement, path.partition(".")[0], tree), f"{path}.clear()"]
     code = "\n".join(depth * indent + line for depth, line in enumerate(lines))
     yield Candidate(
-        Edit(tree).insert_after(statement, code).program(), f"`{path}` is emptied once its values are taken out"
+        Edit(tree).insert_after(statement, code).patch(), f"`{path}` is emptied once its values are taken out"
     )
 
 

@@ -114,7 +114,7 @@ def _in_turn(loop: cst.For, retains: bool, tree: Tree) -> Iterator[Candidate]:
         read.edit.insert_before(tree.body_of(loop)[0], *read.before, *codes, f"{read.name} = {tree.code(made.item)}")
         for statement in made.statements if alone else ():
             read.edit.remove(statement)
-        yield Candidate(read.edit.program(), f"`{read.name}` is computed when its turn comes", Keeps.PARAMETERS)
+        yield Candidate(read.edit.patch(), f"`{read.name}` is computed when its turn comes", Keeps.PARAMETERS)
         return
 
 
@@ -146,7 +146,7 @@ def _generated(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
         if len(calls) == 1 and taken and not function.decorators:
             late = cst.GeneratorExp(made.elt, made.for_in)
             edit = Edit(tree).change(made, lambda _, late=late: late)  # type: ignore[misc]
-            yield Candidate(edit.program(), f"`{name}` computes each output when its turn comes", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"`{name}` computes each output when its turn comes", Keeps.PARAMETERS)
 
 
 def _computed_ahead(before: list[Statement], tree: Tree) -> Iterator[_Ahead]:
@@ -355,10 +355,10 @@ def _called_in_turn(fact: StaleGraph | Overwritten, loop: cst.For, tree: Tree) -
         made = tree.expression(fact.outer.made) if fact.outer is not None else None
         spoiled = [call for call in calls if made is call or (made is not None and call in tree.enclosing(made))]
         yield Candidate(
-            edit.program(),
+            edit.patch(),
             f"each of `{name}` is computed when its turn comes",
             Keeps.LATER,
-            blames=tree.line_of(spoiled[-1] if spoiled else calls[-1]),
+            cause=tree.row_of(spoiled[-1] if spoiled else calls[-1]),
         )
         return
 

@@ -79,8 +79,8 @@ class DetachCarried(Codemod):
                 yield from self._detach_written(fact, tree, [carrier])
         loop = tree.statement(fact.loop)
         for value in _forgotten_in(loop, {carrier.name for carrier in fact.carriers}, tree) if loop is not None else ():
-            program = Edit(tree).change(value, detach).program()
-            yield Candidate(program, f"detach `{tree.code(value)}` as well")
+            patch = Edit(tree).change(value, detach).patch()
+            yield Candidate(patch, f"detach `{tree.code(value)}` as well")
         yield from self._detach_written(fact, tree, carriers)
         if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
@@ -109,13 +109,13 @@ class DetachCarried(Codemod):
 
     def _detach_parts(self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]) -> Iterator[Candidate]:
         """Detach what the value is made of, where the rest of it is to go on learning."""
-        line = fact.kept.line if fact.kept is not None else 0
+        cause = tree.row(fact.kept.line) if fact.kept is not None else None
         for carrier in innermost(carriers):
             expression = tree.expression(carrier.expression)
             if expression is not None and carrier.form is Form.TENSOR:
                 for part, edit in detached_in_part(expression, tree):
                     remedy = f"`{part}` enters `{carrier.name or fact.name}` without its graph"
-                    yield Candidate(edit.program(), remedy, blames=line)
+                    yield Candidate(edit.patch(), remedy, cause=cause)
 
     def _detach_handed(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """``memory.post(z, edges)`` becomes ``memory.post(z.detach(), edges)``: what it computes itself stays."""
@@ -127,9 +127,9 @@ class DetachCarried(Codemod):
                 taken = tree.taken_by(made, argument)
                 if taken is not None:
                     remedy = f"`{tree.code(made.func)}` keeps `{tree.code(taken)}` detached"
-                    yield Candidate(Edit(tree).change(taken, detach).program(), remedy)
-                program = Edit(tree).change(argument.value, detach).program()
-                yield Candidate(program, f"`{tree.code(made.func)}` gets `{tree.code(argument.value)}` detached")
+                    yield Candidate(Edit(tree).change(taken, detach).patch(), remedy)
+                patch = Edit(tree).change(argument.value, detach).patch()
+                yield Candidate(patch, f"`{tree.code(made.func)}` gets `{tree.code(argument.value)}` detached")
 
     def _detach_written(
         self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]
@@ -151,8 +151,8 @@ class DetachCarried(Codemod):
                 known = Form.TENSOR if carrier.form is Form.UNKNOWN else carrier.form
                 detach_by_form(edit, tree, node, known, tree.fresh_name("state", "layer", "tensor"))
 
-            for program, more in retain.variants(fact, tree, build):
-                yield Candidate(program, f"hand `{carrier.name or fact.name}` on without the graph{more}")
+            for patch, more in retain.variants(fact, tree, build):
+                yield Candidate(patch, f"hand `{carrier.name or fact.name}` on without the graph{more}")
 
     def _detach_by_statement(self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier) -> Iterator[Candidate]:
         """A statement of its own that detaches, at each place where that may be right."""
@@ -212,8 +212,8 @@ class DetachCarried(Codemod):
         body = tree.body_of(around) if around is not None else []
         begin = _own_reset(name, kept, tree)
         if begin and body:
-            program = Edit(tree).insert_before(body[0], whole(begin)).program()
-            yield Candidate(program, f"`{begin}` at the start of each iteration", Keeps.ANEW)
+            patch = Edit(tree).insert_before(body[0], whole(begin)).patch()
+            yield Candidate(patch, f"`{begin}` at the start of each iteration", Keeps.ANEW)
 
     def _inserted(
         self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
@@ -223,14 +223,14 @@ class DetachCarried(Codemod):
             returned = _returned_behind(statement, name, tree) if alone else None
             if returned is not None:
                 handed: cst.BaseExpression = returned
-                for program, more in retain.variants(fact, tree, lambda edit, node=handed: edit.change(node, detach)):  # type: ignore[misc]
-                    yield Candidate(program, f"hand `{name}` back without the graph{more}")
+                for patch, more in retain.variants(fact, tree, lambda edit, node=handed: edit.change(node, detach)):  # type: ignore[misc]
+                    yield Candidate(patch, f"hand `{name}` back without the graph{more}")
 
             def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
                 (edit.insert_after if behind else edit.insert_before)(at, new)
 
-            for program, more in retain.variants(fact, tree, build):
-                yield Candidate(program, f"detach `{name}` {when}{more}")
+            for patch, more in retain.variants(fact, tree, build):
+                yield Candidate(patch, f"detach `{name}` {when}{more}")
 
     def _detach_read(self, fact: StaleGraph | Overwritten, tree: Tree, name: str) -> Iterator[Candidate]:
         """``beta * old`` becomes ``beta * old.detach()``."""
@@ -241,8 +241,8 @@ class DetachCarried(Codemod):
                 def build(edit: Edit, node: cst.BaseExpression = operand) -> None:
                     edit.change(node, detach)
 
-                for program, more in retain.variants(fact, tree, build):
-                    yield Candidate(program, f"read `{name}` without the graph{more}")
+                for patch, more in retain.variants(fact, tree, build):
+                    yield Candidate(patch, f"read `{name}` without the graph{more}")
 
     def _places(
         self, fact: StaleGraph | Overwritten, tree: Tree, carrier: Carrier
@@ -343,7 +343,7 @@ def _old_attribute(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candi
             edit.change(inner, detach)
             found = True
     if found:
-        yield Candidate(edit.program(), f"the old value of `{fact.name}` is read without the graph")
+        yield Candidate(edit.patch(), f"the old value of `{fact.name}` is read without the graph")
 
 
 def _is_made_before(kept: Statement, last: Statement, tree: Tree) -> bool:
@@ -395,8 +395,8 @@ def _before_updates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Cand
         names = list(dict.fromkeys(name for _, name in group))
         if group and (len(names) > 1 or group[0][0] is used):
             code = [f"{name} = {name}.detach()" for name in names]
-            program = Edit(tree).insert_before(group[0][0], *code).program()
-            yield Candidate(program, f"detach {', '.join(f'`{name}`' for name in names)} before the update")
+            patch = Edit(tree).insert_before(group[0][0], *code).patch()
+            yield Candidate(patch, f"detach {', '.join(f'`{name}`' for name in names)} before the update")
 
 
 def _updated(statement: Statement | None, tree: Tree) -> str:

@@ -55,7 +55,7 @@ def _kept_without(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
             return
         edit.change(expression, detach)
     if stored:
-        yield Candidate(edit.program(), f"`{fact.name}` is kept without the graph")
+        yield Candidate(edit.patch(), f"`{fact.name}` is kept without the graph")
 
 
 def _dropped_before(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
@@ -67,5 +67,5 @@ def _dropped_before(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
     owner = call.args[0].value
     if isinstance(owner, (cst.Name, cst.Attribute)) and tree.block_of(statement):
         place = tree.code(owner) + fact.path
-        program = Edit(tree).insert_before(statement, f"{place} = {place}.detach()").program()
-        yield Candidate(program, f"`{place}` is detached before the model is copied")
+        patch = Edit(tree).insert_before(statement, f"{place} = {place}.detach()").patch()
+        yield Candidate(patch, f"`{place}` is detached before the model is copied")

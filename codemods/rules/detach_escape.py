@@ -54,6 +54,4 @@ class DetachEscape(Codemod):
             and value.func.attr.value in _KEEPS_DATA
         ):
             value = value.func.value
-        yield Candidate(
-            Edit(tree).change(value, detach).program(), f"detach `{tree.code(value)}` before NumPy takes it"
-        )
+        yield Candidate(Edit(tree).change(value, detach).patch(), f"detach `{tree.code(value)}` before NumPy takes it")

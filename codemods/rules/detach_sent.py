@@ -49,4 +49,4 @@ class DetachSent(Codemod):
                 return
             edit.change(expression, detach)
         if stored:
-            yield Candidate(edit.program(), "what is sent goes without the graph")
+            yield Candidate(edit.patch(), "what is sent goes without the graph")

@@ -111,14 +111,14 @@ class DetachStored(Codemod):
             def build(edit: Edit, node: cst.BaseExpression = expression, form: Form = carrier.form) -> None:
                 detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
 
-            for program, more in retain.variants(fact, tree, build):
-                yield Candidate(program, f"store in `{place}` without the graph{more}")
+            for patch, more in retain.variants(fact, tree, build):
+                yield Candidate(patch, f"store in `{place}` without the graph{more}")
             beside = _names_beside(expression, tree)
             if len(beside) > 1:
                 edit = Edit(tree)
                 for one in beside:
                     edit.change(one, detach)
-                yield Candidate(edit.program(), f"store all of them in `{place}` without the graph")
+                yield Candidate(edit.patch(), f"store all of them in `{place}` without the graph")
 
     def _detach_after_pass(
         self, fact: StaleGraph | Overwritten, tree: Tree, statement: cst.CSTNode | None, carriers: list[Carrier]
@@ -135,17 +135,17 @@ class DetachStored(Codemod):
         store, item, _ = place.partition("[")
         read = _last_read(statement, store, tree) if item and store.startswith("self.") else None
         if read is not None and tree.class_of(read) is not tree.class_of(after):  # where its owner is done with it
-            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(read, code)):
-                yield Candidate(program, f"detach `{place}` once `{store}` has been read{more}")
-        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
-            yield Candidate(program, f"detach `{place}` after the backward that uses it{more}")
+            for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_after(read, code)):
+                yield Candidate(patch, f"detach `{place}` once `{store}` has been read{more}")
+        for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, code)):
+            yield Candidate(patch, f"detach `{place}` after the backward that uses it{more}")
         whole, one, _ = place.rpartition("[")
         if one and form is Form.TENSOR and ends_windows(fact, tree) and place in (f"{whole}[-1]", f"{whole}[0]"):
             index, indent = tree.fresh_name("index", "position"), tree.module_of(after).default_indent
             item = f"{whole}[{index}]"
             every = f"for {index} in range(len({whole})):\n{indent}{item} = {item}.detach()"
-            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
-                yield Candidate(program, f"detach all of `{whole}` after the backward that uses it{more}")
+            for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
+                yield Candidate(patch, f"detach all of `{whole}` after the backward that uses it{more}")
 
 
 def _last_read(statement: cst.CSTNode | None, store: str, tree: Tree) -> Statement | None:

@@ -50,4 +50,4 @@ class DifferentiateAgain(Codemod):
         if not any("create_graph=True" in file.text for file in tree.program.files):
             return
         edit = Edit(tree).change(call, lambda node: with_keyword(node, "retain_graph", "True"))
-        yield Candidate(edit.program(), "the graph of the gradient is kept for the next product")
+        yield Candidate(edit.patch(), "the graph of the gradient is kept for the next product")

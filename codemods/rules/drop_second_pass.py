@@ -55,7 +55,7 @@ class DropSecondPass(Codemod):
         for statement in (first, second) if inner else (second, first):
             if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
                 yield Candidate(
-                    Edit(tree).remove(statement).program(), "one pass over the loss is enough", Keeps.ONE_PASS
+                    Edit(tree).remove(statement).patch(), "one pass over the loss is enough", Keeps.ONE_PASS
                 )
 
 

@@ -57,11 +57,11 @@ class FlagOptimised(Codemod):
             for value in made:
                 if value is not None:
                     edit.change(value, requires_grad)
-            yield Candidate(edit.program(), remedy)
+            yield Candidate(edit.patch(), remedy)
         edit = Edit(tree)
         for name in names:
             edit.change(name, requires_grad)
-        yield Candidate(edit.program(), remedy)
+        yield Candidate(edit.patch(), remedy)
 
 
 def _is_listed(name: cst.BaseExpression, tree: Tree) -> bool:

@@ -71,9 +71,9 @@ def _computed_inside(
     kept = tree.statement(fact.kept)
     for statement in _computing(closure, tree):
         moved.insert(0, statement)
-        blames = tree.line_of(kept) if kept in moved else 0
+        cause = tree.row_of(kept) if kept is not None and kept in moved else None
         for one in _moved(moved, closure, before, tree):
-            yield replace(one, blames=blames)
+            yield replace(one, cause=cause)
 
 
 def _computing(closure: cst.FunctionDef, tree: Tree) -> Iterator[Statement]:
@@ -128,7 +128,7 @@ def _moved(
     if step is not None and wanted and taken:
         (name,) = wanted
         edit.change(step, lambda node: _assigned(name, node))
-    yield Candidate(edit.program(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
 
 
 def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers
 
-from codemods.facts import Fact, Form, Overwritten, StaleGraph
+from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.computations import (
     built_on,
@@ -24,6 +24,7 @@ from codemods.rewriting.computations import (
 )
 from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, guarded, only_part, without_index
 from codemods.rules.base import Candidate, Codemod
+from codemods.rules.cause import edited_by, first_of_run
 from codemods.rules.retain_shared import one_call
 
 
@@ -57,6 +58,18 @@ class GuardFeatures(Codemod):
     answers = (StaleGraph, Overwritten)
     rank = 8
     recomputes = True
+
+    def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
+        """Where the computation begins that is to run once: of what is only rescaled, where that was computed."""
+        place = super().cause(fact, tree, candidate)
+        if candidate.cause or not isinstance(fact, StaleGraph) or fact.loop is None or fact.inside:
+            return place
+        computed = _before_self_updates(tree.statement(fact.kept), tree)
+        if computed is not None:
+            return tree.row_of(computed)
+        edited = edited_by(candidate.patch)
+        begins = place in (fact.kept, fact.made)
+        return first_of_run(place, tree, edited.changed - edited.released) if begins else place
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
@@ -105,8 +118,8 @@ class GuardFeatures(Codemod):
         relation, old = _old_operand(fact, tree)
         if relation is not None and old is not None and _is_ratio(relation, old, tree):
             yield from self._old_when_made(fact, tree, name)
-            program = Edit(tree).change(old, detach).program()
-            yield Candidate(program, _as_before(tree.code(old).strip()), Keeps.RATIO)
+            patch = Edit(tree).change(old, detach).patch()
+            yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
         of_rollout = relates_to_old(loop, tree)
         if of_rollout:
             yield from self._as_data(fact, tree)
@@ -146,7 +159,7 @@ class GuardFeatures(Codemod):
             return
         if tree.function_of(made) is not tree.function_of(loop):
             remedy = f"`{tree.code(made)}` is handed on detached: nothing behind it is trained"
-            yield Candidate(Edit(tree).change(made, detach).program(), remedy)
+            yield Candidate(Edit(tree).change(made, detach).patch(), remedy)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Where the statement does more than compute, detach its value."""
@@ -155,7 +168,7 @@ class GuardFeatures(Codemod):
                 expression = tree.expression(carrier.expression)
                 if expression is not None:
                     yield Candidate(
-                        Edit(tree).change(expression, detach).program(),
+                        Edit(tree).change(expression, detach).patch(),
                         f"detach `{name}`: nothing behind it is trained",
                     )
 
@@ -164,8 +177,8 @@ class GuardFeatures(Codemod):
         for carrier in fact.carriers:
             made = tree.expression(carrier.expression)
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
-                program = Edit(tree).change(made, detach).program()
-                yield Candidate(program, _as_before(name), Keeps.RATIO)
+                patch = Edit(tree).change(made, detach).patch()
+                yield Candidate(patch, _as_before(name), Keeps.RATIO)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """What advantages and returns are computed of is detached where the rollout collects or computes it."""
@@ -173,7 +186,7 @@ class GuardFeatures(Codemod):
             expression = tree.expression(carrier.expression)
             if expression is not None and carrier.form is Form.TENSOR and not _is_computed(expression, tree):
                 remedy = f"`{carrier.name or tree.code(expression).strip()}` is a value of the rollout"
-                yield Candidate(Edit(tree).change(expression, detach).program(), remedy, Keeps.RATIO)
+                yield Candidate(Edit(tree).change(expression, detach).patch(), remedy, Keeps.RATIO)
 
     def _rolled_out(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """Beside a ratio of new to old, as in PPO's epochs, advantages and returns are what the rollout made them."""
@@ -182,7 +195,7 @@ class GuardFeatures(Codemod):
             made = tree.expression(span)
             if made is not None:
                 remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
-                yield Candidate(Edit(tree).change(made, detach).program(), remedy, Keeps.RATIO)
+                yield Candidate(Edit(tree).change(made, detach).patch(), remedy, Keeps.RATIO)
         kept = tree.statement(fact.kept)
         if kept is not None and kept in tree.block_of(kept) and is_guardable([kept]):
             targets = sorted(targets_of(kept, tree))
@@ -202,8 +215,8 @@ class GuardFeatures(Codemod):
                 continue
             around = list(tree.loops_around(statement))
             if around and loop not in around:
-                program = Edit(tree).change(made, detach).program()
-                yield Candidate(program, f"`{tree.code(made)}` is collected as a value", Keeps.RATIO)
+                patch = Edit(tree).change(made, detach).patch()
+                yield Candidate(patch, f"`{tree.code(made)}` is collected as a value", Keeps.RATIO)
 
     def _as_it_was(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``new - old`` in every iteration: the old value is what it was, a number, and the new one is trained."""
@@ -212,8 +225,8 @@ class GuardFeatures(Codemod):
             return
         for operand in (used.left, used.right):
             if _is_called(operand, fact.name, tree):
-                program = Edit(tree).change(operand, detach).program()
-                yield Candidate(program, _as_before(tree.code(operand).strip()), Keeps.PARAMETERS)
+                patch = Edit(tree).change(operand, detach).patch()
+                yield Candidate(patch, _as_before(tree.code(operand).strip()), Keeps.PARAMETERS)
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
@@ -233,7 +246,7 @@ class GuardFeatures(Codemod):
         for value in taken:  # `kernel(x, x)` reads it twice: half of it detached is another function
             edit.change(value, detach)
         if taken:
-            yield Candidate(edit.program(), f"the loop takes `{fact.name}` detached")
+            yield Candidate(edit.patch(), f"the loop takes `{fact.name}` detached")
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""
@@ -297,7 +310,7 @@ class GuardFeatures(Codemod):
         if instead:
             edit.remove(kept)
         remedy = f"compute `{name}` anew where it is used"
-        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS, blames=tree.line_of(kept))
+        yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
 
 
 def _defines(run: list[Statement]) -> bool:
@@ -329,7 +342,7 @@ def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> C
         codes.append(code)
     _keep_headings(moved, edit, tree)
     edit.insert_before(first, *(_dedented(code) for code in codes))
-    return Candidate(edit.program(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+    return Candidate(edit.patch(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
 
 
 def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
@@ -340,8 +353,8 @@ def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
 
 def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
     """*run* also stands before the loop, where something else reads it."""
-    program = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).program()
-    return Candidate(program, f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
+    patch = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).patch()
+    return Candidate(patch, f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
 
 
 def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
@@ -417,7 +430,7 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     remedy = f"`{name}` is a property, computed anew wherever it is read"
     if len(computed) > 1:
         remedy = f"`{', '.join(computed)}` are properties, computed anew wherever they are read"
-    yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 
 _PIECES = frozenset("chunk split tensor_split unbind".split())
@@ -570,3 +583,23 @@ def _dedented(code: str) -> str:
     lines = code.split("\n")
     margin = len(lines[0]) - len(lines[0].lstrip())
     return "\n".join(line[margin:] if line[:margin].isspace() else line for line in lines)
+
+
+def _before_self_updates(kept: Statement | None, tree: Tree) -> Statement | None:
+    """Where the value was computed that *kept* only rescales: ``a = (a - a.mean()) / a.std()``; None if it does not."""
+    found: Statement | None = None
+    while kept is not None and (name := _updated(kept, tree)):
+        block = tree.block_of(kept)
+        above = reversed(block[: block.index(kept)] if kept in block else [])
+        kept = next((one for one in above if tree.given(one, name) is not None), None)
+        found = kept or found
+    return found
+
+
+def _updated(statement: Statement, tree: Tree) -> str:
+    """The name whose value a statement computes from the one that it had; empty where there is none."""
+    for name in sorted(targets_of(statement, tree)):
+        value = tree.given(statement, name)
+        if value is not None and name in tree.paths_in(value):
+            return name
+    return ""

@@ -44,8 +44,8 @@ class GuardLeaf(Codemod):
         if statement is None or not tree.block_of(statement):
             return
         if fact.mixed and _computes(statement, tree):
-            for program in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
-                yield Candidate(program, "compute with a new tensor, and let the parameter be", Keeps.PARAMETERS)
+            for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
+                yield Candidate(patch, "compute with a new tensor, and let the parameter be", Keeps.PARAMETERS)
         for run in (*_loops_around(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "change parameters under no_grad")
 

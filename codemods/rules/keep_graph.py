@@ -83,7 +83,7 @@ class KeepGraph(Codemod):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
-        yield Candidate(edit.program(), f"`{what}` keeps the graph", Keeps.EDGES)
+        yield Candidate(edit.patch(), f"`{what}` keeps the graph", Keeps.EDGES)
 
 
 def _is_array(drop: Drop, tree: Tree) -> bool:
@@ -188,7 +188,7 @@ def _beside_the_meter(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
     code = tree.code(calls[0])
     edit = Edit(tree).insert_before(reader, code).change(calls[0], lambda found: given)
     remedy = f"the loss takes `{tree.code(given)}` itself, and not the number of it"
-    yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 
 def _without_flag(edit: Edit, drop: Drop, tree: Tree) -> bool:

@@ -51,15 +51,15 @@ class LeafAgain(Codemod):
         if len(flagged) == 1:
             (call,) = flagged
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "requires_grad"))
-            yield Candidate(edit.change(made, requires_grad).program(), remedy, Keeps.PARAMETERS)
+            yield Candidate(edit.change(made, requires_grad).patch(), remedy, Keeps.PARAMETERS)
         wrapped = [call for call in calls_in(made) if _is_parameter(call, tree)]
         if len(wrapped) == 1 and wrapped[0] is not made:
             (call,) = wrapped
             edit = Edit(tree).change(call, lambda node: parenthesised(node.args[0].value))  # type: ignore[attr-defined]
             edit.change(made, lambda node: _called(call.func, node))
-            yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
         edit = Edit(tree).change(made, lambda node: requires_grad(detach(node)))
-        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+        yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 
 def _flag(call: cst.Call) -> cst.Arg | None:

@@ -54,5 +54,5 @@ class LeaveInference(Codemod):
                 module = name.value if isinstance(name, cst.Attribute) else cst.Name(tree.torch_name(mode))
                 no_grad = cst.Call(cst.Attribute(module, cst.Name("no_grad")))
                 edit.change(mode, lambda _, no_grad=no_grad: no_grad)  # type: ignore[misc]
-                yield Candidate(edit.program(), "what is made here is not recorded, and can be used in a graph")
+                yield Candidate(edit.patch(), "what is made here is not recorded, and can be used in a graph")
                 return

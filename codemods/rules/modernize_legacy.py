@@ -50,17 +50,15 @@ class ModernizeLegacy(Codemod):
                 value = value.value
             kept = value
             edit = Edit(tree).change(call, lambda _: method_call(kept, "item"))
-            yield Candidate(edit.program(), f"read the number with `{tree.code(kept)}.item()`")
+            yield Candidate(edit.patch(), f"read the number with `{tree.code(kept)}.item()`")
         elif isinstance(call, cst.Comparison):
             yield from _of_class(call, tree)
         elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
             new = with_keyword(without_keyword(call, "retain_variables"), "retain_graph", retained)
-            yield Candidate(
-                Edit(tree).change(call, lambda _: new).program(), "the argument is called `retain_graph` now"
-            )
+            yield Candidate(Edit(tree).change(call, lambda _: new).patch(), "the argument is called `retain_graph` now")
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
-            yield Candidate(edit.program(), "volatile no longer does anything")
+            yield Candidate(edit.patch(), "volatile no longer does anything")
 
 
 def _retained(call: cst.Call, tree: Tree) -> str:
@@ -78,5 +76,5 @@ def _of_class(compared: cst.Comparison, tree: Tree) -> Iterator[Candidate]:
     test = f"isinstance({tree.code(call.args[0].value)}, {wanted})"
     if isinstance(target.operator, (cst.NotEqual, cst.IsNot)):
         test = f"not {test}"
-    program = Edit(tree).change(compared, lambda _: cst.parse_expression(test)).program()
-    yield Candidate(program, f"`{test}` knows tensors by what they are")
+    patch = Edit(tree).change(compared, lambda _: cst.parse_expression(test)).patch()
+    yield Candidate(patch, f"`{test}` knows tensors by what they are")

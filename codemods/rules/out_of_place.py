@@ -11,6 +11,7 @@ from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
 from codemods.interpreter.tensor_calls import INPLACE_AT
 from codemods.proof import Keeps
 from codemods.rewriting.other_names import Place, targets_for
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.separate_parts import is_separate
 from codemods.rewriting.tree import (
     Edit,
@@ -26,7 +27,7 @@ from codemods.rewriting.tree import (
 )
 from codemods.rules.assign_out import result_assigned
 from codemods.rules.base import Candidate, Codemod
-from codemods.source.program import Program
+from codemods.rules.cause import edited_by
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -67,6 +68,13 @@ class OutOfPlace(Codemod):
     name = "overwritten-value"
     answers = (Overwritten, PartChanged)
     rank = 15
+
+    def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
+        """What overwrites the value, unless a step or a loop brings it about; or the flag that tells a module to."""
+        if not isinstance(fact, Overwritten) or fact.loop is not None or fact.by_step or fact.parameter:
+            return super().cause(fact, tree, candidate)
+        flag = fact.constructed
+        return flag if flag is not None and flag.line in edited_by(candidate.patch).changed else fact.changed
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (Overwritten, PartChanged))
@@ -112,8 +120,8 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
     """The operation out of place."""
     node = tree.node(changed, cst.AugAssign)
     if isinstance(node, cst.AugAssign):
-        for program in spelled_out(node, tree):
-            yield Candidate(program, f"`{tree.code(node.target)}` becomes a new tensor")
+        for patch in spelled_out(node, tree):
+            yield Candidate(patch, f"`{tree.code(node.target)}` becomes a new tensor")
     call = tree.expression(changed)
     if isinstance(call, cst.Call):
         yield from _without_inplace(call, tree)
@@ -156,8 +164,8 @@ def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
         statement = tree.statement_of(target)
         if statement is not None and tree.block_of(statement):
             name = tree.code(target)
-            program = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").program()
-            yield Candidate(program, f"write into a clone of `{name}`")
+            patch = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").patch()
+            yield Candidate(patch, f"write into a clone of `{name}`")
 
 
 def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
@@ -169,8 +177,8 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         yield from _without_the_setting(tree)
     elif isinstance(node.func, cst.Name) and not node.args and not name[:1].isupper():
         # `make()`, where `make` is a partial that has the flag
-        program = Edit(tree).change(node, lambda call: with_keyword(call, "inplace", "False")).program()
-        yield Candidate(program, f"`{name}` makes a new tensor")
+        patch = Edit(tree).change(node, lambda call: with_keyword(call, "inplace", "False")).patch()
+        yield Candidate(patch, f"`{name}` makes a new tensor")
     plain: cst.CSTNode = node
     if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
         plain = without_keyword(node, "inplace")
@@ -188,11 +196,11 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
         if given is not None:
             assigned = cst.Assign([cst.AssignTarget(one) for one in given], plain, semicolon=statement.semicolon)
             yield Candidate(
-                Edit(tree).change(statement, lambda _: assigned).program(),
+                Edit(tree).change(statement, lambda _: assigned).patch(),
                 f"`{tree.code(changed)}` becomes a new tensor",
             )
         return
-    yield Candidate(Edit(tree).change(node, lambda _: plain).program(), f"`{name}` makes a new tensor")
+    yield Candidate(Edit(tree).change(node, lambda _: plain).patch(), f"`{name}` makes a new tensor")
 
 
 def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
@@ -206,8 +214,8 @@ def _without_the_setting(tree: Tree) -> Iterator[Candidate]:
     for module in tree.modules():
         for element in tree.every(cst.DictElement, module):
             if tree.code(element.key) in ('"inplace"', "'inplace'") and tree.code(element.value) == "True":
-                program = Edit(tree).change(element.value, lambda _: cst.Name("False")).program()
-                yield Candidate(program, "the layers that are made of these settings make new tensors")
+                patch = Edit(tree).change(element.value, lambda _: cst.Name("False")).patch()
+                yield Candidate(patch, "the layers that are made of these settings make new tensors")
 
 
 def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
@@ -219,11 +227,11 @@ def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[
         and assign.value is not None
         and tree.code(assign.value) == "True"
     ):
-        program = Edit(tree).change(assign.value, lambda _: cst.Name("False")).program()
-        yield Candidate(program, "the modules make new tensors")
+        patch = Edit(tree).change(assign.value, lambda _: cst.Name("False")).patch()
+        yield Candidate(patch, "the modules make new tensors")
 
 
-def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) -> Iterator[Program]:
+def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) -> Iterator[Patch]:
     """The program in which ``x += y`` is ``x = x + y``, where there is such a spelling."""
     operator = _OPERATORS.get(type(node.operator)) if isinstance(node, cst.AugAssign) else None
     if operator is None or not isinstance(node, cst.AugAssign) or not _is_place(node.target):
@@ -244,7 +252,7 @@ def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) ->
         targets = [cst.AssignTarget(one) for one in given]
         return cst.Assign(targets=targets, value=whole, semicolon=aug.semicolon)
 
-    yield Edit(tree).change(node, spell).program()
+    yield Edit(tree).change(node, spell).patch()
 
 
 def _is_place(node: cst.CSTNode) -> bool:
@@ -297,7 +305,7 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         edit.change(statement, assigned)
     elif not isinstance(root, cst.Name) or call is not whole:
         return  # an attribute that is changed on the way keeps what it is changed to
-    yield Candidate(edit.program(), f"`{name}` becomes a new tensor")
+    yield Candidate(edit.patch(), f"`{name}` becomes a new tensor")
 
 
 _VIEWS = frozenset(("T", "mT", "H", "mH", "real", "imag"))
@@ -324,16 +332,16 @@ def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
         assert carrier.expression is not None
         expression = tree.expression(carrier.expression)
         if isinstance(expression, cst.Call) and carrier.expression == fact.saved:
-            program = Edit(tree).change(expression, lambda node: method_call(node, "clone")).program()
-            yield Candidate(program, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
+            patch = Edit(tree).change(expression, lambda node: method_call(node, "clone")).patch()
+            yield Candidate(patch, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
 
 
 def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
     """``e = h.exp()`` becomes ``e = h.exp().clone()``: a part of ``e`` is changed, and ``e`` is to show it."""
     saved = tree.expression(fact.saved)
     if isinstance(saved, cst.BaseExpression) and _is_assigned(saved, tree):
-        program = Edit(tree).change(saved, lambda node: method_call(node, "clone")).program()
-        yield Candidate(program, "write into a clone of what the backward pass needs")
+        patch = Edit(tree).change(saved, lambda node: method_call(node, "clone")).patch()
+        yield Candidate(patch, "write into a clone of what the backward pass needs")
 
 
 def _is_assigned(value: cst.BaseExpression, tree: Tree) -> bool:
@@ -403,7 +411,7 @@ def _with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candi
     edit = Edit(tree)
     for part in read:
         edit.change(part, lambda node: method_call(node, "clone"))
-    return Candidate(edit.program(), f"compute with a clone of `{name}`, which changes later")
+    return Candidate(edit.patch(), f"compute with a clone of `{name}`, which changes later")
 
 
 def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
@@ -417,8 +425,8 @@ def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Cand
         if read:
             handed = [name for name in read if isinstance(tree.parent_of(name), cst.Arg)]
             if len(handed) == len(read) == 1 and only_part(later) is not None:
-                program = Edit(tree).change(handed[0], lambda node: method_call(node, "clone")).program()
-                yield Candidate(program, f"hand a clone of `{root.value}` on, which changes later")
+                patch = Edit(tree).change(handed[0], lambda node: method_call(node, "clone")).patch()
+                yield Candidate(patch, f"hand a clone of `{root.value}` on, which changes later")
             return
 
 

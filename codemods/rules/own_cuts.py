@@ -57,9 +57,9 @@ def forgotten(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
             def build(edit: Edit, cut: Statement = cut, code: str = code) -> None:
                 edit.insert_after(cut, code)
 
-            for program, more in retain.variants(fact, tree, build):
+            for patch, more in retain.variants(fact, tree, build):
                 remedy = f"detach `{name}` where `{cuts[0]}` is{more}"
-                yield Candidate(program, remedy, blames=tree.line_of(cut))
+                yield Candidate(patch, remedy, cause=tree.row_of(cut))
 
 
 def misplaced(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -79,9 +79,9 @@ def misplaced(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
         cut = {name for one in cuts for name in _cut_by(one, tree)}
         if cut & names and all(_cut_by(one, tree) for one in cuts):
             codes = [tree.own_code(one).strip() for one in cuts]
-            program = Edit(tree).insert_after(behind[-1], *codes).remove(other).program()
+            patch = Edit(tree).insert_after(behind[-1], *codes).remove(other).patch()
             remedy = f"detach {', '.join(f'`{name}`' for name in sorted(cut))} where its window ends"
-            yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(cuts[0]))
+            yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(cuts[0]))
 
 
 def _cut_by(statement: Statement, tree: Tree) -> list[str]:
@@ -135,8 +135,8 @@ def _result_dropped(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candi
     if isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and _detaches(call, tree):
         code = f"{tree.code(given)} = {tree.code(call)}"
         new = small_statement(code)
-        program = Edit(tree).change(part, lambda _: new).program()  # type: ignore[arg-type]
-        yield Candidate(program, f"keep what `{tree.code(call)}` returns")
+        patch = Edit(tree).change(part, lambda _: new).patch()  # type: ignore[arg-type]
+        yield Candidate(patch, f"keep what `{tree.code(call)}` returns")
 
 
 def _under_other_names(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candidate]:
@@ -156,7 +156,7 @@ def _under_other_names(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Ca
         names.append(tree.code(cut))
         edit.change(target, lambda _, cut=cut: cut)  # type: ignore[misc]
     if names:
-        yield Candidate(edit.program(), f"{', '.join(f'`{name}`' for name in names)} itself is detached")
+        yield Candidate(edit.patch(), f"{', '.join(f'`{name}`' for name in names)} itself is detached")
 
 
 def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
@@ -187,10 +187,10 @@ def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     part = only_part(tree.body_of(loop)[0])
     if place and isinstance(part, cst.Assign):
         put = Edit(tree).change(part.targets[0].target, lambda _: cst.parse_expression(place))
-        yield Candidate(put.program(), f"what is detached is put into `{place}`")
+        yield Candidate(put.patch(), f"what is detached is put into `{place}`")
     elif one_by_one:
         itself = ", ".join(f"`{name}`" for name in names)
-        yield Candidate(edit.program(), f"detach each {itself} itself, not the name alone")
+        yield Candidate(edit.patch(), f"detach each {itself} itself, not the name alone")
         if isinstance(loop.target, cst.Name) and isinstance(loop.iter, (cst.Name, cst.Attribute)):
             yield _all_anew(loop, f"{loop.target.value}.detach()", tree)  # views cannot be detached in place
 
@@ -202,9 +202,9 @@ def _all_anew(loop: cst.For, item: str, tree: Tree) -> Candidate:
     whole = f"({item})" if isinstance(loop.target, cst.Tuple) else item
     line = cst.parse_statement(f"{place} = [{whole} for {names} in {states}]")
     headed = line.with_changes(leading_lines=loop.leading_lines)
-    program = Edit(tree).change(loop, lambda _: headed).program()
-    blames = tree.line_of(tree.body_of(loop)[0])
-    return Candidate(program, f"detach what `{states}` holds, not names alone", blames=blames)
+    patch = Edit(tree).change(loop, lambda _: headed).patch()
+    cause = tree.row_of(tree.body_of(loop)[0])
+    return Candidate(patch, f"detach what `{states}` holds, not names alone", cause=cause)
 
 
 def _place_of(loop: cst.For, names: list[str], tree: Tree) -> str:
@@ -244,7 +244,7 @@ def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Ca
             code = f"{name}.detach_()" if name in targets else f"{name} = {name}.detach()"
             new = small_statement(code)
             edit.change(one, lambda old, new=new: new.with_changes(semicolon=old.semicolon))  # type: ignore[misc]
-    yield Candidate(edit.program(), f"keep what {', '.join(f'`{name}.detach()`' for name in names)} returns")
+    yield Candidate(edit.patch(), f"keep what {', '.join(f'`{name}.detach()`' for name in names)} returns")
 
 
 def _detached_in(part: cst.CSTNode) -> cst.BaseExpression | None:

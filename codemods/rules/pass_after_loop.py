@@ -65,7 +65,7 @@ class PassAfterLoop(Codemod):
             edit = Edit(tree).insert_after(loop, *(tree.own_code(one) for one in run))
             for one in run:
                 edit.remove(one)
-            yield Candidate(edit.program(), "one backward, when the loop has added up the losses", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), "one backward, when the loop has added up the losses", Keeps.PARAMETERS)
 
 
 _OF_A_PASS = ("zero_grad(", ".step(", ".backward(", ".grad", "autograd")

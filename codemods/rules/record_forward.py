@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from codemods.facts import CutGraph, Fact
+from codemods.facts import CutGraph, Fact, Span
 from codemods.rewriting.tree import Edit, Statement, Tree, only_part
 from codemods.rules.base import Candidate, Codemod
+from codemods.rules.cause import edited_by
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
@@ -52,6 +53,13 @@ class RecordForward(Codemod):
         elif isinstance(statement, cst.SimpleStatementLine):
             yield from _without_switch(statement, fact, tree)
 
+    def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
+        """What switches recording off is the mistake, wherever it is left; of a decorated function, the decorator."""
+        assert isinstance(fact, CutGraph)
+        if fact.guard is None or fact.guard.line - 1 in edited_by(candidate.patch).changed:
+            return super().cause(fact, tree, candidate)
+        return fact.guard
+
 
 def _out_of_block(block: cst.With, tree: Tree) -> Iterator[Candidate]:
     """The statements from some place on come out of the block: as few as will do."""
@@ -63,7 +71,7 @@ def _out_of_block(block: cst.With, tree: Tree) -> Iterator[Candidate]:
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             edit = Edit(tree).change(block, lambda node: node.with_changes(items=rest))
-            yield Candidate(edit.program(), "the forward pass is recorded")
+            yield Candidate(edit.patch(), "the forward pass is recorded")
         return
     if isinstance(block.body, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(block.body.body, trailing_whitespace=block.body.trailing_whitespace)
@@ -84,7 +92,7 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
             return cst.FlattenSentinel([first, *leave[1:]])  # type: ignore[return-value]
         return cst.FlattenSentinel([node.with_changes(body=node.body.with_changes(body=stay)), *leave])  # type: ignore[return-value]
 
-    return Candidate(Edit(tree).change(block, change).program(), "the forward pass is recorded")
+    return Candidate(Edit(tree).change(block, change).patch(), "the forward pass is recorded")
 
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
@@ -103,8 +111,8 @@ def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candid
                 found = node.with_changes(decorators=rest)
                 return found.with_changes(leading_lines=lines) if lines and not rest else found
 
-            program = Edit(tree).change(function, change).program()
-            yield Candidate(program, f"`{function.name.value}` is recorded")
+            patch = Edit(tree).change(function, change).patch()
+            yield Candidate(patch, f"`{function.name.value}` is recorded")
 
 
 def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
@@ -118,8 +126,8 @@ def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tr
         for method in tree.body_of(owner):
             if isinstance(method, cst.FunctionDef) and method.name.value == "__exit__" and tree.body_of(method):
                 code = f"{tree.torch_name(statement)}.set_grad_enabled(True)"
-                program = Edit(tree).insert_before(tree.body_of(method)[0], code).program()
-                yield Candidate(program, "recording is on again behind the block")
+                patch = Edit(tree).insert_before(tree.body_of(method)[0], code).patch()
+                yield Candidate(patch, "recording is on again behind the block")
         return
     following = block[block.index(statement) + 1 :]
     elsewhere = tree.function_of(statement) is not tree.function_of(failed)
@@ -134,6 +142,6 @@ def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tr
         edit = Edit(tree).change(statement, lambda _: filled)
         for part in following:
             edit.remove(part)
-        yield Candidate(edit.program(), "recording is off for this block only")
+        yield Candidate(edit.patch(), "recording is off for this block only")
     if len(block) > 1:
-        yield Candidate(Edit(tree).remove(statement).program(), "recording stays on")
+        yield Candidate(Edit(tree).remove(statement).patch(), "recording stays on")

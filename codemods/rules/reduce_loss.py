@@ -49,8 +49,8 @@ class ReduceLoss(Codemod):
             return
         if fact.by_row:
             # The gradient of the sum has a row's own gradient in each row; that of the mean a part of it.
-            program = Edit(tree).change(root, lambda node: method_call(node, "sum")).program()
-            yield Candidate(program, f"the gradient of `{tree.code(root)}` is that of each of its elements")
+            patch = Edit(tree).change(root, lambda node: method_call(node, "sum")).patch()
+            yield Candidate(patch, f"the gradient of `{tree.code(root)}` is that of each of its elements")
             return
         readers = list(_readers([*tree.statements_in(_home(root, tree))], root, tree))
         needed = any(_needs_number(one, tree) for one in readers)
@@ -63,16 +63,16 @@ class ReduceLoss(Codemod):
             and returned.value is made
             and is_used_once(made, tree)
         ):
-            program = Edit(tree).change(made, lambda node: method_call(node, "mean")).program()
-            yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+            patch = Edit(tree).change(made, lambda node: method_call(node, "mean")).patch()
+            yield Candidate(patch, f"`{tree.code(root)}` is the mean over its elements")
         shared = _returned_with_others(root, failed, tree)
         if shared is not None:
-            program = Edit(tree).change(shared, lambda node: method_call(node, "mean")).program()
+            patch = Edit(tree).change(shared, lambda node: method_call(node, "mean")).patch()
             remedy = f"`{tree.code(root)}` is the mean over its elements"
-            yield Candidate(program, remedy, blames=tree.line_of(shared))
+            yield Candidate(patch, remedy, cause=tree.row_of(shared))
         if assigned is not None:
-            program = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).program()
-            yield Candidate(program, f"`{tree.code(root)}` is the mean over its elements")
+            patch = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).patch()
+            yield Candidate(patch, f"`{tree.code(root)}` is the mean over its elements")
         if needed:
             yield from _reduced_before(root, failed, tree)
             return  # reduced for the pass alone, the loss would fail where it is made a number
@@ -82,8 +82,8 @@ class ReduceLoss(Codemod):
             for one in _readers([*tree.statements_in(_home(name, tree))], name, tree)
         ):
             return
-        program = Edit(tree).change(root, lambda node: method_call(node, "mean")).program()
-        yield Candidate(program, f"the mean of `{tree.code(root)}` is sent backward")
+        patch = Edit(tree).change(root, lambda node: method_call(node, "mean")).patch()
+        yield Candidate(patch, f"the mean of `{tree.code(root)}` is sent backward")
 
 
 def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> Iterator[Candidate]:
@@ -105,8 +105,8 @@ def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: 
     ):
         return  # in the next iteration it would be reduced again
     if all(_wants_number(one, tree) for one in later):
-        program = Edit(tree).insert_before(block[first], f"{name} = {name}.mean()").program()
-        yield Candidate(program, f"`{name}` is the mean over its elements")
+        patch = Edit(tree).insert_before(block[first], f"{name} = {name}.mean()").patch()
+        yield Candidate(patch, f"`{name}` is the mean over its elements")
 
 
 def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Form, GraphHeld
-from codemods.rewriting.tree import Edit, Tree, detach, detached, guarded
+from codemods.facts import Fact, Form, GraphHeld, Span
+from codemods.rewriting.patch import Patch
+from codemods.rewriting.tree import Edit, Tree, calls_in, detach, detached, guarded
 from codemods.rules.base import Candidate, Codemod
-from codemods.source.program import Program
+from codemods.rules.cause import edited_by
 
 
 class ReleaseGraph(Codemod):
@@ -46,8 +47,8 @@ class ReleaseGraph(Codemod):
         loop = tree.statement(fact.loop)
         if fact.evaluates and loop is not None and tree.block_of(loop):
             yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
-        for program in _detached(fact, tree):
-            yield Candidate(program, f"`{fact.name}` keeps values, not graphs")
+        for patch in _detached(fact, tree):
+            yield Candidate(patch, f"`{fact.name}` keeps values, not graphs")
         parts = [part for part in map(tree.expression, fact.parts) if isinstance(part, cst.Name)]
         if parts and len(parts) == len(fact.parts):
             edit = Edit(tree)
@@ -55,13 +56,33 @@ class ReleaseGraph(Codemod):
                 name = part.value
                 either = f"{name}.detach() if isinstance({name}, {tree.torch_name(part)}.Tensor) else {name}"
                 edit.change(part, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
-            yield Candidate(edit.program(), f"`{fact.name}` keeps values, not graphs, beside the numbers it is given")
+            yield Candidate(edit.patch(), f"`{fact.name}` keeps values, not graphs, beside the numbers it is given")
         whole = tree.expression(fact.expression)
         if fact.mixed and isinstance(whole, (cst.Name, cst.Attribute)):
             yield Candidate(_row_detached(whole, tree), f"`{fact.name}` keeps values, not graphs, beside its numbers")
 
+    def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
+        """Who hands a loss on to a meter should know better, where it has sent this very loss backward itself."""
+        assert isinstance(fact, GraphHeld)
+        if fact.handed is None or fact.handed.line not in edited_by(candidate.patch).changed:
+            return super().cause(fact, tree, candidate)
+        return fact.handed if _is_sent_backward(tree.expression(fact.handed), tree) else fact.kept
 
-def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
+
+def _is_sent_backward(value: cst.BaseExpression | None, tree: Tree) -> bool:
+    """Whether the function in which *value* is handed over sends it backward: ``value.backward()``."""
+    if value is None:
+        return False
+    for call in calls_in(tree.function_of(value)):
+        if tree.called(call) == "backward":
+            sent = [argument.value for argument in call.args]  # accelerator.backward(loss)
+            sent += [call.func.value] if isinstance(call.func, cst.Attribute) else []
+            if any(one.deep_equals(value) for one in sent):
+                return True
+    return False
+
+
+def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
     """The program with what is kept detached: where it is kept, or where it is put into what is kept."""
     whole = tree.expression(fact.expression)
     parts = [part for part in map(tree.expression, fact.parts) if part is not None]
@@ -74,26 +95,26 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Program]:
     if fact.form in (Form.TENSOR, Form.UNKNOWN):
         value = _added(fact, tree)
         if value is not None:
-            yield Edit(tree).change(value, detach).program()
+            yield Edit(tree).change(value, detach).patch()
         if whole is not None and whole is not value:
-            yield Edit(tree).change(whole, detach).program()
+            yield Edit(tree).change(whole, detach).patch()
     elif fact.form is not Form.OTHER and whole is not None and not isinstance(whole, cst.Call):
         yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
 
 
-def _row_detached(row: cst.BaseExpression, tree: Tree) -> Program:
+def _row_detached(row: cst.BaseExpression, tree: Tree) -> Patch:
     """A dictionary of tensors and numbers with its tensors detached, where it is kept."""
     key, value = tree.fresh_name("key", "name", "field"), tree.fresh_name("value", "item", "entry")
     is_tensor = f'hasattr({value}, "detach")'  # in a file that does not import torch
     if tree.imports_torch(row):
         is_tensor = f"isinstance({value}, {tree.torch_name(row)}.Tensor)"
     made = f"{{{key}: {value}.detach() if {is_tensor} else {value} for {key}, {value} in {tree.code(row)}.items()}}"
-    return Edit(tree).change(row, lambda _: cst.parse_expression(made)).program()
+    return Edit(tree).change(row, lambda _: cst.parse_expression(made)).patch()
 
 
-def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Program]:
+def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Patch]:
     """``self.update(flat)``: who gives it to itself cuts it in the method, which nobody else gives anything."""
     argument = tree.parent_of(parts[0]) if len(set(parts)) == 1 else None
     call = tree.parent_of(argument) if isinstance(argument, cst.Arg) else None
@@ -103,11 +124,11 @@ def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Pr
             yield _each_detached([taken], tree)
 
 
-def _each_detached(parts: list[cst.BaseExpression], tree: Tree) -> Program:
+def _each_detached(parts: list[cst.BaseExpression], tree: Tree) -> Patch:
     edit = Edit(tree)
     for part in dict.fromkeys(parts):
         edit.change(part, detach)
-    return edit.program()
+    return edit.patch()
 
 
 def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:

@@ -59,9 +59,9 @@ class RenameOutput(Codemod):
                 continue
             if target.value == fact.name or not _is_lost(target.value, block[at + 1 :], tree):
                 return
-            program = Edit(tree).change(target, lambda _: cst.Name(fact.name)).program()
+            patch = Edit(tree).change(target, lambda _: cst.Name(fact.name)).patch()
             remedy = f"the loss is computed from what `{tree.code(made).partition('(')[0]}` answers the second time"
-            yield Candidate(program, remedy, Keeps.PARAMETERS)
+            yield Candidate(patch, remedy, Keeps.PARAMETERS)
             return
 
 

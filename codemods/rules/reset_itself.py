@@ -109,10 +109,10 @@ def _in_place(used: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate
     remedy = f"`{name}` is reset together with its graph"
     loop = next((one for one in tree.loops_around(used) if isinstance(one, cst.For)), None)
     if loop is not None and name == tree.code(loop.target) and (body := tree.body_of(loop)):
-        program = Edit(tree).insert_before(body[0], f"{name}.detach_()").program()
-        yield Candidate(program, remedy, blames=tree.line_of(used))
-    program = Edit(tree).change(state, lambda node: method_call(node, "detach_")).program()
-    yield Candidate(program, remedy, blames=tree.line_of(used))
+        patch = Edit(tree).insert_before(body[0], f"{name}.detach_()").patch()
+        yield Candidate(patch, remedy, cause=tree.row_of(used))
+    patch = Edit(tree).change(state, lambda node: method_call(node, "detach_")).patch()
+    yield Candidate(patch, remedy, cause=tree.row_of(used))
 
 
 def _names_alone(tree: Tree) -> Iterator[Candidate]:
@@ -161,8 +161,8 @@ def _bound_in(module: cst.Module, tree: Tree) -> set[str]:
 
 def _cleared(part: cst.Assign, name: str, tree: Tree) -> Candidate:
     """``name.clear()`` in the place of an assignment."""
-    program = Edit(tree).change(part, lambda _: small_statement(f"{name}.clear()")).program()
-    return Candidate(program, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+    patch = Edit(tree).change(part, lambda _: small_statement(f"{name}.clear()")).patch()
+    return Candidate(patch, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
 
 
 def _aliases(tree: Tree) -> Iterator[Candidate]:
@@ -222,7 +222,7 @@ def _made_anew(tree: Tree) -> Iterator[Candidate]:
                     continue
                 also = cst.AssignTarget(cst.parse_expression(holders[0]))  # type: ignore[arg-type]
                 change = Edit(tree).change(part, lambda node, also=also: _with_target(node, also))  # type: ignore[misc]
-                yield Candidate(change.program(), f"`{holders[0]}` is made anew as well", Keeps.PARAMETERS)
+                yield Candidate(change.patch(), f"`{holders[0]}` is made anew as well", Keeps.PARAMETERS)
 
 
 def _scope_of(statement: Statement, path: str, tree: Tree) -> cst.CSTNode:
@@ -313,7 +313,7 @@ def _copies(store: cst.Name | cst.Attribute, tree: Tree) -> Iterator[Candidate]:
             if not path or ("." in path) is not isinstance(store, cst.Attribute):
                 continue
             edit = Edit(tree).change(name, lambda _, path=path: cst.parse_expression(path))  # type: ignore[misc]
-            yield Candidate(edit.program(), f"`{path}` is emptied, not a copy of it", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"`{path}` is emptied, not a copy of it", Keeps.PARAMETERS)
 
 
 def _emptied(statement: Statement, tree: Tree) -> cst.BaseExpression | None:
@@ -350,7 +350,7 @@ def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Ite
                     inside = cst.parse_expression(f"{owner}.{attribute}")
                     edit = Edit(tree).change(target.value, lambda _, inside=inside: inside)  # type: ignore[misc]
                 remedy = f"`{name}` of `{owner}.{attribute}` is emptied, not one of `{owner}`"
-                yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+                yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 
 def _of_another_name(kept: Statement | None, tree: Tree) -> Iterator[Candidate]:
@@ -375,8 +375,8 @@ def _of_another_name(kept: Statement | None, tree: Tree) -> Iterator[Candidate]:
                 continue
             if tree.code(found.value) != "None" or not _is_read_nowhere(reset.attr.value, tree):
                 continue
-            program = Edit(tree).change(reset.attr, lambda _: cst.Name(name)).program()
-            yield Candidate(program, f"`{name}` is emptied, not `{reset.attr.value}`, which nobody reads", Keeps.ANEW)
+            patch = Edit(tree).change(reset.attr, lambda _: cst.Name(name)).patch()
+            yield Candidate(patch, f"`{name}` is emptied, not `{reset.attr.value}`, which nobody reads", Keeps.ANEW)
 
 
 def _is_read_nowhere(attribute: str, tree: Tree) -> bool:

@@ -59,8 +59,8 @@ class RestartTotal(Codemod):
                 continue
             beginning = tree.given(start, name)
             assert beginning is not None
-            program = Edit(tree).insert_before(again, f"{name} = {tree.code(beginning)}").program()
-            yield Candidate(program, f"`{name}` begins anew after the backward", Keeps.ONCE)
+            patch = Edit(tree).insert_before(again, f"{name} = {tree.code(beginning)}").patch()
+            yield Candidate(patch, f"`{name}` begins anew after the backward", Keeps.ONCE, cause=fact.used)
 
 
 def _begins(statement: Statement, name: str, tree: Tree) -> bool:

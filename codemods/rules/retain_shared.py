@@ -62,7 +62,7 @@ class RetainShared(Codemod):
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call) and not _trains_by_itself(fact, tree):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
-            yield Candidate(edit.program(), "the first pass keeps the graph that the second still needs")
+            yield Candidate(edit.patch(), "the first pass keeps the graph that the second still needs")
 
 
 def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -83,7 +83,7 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     comments = [line for line in first.leading_lines if line.comment is not None]
     edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
     edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
-    yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+    yield Candidate(edit.patch(), f"one pass over `{total}`", Keeps.ONE_PASS)
 
 
 def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -105,7 +105,7 @@ def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         return
     total = " + ".join(tree.code(_bare(argument.value)).strip() for argument in differ[0])
     edit = Edit(tree).remove(statements[0]).change(differ[0][1].value, lambda _: cst.parse_expression(total))
-    yield Candidate(edit.program(), f"one pass over `{total}`", Keeps.ONE_PASS)
+    yield Candidate(edit.patch(), f"one pass over `{total}`", Keeps.ONE_PASS)
 
 
 def _sends_sums(fact: StaleGraph, tree: Tree) -> bool:
@@ -149,7 +149,8 @@ def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     total = f"sum({source})" if item == target else f"sum({item} for {target} in {source})"
     line = cst.parse_statement(f"{total}.backward()")
     headed = line.with_changes(leading_lines=loop.leading_lines)
-    yield Candidate(Edit(tree).change(loop, lambda _: headed).program(), "one pass over the sum", Keeps.PARAMETERS)
+    edit = Edit(tree).change(loop, lambda _: headed).stands_for(headed, tree.statement_of(call) or loop)
+    yield Candidate(edit.patch(), "one pass over the sum", Keeps.PARAMETERS)
 
 
 def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -181,7 +182,7 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     added = cst.parse_expression(f"{total} + {tree.code(_bare(loss)).strip()}")
     given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
     edit.change(part, lambda _: given)
-    yield Candidate(edit.program(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
+    yield Candidate(edit.patch(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
 
 
 def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:

@@ -95,9 +95,9 @@ class SeparateNetworks(Codemod):
                 def cut(edit: Edit, part: cst.BaseExpression = value) -> None:
                     edit.change(part, detach)
 
-                for program, more in retain.variants(fact, tree, cut):
+                for patch, more in retain.variants(fact, tree, cut):
                     remedy = f"the second loss takes `{fact.name}` detached{more}"
-                    yield Candidate(program, remedy, _kept_by_cut(fact, "second", Keeps.PARAMETERS))
+                    yield Candidate(patch, remedy, _kept_by_cut(fact, "second", Keeps.PARAMETERS))
 
     def _weight_detached(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """``(log_prob * advantage).mean()`` weighs by the advantage as a number: its critic has a loss of its own.
@@ -116,9 +116,9 @@ class SeparateNetworks(Codemod):
 
                 names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
                 elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
-                for program, more in retain.variants(fact, tree, cut):
+                for patch, more in retain.variants(fact, tree, cut):
                     remedy = f"the {which} loss is weighed by {names} detached{more}"
-                    yield Candidate(program, remedy, Keeps.OWN, last=elsewhere)
+                    yield Candidate(patch, remedy, Keeps.OWN, last=elsewhere)
 
     def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``action, following = actor(both).unbind(0)``: where ``following`` is read first, it is detached."""
@@ -135,8 +135,8 @@ class SeparateNetworks(Codemod):
             name = element.value.value
             code = f"{name} = {name}.detach()"
             if any(name in tree.paths_in(one) for one in later):
-                program = Edit(tree).insert_after(statement, code).program()
-                yield Candidate(program, f"`{name}` goes on without the graph of the first loss", Keeps.PARAMETERS)
+                patch = Edit(tree).insert_after(statement, code).patch()
+                yield Candidate(patch, f"`{name}` goes on without the graph of the first loss", Keeps.PARAMETERS)
 
     def _only_weighs(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression | None) -> bool:
         """Whether the value weighs another (an advantage times a log-probability) or is added to what it was made of.
@@ -164,7 +164,7 @@ class SeparateNetworks(Codemod):
                 if keep and isinstance(freed, cst.Call):
                     edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
                 remedy = f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains"
-                yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+                yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
@@ -197,11 +197,11 @@ class SeparateNetworks(Codemod):
             return  # names of another function mean nothing here
         again = tree.own_code(kept)
         shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
-        blames = tree.line_of(kept) if shared else 0
+        cause = tree.row_of(kept) if shared else None
         fresh = f"the second loss takes a fresh `{fact.name}`"
         plain = [
-            Candidate(program, fresh + more, Keeps.PARAMETERS, blames)
-            for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again))
+            Candidate(patch, fresh + more, Keeps.PARAMETERS, cause)
+            for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again))
         ]
         incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
         yield from () if incidental else plain
@@ -219,11 +219,11 @@ class SeparateNetworks(Codemod):
             name = tree.code(value)
             if not fact.outer.wanted_behind[0]:
                 keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
-                for program, more in retain.variants(fact, tree, first):
-                    yield Candidate(program, f"the first loss takes `{name}` detached, {fresh}{more}", keeps, blames)
+                for patch, more in retain.variants(fact, tree, first):
+                    yield Candidate(patch, f"the first loss takes `{name}` detached, {fresh}{more}", keeps, cause)
             if not fact.outer.wanted_behind[1]:
-                for program, more in retain.variants(fact, tree, second):
-                    yield Candidate(program, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, blames)
+                for patch, more in retain.variants(fact, tree, second):
+                    yield Candidate(patch, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, cause)
         yield from plain if incidental else ()
 
     def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -251,7 +251,7 @@ class SeparateNetworks(Codemod):
                             edit.change(one, detach)
                         names = " and ".join(f"`{tree.code(one)}`" for one in values)
                         keeps = _kept_by_cut(fact, which, Keeps.EDGES)
-                        yield Candidate(edit.program(), f"the {which} loss takes {names} detached", keeps)
+                        yield Candidate(edit.patch(), f"the {which} loss takes {names} detached", keeps)
 
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
@@ -260,9 +260,9 @@ class SeparateNetworks(Codemod):
             return
         for value in _operands(call):
             if tree.code(value) == fact.name:
-                program = Edit(tree).change(value, detach).program()
+                patch = Edit(tree).change(value, detach).patch()
                 yield Candidate(
-                    program,
+                    patch,
                     f"the {which} loss takes `{fact.name}` detached",
                     _kept_by_cut(fact, which, Keeps.PARAMETERS),
                 )
@@ -296,14 +296,14 @@ def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> I
     if not severed.first:
         code = f"{target} = {made}"
         remedy = f"the second loss takes a fresh `{code}`, which trains what `{tree.code(whole)}` was computed with"
-        for program, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, code)):
-            yield Candidate(program, remedy + more, Keeps.REACHED)
+        for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, code)):
+            yield Candidate(patch, remedy + more, Keeps.REACHED)
         return
     for value in tree.inside(reader):
         if tree.code(value) == target:
-            program = Edit(tree).change(value, lambda _: joined).program()
+            patch = Edit(tree).change(value, lambda _: joined).patch()
             remedy = f"the first loss takes `{made}`, the second keeps `{tree.code(part.value)}`"
-            yield Candidate(program, remedy, Keeps.REACHED)
+            yield Candidate(patch, remedy, Keeps.REACHED)
             return
 
 

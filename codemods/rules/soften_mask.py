@@ -59,7 +59,7 @@ class SoftenMask(Codemod):
             yield from _where_read(part, statement, soft, tree)
         elif not isinstance(part, cst.Return) or part.value is not mask:
             if is_used_once(statement, tree):
-                yield Candidate(Edit(tree).change(mask, lambda _: parenthesised(soft)).program(), _remedy(soft, tree))
+                yield Candidate(Edit(tree).change(mask, lambda _: parenthesised(soft)).patch(), _remedy(soft, tree))
 
 
 def _remedy(soft: cst.BaseExpression, tree: Tree) -> str:
@@ -116,7 +116,7 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
             edit.remove(statement)
         else:
             edit.change(part.value, lambda _: soft)
-        yield Candidate(edit.program(), _remedy(soft, tree))
+        yield Candidate(edit.patch(), _remedy(soft, tree))
     if len(readers) > 1 and isinstance(soft, cst.Name) and not again:
         if any(soft.value in written for _, written in _writes(function, None, tree, statement)):
             return
@@ -125,7 +125,7 @@ def _where_read(part: cst.Assign, statement: Statement, soft: cst.BaseExpression
             for found in tree.names_in(reader):
                 if found.value == name:
                     edit.change(found, lambda _: soft)
-            yield Candidate(edit.program(), _remedy(soft, tree))
+            yield Candidate(edit.patch(), _remedy(soft, tree))
 
 
 def _all_for_result(readers: list[Statement], function: cst.CSTNode, tree: Tree) -> bool:

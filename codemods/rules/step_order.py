@@ -113,9 +113,9 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
     """The step after the pass that it would spoil."""
     if only_part(step) is not None:
         code = tree.own_code(step)
-        program = Edit(tree).remove(step).insert_after(failed, code).program()
+        patch = Edit(tree).remove(step).insert_after(failed, code).patch()
         remedy = f"`{code}` after the last backward that needs the old parameters"
-        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
+        yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
 
 
 def _helped_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
@@ -125,9 +125,9 @@ def _helped_later(step: Statement, failed: Statement, block: list[Statement], tr
     part = only_part(step)
     if not isinstance(part, (cst.Expr, cst.Assign)) or _assigned(step, tree) & needed:
         return
-    program = Edit(tree).remove(step).insert_after(failed, tree.own_code(step)).program()
+    patch = Edit(tree).remove(step).insert_after(failed, tree.own_code(step)).patch()
     remedy = f"`{tree.code(part.value)}` after the last backward that needs the old parameters"
-    yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(step))
+    yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
 
 
 def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -145,8 +145,9 @@ def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator
     code = textwrap.dedent(tree.own_code(change))
     if ".grad" in code:
         return  # an update by hand, which would then see the gradients of both passes
-    program = Edit(tree).remove(change).insert_after(behind, code).program()
-    yield Candidate(program, "the parameters are changed after the backward that needs the old ones", Keeps.PARAMETERS)
+    patch = Edit(tree).remove(change).insert_after(behind, code).patch()
+    remedy = "the parameters are changed after the backward that needs the old ones"
+    yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(change))
 
 
 def _for_its_own_only(
@@ -163,7 +164,7 @@ def _for_its_own_only(
         edit = Edit(tree).remove(step).insert_after(failed, code)
         edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
         remedy = f"`{code}` after the last backward that needs the old parameters, which serves `{owner}` only"
-        yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+        yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=fact.changed)
 
 
 def _computed_later(
@@ -182,7 +183,7 @@ def _computed_later(
             for one in moved:
                 edit.remove(one)
             names = tree.own_code(moved[-1]).partition("=")[0].strip()
-            yield Candidate(edit.program(), f"`{names}` is computed after the step", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"`{names}` is computed after the step", Keeps.PARAMETERS)
     between = block[block.index(made) + 1 : block.index(step)]
     if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
         return
@@ -191,8 +192,8 @@ def _computed_later(
     def build(edit: Edit) -> None:
         edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
 
-    for program, more in retain.variants(fact, tree, build):
-        yield Candidate(program, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+    for patch, more in retain.variants(fact, tree, build):
+        yield Candidate(patch, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
 
 
 def _several_computed_later(
@@ -209,9 +210,9 @@ def _several_computed_later(
             continue
         if any(names & tree.paths_in(one) for one in block[block.index(made) + 1 : block.index(loop)]):
             return
-        program = Edit(tree).remove(made).insert_after(step, tree.own_code(made)).program()
+        patch = Edit(tree).remove(made).insert_after(step, tree.own_code(made)).patch()
         remedy = f"`{', '.join(sorted(names))}` is computed after the step"
-        yield Candidate(program, remedy, Keeps.PARAMETERS, blames=tree.line_of(made))
+        yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(made))
 
 
 def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -228,8 +229,8 @@ def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Can
         def build(edit: Edit) -> None:
             edit.insert_after(step, code)
 
-        for program, more in retain.variants(fact, tree, build):
-            yield Candidate(program, f"`{fact.name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+        for patch, more in retain.variants(fact, tree, build):
+            yield Candidate(patch, f"`{fact.name}` is computed anew after the step{more}", Keeps.PARAMETERS)
 
 
 def _is_temporal_difference(fact: StaleGraph, tree: Tree) -> bool:
@@ -281,8 +282,8 @@ def _carried_anew(fact: Overwritten | StaleGraph, tree: Tree) -> Iterator[Candid
         needed = tree.paths_in(value)
         between = {name for later in before[at + 1 :] for name in _assigned(later, tree)}
         if isinstance(value, cst.Call) and not needed & between:
-            program = Edit(tree).change(carried, lambda _, anew=value: anew).program()  # type: ignore[misc]
-            yield Candidate(program, f"`{fact.name}` is computed anew after the step", Keeps.PARAMETERS)
+            patch = Edit(tree).change(carried, lambda _, anew=value: anew).patch()  # type: ignore[misc]
+            yield Candidate(patch, f"`{fact.name}` is computed anew after the step", Keeps.PARAMETERS)
         return
 
 
@@ -351,7 +352,7 @@ def _steps_in_a_loop_of_their_own(
     edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
     header = f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"
     edit.insert_after(loop, f"{header}\n{indent}{code}")
-    yield Candidate(edit.program(), f"`{code}` once all the passes are through", Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), f"`{code}` once all the passes are through", Keeps.PARAMETERS)
 
 
 def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
@@ -371,8 +372,8 @@ def _whole_update_later(step: Statement, failed: Statement, block: list[Statemen
         edit = Edit(tree)
         for part in update:
             edit.remove(part)
-        program = edit.insert_after(later[0] if later else failed, *lines).program()
-        yield Candidate(program, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
+        patch = edit.insert_after(later[0] if later else failed, *lines).patch()
+        yield Candidate(patch, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
 
 
 def _lets_go(statement: Statement) -> Statement:

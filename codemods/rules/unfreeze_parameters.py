@@ -8,9 +8,9 @@ import libcst as cst
 
 from codemods.facts import CutGraph, Fact
 from codemods.proof import Keeps
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, only_part
 from codemods.rules.base import Candidate, Codemod
-from codemods.source.program import Program
 
 
 class UnfreezeParameters(Codemod):
@@ -68,10 +68,10 @@ def _of_a_copy(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
         target, value = tree.code(part.targets[0].target), part.value
         if target in frozen and isinstance(value, (cst.Name, cst.Attribute)) and tree.code(value) not in frozen:
             remedy = f"`{target}` is a copy of `{tree.code(value)}`"
-            yield Candidate(_copied(value, tree), remedy, Keeps.PARAMETERS, blames=tree.line_of(statement))
+            yield Candidate(_copied(value, tree), remedy, Keeps.PARAMETERS, cause=tree.row_of(statement))
 
 
-def _copied(value: cst.BaseExpression, tree: Tree) -> Program:
+def _copied(value: cst.BaseExpression, tree: Tree) -> Patch:
     """*value* copied deeply, by the name that its module has for that; ``import copy`` where it has none."""
     imports = [
         (statement, part)
@@ -87,7 +87,7 @@ def _copied(value: cst.BaseExpression, tree: Tree) -> Program:
         later = [one for one, part in imports if not tree.code(part).startswith("from __future__")]
         plain = [one for one, part in imports if isinstance(part, cst.Import) and tree.code(part) > "import copy"]
         edit.insert_before((plain or later)[0], "import copy")
-    return edit.change(value, lambda _: cst.parse_expression(f"{called}({tree.code(value)})")).program()
+    return edit.change(value, lambda _: cst.parse_expression(f"{called}({tree.code(value)})")).patch()
 
 
 def _frozen_in(statement: Statement, tree: Tree) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _after_freezing(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
             for one in made:
                 edit.remove(one)
             names = ", ".join(f"`{_target(one, tree)}`" for one in made)
-            yield Candidate(edit.program(), f"{names} is put in after the rest was frozen", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"{names} is put in after the rest was frozen", Keeps.PARAMETERS)
             return
         if isinstance(around, cst.FunctionDef):
             return
@@ -164,4 +164,4 @@ def _unfrozen(owner: cst.Call, tree: Tree) -> Iterator[Candidate]:
         return
     edit = Edit(tree).insert_before(statement, *(f"{name}.requires_grad_(True)" for name in names))
     remedy = f"{', '.join(f'`{name}`' for name in names)} requires grad again"
-    yield Candidate(edit.program(), remedy, Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)

@@ -1,0 +1,123 @@
+"""Patches as data: what their edits say of the lines, applied, composed, taken back in part."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from codemods.facts import Span
+from codemods.rewriting.patch import Patch
+from codemods.rewriting.tree import Edit, Statement, Tree, detach
+from codemods.source.program import Program
+
+TEXT = """\
+import torch
+
+for a in x:
+    # the forward pass
+    y = model(a)
+    loss = criterion(
+        y,
+        a,
+    )
+
+    loss.backward()  # here
+    opt.step()
+if y: z = 1
+"""
+
+
+def tree_of(text: str) -> Tree:
+    return Tree(Program.of(text, "train.py"))
+
+
+def statement(tree: Tree, code: str) -> Statement:
+    found = (one for one in tree.statements_in(tree.modules()[0]) if tree.own_code(one).startswith(code))
+    return next(found)
+
+
+def lines(patch: Patch) -> list[tuple[int, str]]:
+    """Every line of the patched program with the original one that it was; negative for a new one."""
+    return [(patch.original(number), line) for number, line in enumerate(patch.patched.lines, 1)]
+
+
+def test_a_line_between_others_is_new_and_those_behind_it_are_themselves() -> None:
+    tree = tree_of(TEXT)
+    patch = Edit(tree).insert_before(statement(tree, "loss ="), "h = 1").patch()
+    assert lines(patch)[4:7] == [(5, "    y = model(a)"), (-6, "    h = 1"), (6, "    loss = criterion(")]
+    assert [(edit.start, edit.stop) for edit in patch.edits] == [(6, 6)]
+    assert patch.changed == frozenset()
+
+
+def test_one_row_of_a_call_over_several_lines_is_changed_alone() -> None:
+    tree = tree_of(TEXT)
+    argument = tree.expression(Span("train.py", 8, 8, 8, 9))
+    assert argument is not None
+    patch = Edit(tree).change(argument, detach).patch()
+    assert patch.changed == {8}
+    assert [number for number, _ in lines(patch)] == list(range(1, 15))
+
+
+def test_a_statement_that_is_moved_stays_itself() -> None:
+    tree = tree_of(TEXT)
+    step = statement(tree, "opt.step")
+    patch = Edit(tree).remove(step).insert_after(statement(tree, "for a"), tree.own_code(step)).patch()
+    assert (12, "opt.step()") in lines(patch)
+    assert (13, "if y: z = 1") in lines(patch)
+
+
+def test_a_copy_of_a_statement_that_stays_is_new() -> None:
+    tree = tree_of(TEXT)
+    made = statement(tree, "y =")
+    patch = Edit(tree).insert_before(statement(tree, "loss ="), tree.own_code(made)).patch()
+    assert lines(patch)[3:6] == [(4, "    # the forward pass"), (5, "    y = model(a)"), (-6, "    y = model(a)")]
+
+
+def test_a_block_on_one_line_becomes_several_of_which_one_is_new() -> None:
+    tree = tree_of(TEXT)
+    patch = Edit(tree).insert_before(statement(tree, "z ="), "k = 2").patch()
+    assert lines(patch)[12:15] == [(13, "if y:"), (-14, "    k = 2"), (13, "    z = 1")]
+
+
+def test_two_patches_one_after_the_other_are_one() -> None:
+    tree = tree_of(TEXT)
+    first = Edit(tree).insert_before(statement(tree, "loss ="), "h = 1").patch()
+    after = Tree(first.patched)
+    second = Edit(after).insert_after(statement(after, "loss.backward"), "loss = 0").patch()
+    both = first.then(second)
+    assert both.program == tree.program
+    assert both.patched == second.patched
+    assert [number for number, line in lines(both) if line.strip() in ("h = 1", "loss = 0")] == [-6, -13]
+    alone = second.before(first)
+    assert alone is not None
+    assert "h = 1" not in alone.patched.files[0].text and "loss = 0" in alone.patched.files[0].text
+
+
+def test_what_an_earlier_patch_wrote_cannot_be_changed_without_it() -> None:
+    tree = tree_of(TEXT)
+    first = Edit(tree).change(statement(tree, "opt.step"), lambda _: cst.parse_statement("opt.step(closure)")).patch()
+    after = Tree(first.patched)
+    second = Edit(after).change(statement(after, "opt.step"), lambda _: cst.parse_statement("opt.step(x)")).patch()
+    assert second.before(first) is None
+
+
+def test_one_edit_is_taken_back_and_the_others_stay() -> None:
+    tree = tree_of(TEXT)
+    edit = (
+        Edit(tree).insert_before(statement(tree, "loss ="), "h = 1").insert_after(statement(tree, "opt.step"), "k = 2")
+    )
+    patch = edit.patch()
+    rest = patch.without(patch.edits[0]).patched.files[0].text
+    assert "h = 1" not in rest and "k = 2" in rest
+
+
+def test_line_ends_and_the_last_line_stay_as_they_are() -> None:
+    tree = tree_of("a = 1\r\nb = 2\r\nc = 3")
+    patch = Edit(tree).insert_after(statement(tree, "b"), "h = 1").patch()
+    assert patch.patched.files[0].text == "a = 1\r\nb = 2\r\nh = 1\r\nc = 3"
+    assert [number for number, _ in lines(patch)] == [1, 2, -3, 3]
+
+
+def test_an_empty_patch_leaves_the_program_as_it_is() -> None:
+    program = Program.of(TEXT, "train.py")
+    assert Patch(program).patched is program
+    assert Patch(program).original(14) == 14
