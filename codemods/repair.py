@@ -433,8 +433,6 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
     """The repairs, one after the other; facts whose pass stands on one of the *hopeless* lines are left."""
     whole, seen = Patch(program), start
     repairs: list[Repair] = []
-    whole, seen = Patch(program), start
-    repairs: list[Repair] = []
     steps: list[Patch] = []
     given_up: set[Hashable] = {key_of(fact) for fact in start.facts if _failing(fact) & hopeless} | search.spared
     if search.certain:
