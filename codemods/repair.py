@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from codemods.interpreter.policy import Path
 from codemods.proof import Keeps, judge, key_of
 from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Tree
+from codemods.source import sources
 from codemods.source.program import Program
 
 if TYPE_CHECKING:
@@ -165,6 +167,10 @@ class _Search:
                 if verdict.stands and _keeps_old_weights(patch, after):
                     self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
                     continue
+                objection = rule.objection(fact, after.facts, patch) if verdict.stands else ""
+                if objection:
+                    self._refuse(kind, candidate, objection)
+                    continue
                 if verdict.stands and self._touches_spared(after, further):
                     self._refuse(kind, candidate, "it also repairs what is to be left alone")
                     continue
@@ -283,10 +289,16 @@ def _apart_from_repairs(seen: AnalysisResult, way: Patch) -> AnalysisResult:
 def _keeps_old_weights(patch: Patch, after: AnalysisResult) -> bool:
     """Whether a patch keeps a graph whose parameters the script changes by hand: it wants a new forward pass."""
     before, now = (
-        sum(file.text.count("retain_graph=True") for file in program.files)
-        for program in (patch.program, patch.patched)
+        sum(_graphs_kept(program.texts[path]) for path in patch.paths) for program in (patch.program, patch.patched)
     )
     return now > before and any(isinstance(fact, Overwritten) and fact.parameter for fact in after.facts)
+
+
+def _graphs_kept(text: str) -> int:
+    """How many calls of a file say ``retain_graph=True``."""
+    keywords = (one for one in ast.walk(sources.parse(text).tree) if isinstance(one, ast.keyword))
+    kept = (one.value for one in keywords if one.arg == "retain_graph")
+    return sum(isinstance(value, ast.Constant) and value.value is True for value in kept)
 
 
 def _shares_pass(fact: Fact, after: AnalysisResult, lines: Patch) -> bool:

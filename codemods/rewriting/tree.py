@@ -829,7 +829,10 @@ def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
 
 
 def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
-    return len(statement.items) == 1 and tree.code(statement.items[0].item).strip().endswith("no_grad()")
+    call = statement.items[0].item if len(statement.items) == 1 else None
+    return (
+        isinstance(call, cst.Call) and not call.args and tree.called(call) == "no_grad" and tree.is_of_torch(call.func)
+    )
 
 
 def _import_torch(edit: Edit, tree: Tree, near: cst.CSTNode) -> None:

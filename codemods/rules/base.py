@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
@@ -72,6 +72,10 @@ class Codemod(CodemodCommand, ABC):
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
         """Where to look first for the mistake that *candidate* corrects: the place of its story that it edits."""
         return candidate.cause or place_of(fact, tree, candidate.patch)
+
+    def objection(self, fact: Fact, left: Iterable[Fact], patch: Patch) -> str:
+        """Why a patch that loses nothing is no repair, by the facts that it has *left*; empty where it is one."""
+        return ""
 
     def offers(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         """The candidates, up to the first that cannot even be written down."""

@@ -9,6 +9,7 @@ import libcst as cst
 
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.roles import steps
 from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of, without_index
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.detach_stored import ADDING, ends_windows, fills_in_a_hook, innermost
@@ -243,23 +244,38 @@ def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
     if _is_sampled(store, tree):
         return True
     name = tree.code(without_index(store)).rpartition(".")[2]
-    for code in _lines(store, tree):
-        if (f"{name} =" in code and "deque(" in code and "maxlen" in code) or (f"{name}[-" in code and ":]" in code):
-            return True
-    return False
+    module = tree.module_of(store)
+    for statement in tree.every(cst.SimpleStatementLine, module):
+        part = only_part(statement)
+        targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
+        if isinstance(part, cst.Assign) and any(_last_name(one, tree) == name for one in targets):
+            if any(_is_bounded(call, tree) for call in calls_in(part.value)):
+                return True
+    return any(_takes_last(one) and _last_name(one.value, tree) == name for one in tree.every(cst.Subscript, module))
 
 
-def _lines(store: cst.BaseExpression, tree: Tree) -> Iterator[str]:
-    """The simple statements of a store's module."""
-    for statement in tree.statements_in(tree.module_of(store)):
-        if isinstance(statement, cst.SimpleStatementLine):
-            yield tree.code(statement)
+def _last_name(path: cst.BaseExpression, tree: Tree) -> str:
+    return tree.code(without_index(path)).rpartition(".")[2]
+
+
+def _is_bounded(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call makes a ``deque`` of limited length."""
+    return tree.called(call) == "deque" and any(one.keyword and one.keyword.value == "maxlen" for one in call.args)
+
+
+def _takes_last(item: cst.Subscript) -> bool:
+    """Whether a subscript is like ``[-8:]``."""
+    index = item.slice[0].slice
+    lower = index.lower if isinstance(index, cst.Slice) and index.upper is None else None
+    return isinstance(lower, cst.UnaryOperation) and isinstance(lower.operator, cst.Minus)
 
 
 def _is_sampled(store: cst.BaseExpression, tree: Tree) -> bool:
     name = tree.code(without_index(store)).rpartition(".")[2]
-    picks = [f"{word}({before}{name}" for word in _SAMPLING for before in ("", "self.")]
-    return any(name in code and any(pick in code for pick in picks) for code in _lines(store, tree))
+    return any(
+        tree.called(call) in _SAMPLING and call.args and tree.code(call.args[0].value) in (name, f"self.{name}")
+        for call in tree.every(cst.Call, tree.module_of(store))
+    )
 
 
 _SAMPLING = ("sample", "choice", "choices")
@@ -645,8 +661,8 @@ def _last_use(failed: Statement, names: set[str], tree: Tree) -> Statement:
     block = tree.block_of(failed)
     found = failed
     for statement in block[block.index(failed) :]:
-        steps = isinstance(statement, cst.SimpleStatementLine) and ".step(" in tree.code(statement)
-        if steps or any(path.rpartition(".")[2] in names for path in tree.paths_in(statement)):
+        stepped = isinstance(statement, cst.SimpleStatementLine) and steps(statement, tree)
+        if stepped or any(path.rpartition(".")[2] in names for path in tree.paths_in(statement)):
             found = statement
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +11,8 @@ import libcst as cst
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.computations import feeds_itself, targets_of
+from codemods.rewriting.patch import Patch
+from codemods.rewriting.roles import keeps_graph
 from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, is_item, only_part
 from codemods.rules.base import Candidate, Codemod
 
@@ -45,12 +47,19 @@ class ComputeInTurn(Codemod):
     rank = 1
     recomputes = True
 
+    def objection(self, fact: Fact, left: Iterable[Fact], patch: Patch) -> str:
+        """A state that goes from item to item has its graph in one pass: in turn, it could only be cut."""
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        carried = (one for one in left if isinstance(one, StaleGraph) and one.loop is not None and one.inside)
+        same = any(patch.original(one.failed.line) == fact.failed.line for one in carried)
+        return "a state goes from one item to the next" if same else ""
+
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
         failed = tree.expression(fact.failed)
         if failed is None:
             return
-        retains = "retain_graph=True" in tree.code(failed)
+        retains = any(keeps_graph(call) for call in calls_in(failed))
         for loop in tree.loops_running(failed):
             if isinstance(loop, cst.For) and tree.block_of(loop) and tree.body_of(loop):
                 yield from _in_turn(loop, retains, tree)

@@ -12,6 +12,7 @@ from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGra
 from codemods.proof import Keeps
 from codemods.rewriting import retain
 from codemods.rewriting.detach_parts import detached_in_part
+from codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
 from codemods.rewriting.tree import (
     Edit,
     Statement,
@@ -446,11 +447,16 @@ def _own_method(name: str, kept: Statement, tree: Tree) -> str:
     """A call of the method by which the object that has the state detaches it, where it has one: ``net.detach()``."""
     attribute = name.rpartition(".")[2]
     for call, body in _own_calls(name, kept, tree):
-        codes = [tree.own_code(statement) for statement in body]
-        if any(f"self.{attribute} =" in code or f"self.{attribute}." in code for code in codes):
-            if all("detach" in code and code.startswith("self.") for code in codes):
+        if any(_sets(f"self.{attribute}", statement, tree) for statement in body):
+            if all(cuts_graph(one) and tree.own_code(one).startswith("self.") for one in body):
                 return call
     return ""
+
+
+def _sets(path: str, statement: Statement, tree: Tree) -> bool:
+    """Whether a statement gives *path* a value, or changes it by a method of it."""
+    own = any(tree.code(call.func.value) == path for call in calls_of(statement, "detach_"))  # type: ignore[attr-defined]
+    return own or tree.given(statement, path) is not None
 
 
 def _own_reset(name: str, kept: Statement, tree: Tree) -> str:
@@ -507,7 +513,7 @@ def _is_forgotten(expression: cst.CSTNode | None, tree: Tree) -> bool:
     element = tree.parent_of(expression) if expression is not None else None
     around = tree.parent_of(element) if isinstance(element, cst.Element) else None
     return isinstance(around, (cst.Tuple, cst.List)) and any(
-        isinstance(one.value, cst.Call) and tree.code(one.value).endswith(".detach()") for one in around.elements
+        isinstance(one.value, cst.Call) and tree.called(one.value) == "detach" for one in around.elements
     )
 
 
@@ -551,8 +557,8 @@ def _end_of_step(statement: Statement, tree: Tree) -> Statement | None:
         return None
     last = statement
     for following in block[block.index(statement) + 1 :]:
-        code = tree.code(following).strip()
-        if not ("clip_grad" in code or code.endswith((".step()", ".zero_grad()", ".update()"))):
+        ends = any(owner_of(following, method) is not None for method in ("step", "zero_grad", "update"))
+        if not ends and not clips_gradients(following, tree):
             break
         last = following
     return last

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
+from codemods.rewriting.roles import keeps_graph
 from codemods.rewriting.tree import Edit, Tree, with_keyword
 from codemods.rules.base import Candidate, Codemod
 
@@ -47,7 +48,8 @@ class DifferentiateAgain(Codemod):
         given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
         if given & {"retain_graph", "create_graph"}:
             return
-        if not any("create_graph=True" in file.text for file in tree.program.files):
+        calls = (one for module in tree.modules() for one in tree.every(cst.Call, module))
+        if not any(keeps_graph(one, "create_graph") for one in calls):
             return
         edit = Edit(tree).change(call, lambda node: with_keyword(node, "retain_graph", "True"))
         yield Candidate(edit.patch(), "the graph of the gradient is kept for the next product")

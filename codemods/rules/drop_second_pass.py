@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Edit, Statement, Tree, only_part
+from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, only_part
 from codemods.rules.base import Candidate, Codemod
 
 
@@ -65,15 +64,26 @@ def _between(first: Statement, second: Statement, tree: Tree) -> bool:
     if second not in block:
         return tree.function_of(first) is not tree.function_of(second)
     run = block[block.index(first) + 1 : block.index(second)]
-    return all(_only_tells(tree.code(statement).strip()) for statement in run)
+    return all(_only_tells(statement, tree) for statement in run)
 
 
-_TELLS = re.compile(
-    r"print\(|log(ger|ging)?\.\w+\(|.*clip_grad|.*\.item\(\)\)?$"
-    r"|\w+ = (list\()?[\w.]+\.parameters\(\)\)?$|\w+ = float\(\w+\)$"
-)
+_READS = frozenset(("item", "float", "list", "parameters"))
+"""Functions and methods that read a value or name parameters, and change nothing."""
 
 
-def _only_tells(code: str) -> bool:
+def _only_tells(statement: Statement, tree: Tree) -> bool:
     """Whether a statement changes no parameter: it prints, clips gradients, names parameters, or calls nothing."""
-    return "(" not in code or _TELLS.match(code) is not None
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if isinstance(call, cst.Call) and _reports(call, tree):
+        return True
+    calls = calls_in(statement)
+    return all(tree.called(one) in _READS or tree.called(one).startswith("clip_grad") for one in calls)
+
+
+def _reports(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call prints, or writes to a log."""
+    if isinstance(call.func, cst.Name):
+        return call.func.value == "print"
+    owner = call.func.value if isinstance(call.func, cst.Attribute) else None
+    return isinstance(owner, cst.Name) and (owner.value in ("log", "logger") or "logging" in tree.imported_from(owner))

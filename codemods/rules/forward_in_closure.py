@@ -10,6 +10,7 @@ import libcst as cst
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.computations import is_begun, targets_of
+from codemods.rewriting.roles import owner_of
 from codemods.rewriting.tree import Edit, Statement, Tree, is_item, only_part
 from codemods.rules.base import Candidate, Codemod
 
@@ -134,7 +135,11 @@ def _moved(
 def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:
     """``optimizer.step(closure)`` where a statement is just that."""
     part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return part if isinstance(part, cst.Expr) and tree.code(part.value).endswith(f".step({closure})") else None
+    owner = owner_of(statement, "step")
+    call = part.value if isinstance(part, cst.Expr) and owner is not None else None
+    given = [one.value for one in call.args] if isinstance(call, cst.Call) else []
+    takes = len(given) == 1 and isinstance(given[0], cst.Name) and given[0].value == closure
+    return part if takes and isinstance(part, cst.Expr) else None
 
 
 def _returned(closure: cst.FunctionDef, tree: Tree) -> str:

@@ -515,8 +515,16 @@ def _is_ratio(used: cst.BinaryOperation, old: cst.BaseExpression, tree: Tree) ->
     given = [code.strip("()"), code]
     if isinstance(around, cst.Assign) and isinstance(around.targets[0].target, cst.Name):
         given = [around.targets[0].target.value]
-    text = tree.code(tree.function_of(used))
-    return any(f"exp({one})" in text or f"({one}).exp()" in text or f"{one}.exp()" in text for one in given)
+    raised = (_exponent(call, tree) for call in calls_in(tree.function_of(used)))
+    return any(one is not None and tree.code(one).strip("()") in given for one in raised)
+
+
+def _exponent(call: cst.Call, tree: Tree) -> cst.BaseExpression | None:
+    """``x`` of ``x.exp()`` and ``torch.exp(x)``."""
+    if tree.called(call) != "exp":
+        return None
+    own = call.func.value if isinstance(call.func, cst.Attribute) else None
+    return call.args[0].value if call.args else own
 
 
 def has_ratio(tree: Tree) -> bool:

@@ -15,6 +15,7 @@ import libcst as cst
 from codemods.facts import Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting import retain
+from codemods.rewriting.roles import calls_of, steps
 from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detached_code, only_part, pairs_of, small_statement
 from codemods.rules.base import Candidate
 
@@ -71,7 +72,7 @@ def misplaced(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
         return
     names = {carrier.name.partition("[")[0] for carrier in fact.carriers}
     block = tree.block_of(passes)
-    behind = [one for one in block[block.index(passes) :] if ".step(" in tree.own_code(one)] or [passes]
+    behind = [one for one in block[block.index(passes) :] if steps(one, tree)] or [passes]
     for other in tree.block_of(window):
         if not isinstance(other, cst.If) or other is window or other.orelse is not None:
             continue
@@ -102,10 +103,12 @@ def _cuts(codes: list[str], value: cst.BaseExpression, tree: Tree) -> bool:
     """Whether a value is made of what has these names, without its graph."""
     if not set(codes) <= tree.paths_in(value):
         return False
-    code = tree.code(value)
-    if isinstance(value, cst.BinaryOperation) and not any(f"{one}.detach(" in code for one in codes):
+    detached = {
+        tree.code(call.func.value) for call in calls_of(value, "detach") if isinstance(call.func, cst.Attribute)
+    }
+    if isinstance(value, cst.BinaryOperation) and not detached & set(codes):
         return False  # `loss = loss - weight * advantage.detach()`
-    return ".detach(" in code or any(_detaches(call, tree) for call in calls_in(value))
+    return bool(detached) or any(_detaches(call, tree) for call in calls_in(value))
 
 
 def _of_items(statement: Statement, names: list[str], tree: Tree) -> bool:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.roles import empties_gradients, uses_gradients
 from codemods.rewriting.tree import Edit, Statement, Tree, only_part
 from codemods.rules.base import Candidate, Codemod
 
@@ -51,7 +52,7 @@ class PassAfterLoop(Codemod):
             return
         body = tree.body_of(loop)
         rest = [one for one in body if one is not sent]
-        if len(rest) == 0 or any(word in tree.code(one) for one in rest for word in _OF_A_PASS):
+        if len(rest) == 0 or any(uses_gradients(one, tree) or empties_gradients(one) for one in rest):
             return
         root = tree.code(call.func.value)
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
@@ -66,10 +67,6 @@ class PassAfterLoop(Codemod):
             for one in run:
                 edit.remove(one)
             yield Candidate(edit.patch(), "one backward, when the loop has added up the losses", Keeps.PARAMETERS)
-
-
-_OF_A_PASS = ("zero_grad(", ".step(", ".backward(", ".grad", "autograd")
-"""What tells that an iteration does something with the gradients of its own pass."""
 
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:

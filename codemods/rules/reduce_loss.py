@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -192,7 +191,7 @@ def is_used_once(node: cst.CSTNode, tree: Tree) -> bool:
     owner = tree.class_of(function)
     if owner is not None and name in ("forward", "__call__"):
         name = owner.name.value
-    mentions = sum(len(re.findall(rf"\b{name}\b", file.text)) for file in tree.program.files)
+    mentions = sum(one.value == name for module in tree.modules() for one in tree.every(cst.Name, module))
     return mentions <= 2
 
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.roles import calls_of
 from codemods.rewriting.tree import Edit, Statement, Tree, only_part
 from codemods.rules.base import Candidate, Codemod
 
@@ -65,7 +66,8 @@ def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseE
         for statement in reversed(block[: block.index(around)] if around in block else []):
             value = tree.given(statement, name)
             if value is not None:
-                takes = isinstance(value, (cst.Name, cst.Attribute)) or "parameters()" in tree.code(value)
+                own = any(calls_of(value, "parameters", "named_parameters"))
+                takes = own or isinstance(value, (cst.Name, cst.Attribute))
                 return (statement, value) if takes and not _is_constant(value) else None
         outer = tree.parent_of(around)
         around = tree.statement_of(tree.parent_of(outer)) if outer is not None and around in block else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
 from codemods.rewriting.tree import Edit, Statement, Tree, only_part, with_keyword
 from codemods.rules.base import Candidate, Codemod
 
@@ -191,7 +191,7 @@ def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:
     if freed is None or failed is None or freed is failed:
         return False
     around = set(tree.loops_around(failed))
-    return any(_STEPS.search(tree.code(loop)) for loop in tree.loops_around(freed) if loop not in around)
+    return any(steps(loop, tree) for loop in tree.loops_around(freed) if loop not in around)
 
 
 def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
@@ -203,19 +203,13 @@ def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
     if not tree.paths_in(loop.target) & tree.paths_in(loss):
         return False
     sent = tree.statement_of(call)
-    others = [tree.code(one) for one in tree.statements_in(loop) if only_part(one) is not None and one is not sent]
-    looks = any("grad" in code.replace("zero_grad", "") for code in others)
-    return looks and not any(_STEPS.search(code) for code in others)
-
-
-_STEPS = re.compile(r"\.step\(|scaler")
-_LOOKS = re.compile(r"grad|backward\(|\.step\(\s*\)|scaler")
-"""What a statement mentions that has to do with the gradients as they are between two passes."""
+    others = [one for one in tree.statements_in(loop) if only_part(one) is not None and one is not sent]
+    return any(reads_gradients(one, tree) for one in others) and not any(steps(one, tree) for one in others)
 
 
 def _are_looked_at(between: list[Statement], tree: Tree) -> bool:
     """Whether one of the statements between two passes has a use for the gradients as they are there."""
-    return any(_LOOKS.search(tree.code(statement)) for statement in between)
+    return any(uses_gradients(one, tree) or empties_gradients(one) for one in between)
 
 
 def _sent(call: cst.BaseExpression | None) -> cst.BaseExpression | None:

@@ -157,7 +157,7 @@ def _is_grid(table: cst.BaseExpression, tree: Tree) -> bool:
             if any(tree.code(one).rpartition(".")[2] == name for one in names):
                 return True
             registers = tree.parent_of(around) if isinstance(around, cst.Arg) else None
-            if isinstance(registers, cst.Call) and tree.code(registers.func).endswith("register_buffer"):
+            if isinstance(registers, cst.Call) and tree.called(registers) == "register_buffer":
                 if tree.code(registers.args[0].value).strip("'\"") == name:
                     return True
     return False
@@ -262,8 +262,15 @@ def _computed(name: cst.Name, tree: Tree) -> cst.BaseExpression:
 
 def _splits(computed: cst.BaseExpression, tree: Tree) -> bool:
     """Whether an expression takes a row or a column out of an index."""
-    code = tree.code(computed)
-    return any(sign in code for sign in ("%", "//", "remainder(", "fmod(", "floor_divide(", "rounding_mode"))
+    parts = list(tree.inside(computed))
+    signs = any(isinstance(one, cst.BinaryOperation) and isinstance(one.operator, _REST) for one in parts)
+    calls = [one for one in parts if isinstance(one, cst.Call)]
+    rounded = any(arg.keyword is not None and arg.keyword.value == "rounding_mode" for one in calls for arg in one.args)
+    return signs or rounded or any(tree.called(one) in ("remainder", "fmod", "floor_divide") for one in calls)
+
+
+_REST = (cst.Modulo, cst.FloorDivide)
+"""Operators by which a row or a column is taken out of an index."""
 
 
 def _expected(weight: str, node: cst.CSTNode) -> cst.CSTNode:

@@ -11,6 +11,7 @@ from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting import retain
 from codemods.rewriting.computations import targets_of
+from codemods.rewriting.roles import owner_of, steps
 from codemods.rewriting.tree import (
     Edit,
     Statement,
@@ -143,7 +144,7 @@ def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator
     if any(_computes(one) for one in block[block.index(change) + 1 : block.index(behind)]):
         return  # with the new parameters
     code = textwrap.dedent(tree.own_code(change))
-    if ".grad" in code:
+    if any(isinstance(one, cst.Attribute) and one.attr.value == "grad" for one in tree.inside(change)):
         return  # an update by hand, which would then see the gradients of both passes
     patch = Edit(tree).remove(change).insert_after(behind, code).patch()
     remedy = "the parameters are changed after the backward that needs the old ones"
@@ -155,10 +156,10 @@ def _for_its_own_only(
 ) -> Iterator[Candidate]:
     """The same, and the pass serves no optimizer but the one that steps after it."""
     call = tree.expression(fact.failed)
-    later = [tree.own_code(one) for one in block[block.index(failed) + 1 :]]
-    owner = next((one.removesuffix(".step()") for one in later if one.endswith(".step()")), None)
-    code = tree.own_code(step)
-    if owner is None or not isinstance(call, cst.Call) or owner == code.removesuffix(".step()"):
+    owners = (owner_of(one, "step") for one in block[block.index(failed) + 1 :])
+    owner = next((tree.code(one) for one in owners if one is not None), None)
+    code, own = tree.own_code(step), owner_of(step, "step")
+    if owner is None or not isinstance(call, cst.Call) or (own is not None and owner == tree.code(own)):
         return
     if only_part(step) is not None:
         edit = Edit(tree).remove(step).insert_after(failed, code)
@@ -343,10 +344,11 @@ def _steps_in_a_loop_of_their_own(
     code = tree.own_code(step)
     if not isinstance(loop, cst.For) or not tree.block_of(loop) or not isinstance(call, cst.Call) or len(block) < 2:
         return
-    owner = code.removesuffix(".step()")
+    stepped = owner_of(step, "step")
     targets = {name.value for name in tree.names_in(loop.target)}
-    if owner == code or not targets & {name.value for name in tree.names_in(cst.parse_expression(owner))}:
+    if stepped is None or not targets & {name.value for name in tree.names_in(stepped)}:
         return
+    owner = tree.code(stepped)
     indent = tree.module_of(loop).default_indent
     edit = Edit(tree).remove(step)
     edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
@@ -357,15 +359,17 @@ def _steps_in_a_loop_of_their_own(
 
 def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
     """From ``zero_grad()`` to ``step()``, the first network's update comes after the second's."""
-    optimizer = tree.own_code(step).partition(".step(")[0]
+    stepped = owner_of(step, "step")
     before = reversed(range(block.index(step)))
-    start = next((at for at in before if tree.own_code(block[at]).startswith(f"{optimizer}.zero_grad(")), None)
-    if start is None:
+    emptied = ((at, owner_of(block[at], "zero_grad")) for at in before)
+    start = next((at for at, one in emptied if one is not None and stepped and one.deep_equals(stepped)), None)
+    if start is None or stepped is None:
         return
+    optimizer = tree.code(stepped)
     update = block[start : block.index(step) + 1]
     if failed in update or not all(isinstance(part, cst.SimpleStatementLine) for part in update):
         return
-    later = [part for part in block[block.index(failed) :] if ".step(" in tree.code(part)]
+    later = [part for part in block[block.index(failed) :] if steps(part, tree)]
     codes = [tree.code(part).strip() for part in update]
     plain = [tree.code(_lets_go(part)).strip() for part in update]
     for lines in (plain, codes) if plain != codes else (codes,):
