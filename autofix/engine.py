@@ -225,12 +225,13 @@ def _mended(
     """The repair of a program; none where an expression is nested too deeply to be rewritten, or time is over."""
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
     from codemods.repair import Mended, mend
+    from codemods.rewriting.patch import Patch
 
     try:
         return mend(program, codemods, rejected, seen, **options)
     except (RecursionError, budget.Spent) as error:
         reason = TOO_DEEP if isinstance(error, RecursionError) else "the time for a file is over"
-        return Mended(replace(seen, complete=False), program, (), seen.facts, (reason,))
+        return Mended(replace(seen, complete=False), Patch(program), (), seen.facts, (reason,))
 
 
 def _with_reach(analysis: Analysis, seen: AnalysisResult) -> Analysis:
