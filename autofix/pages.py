@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from autofix.evidence.witness import Evidence, witness
+from autofix.execution.guardian import GUARD
 from autofix.patch import Change, patch
 from autofix.project import files
 from autofix.project.layout import names_from_root
@@ -83,11 +85,14 @@ def write(path: Path, told: view.View) -> None:
     """Write the page as a whole or not at all.  Raises :class:`PageError` where it cannot be written."""
     from autofix.report import page
 
-    scratch = path.with_name(f".{path.name}.tmp")
+    scratch = path.with_name(f".autofix.{secrets.token_hex(8)}.tmp")
+    GUARD.add(scratch)
     try:
-        scratch.write_text(page.render(told), encoding="utf-8", errors="backslashreplace")
+        with open(scratch, "x", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(page.render(told))
         os.replace(scratch, path)
     except OSError as error:
         raise PageError(f"{files.display_name(path)} cannot be written: {files.reason_of(error)}") from None
     finally:
         scratch.unlink(missing_ok=True)
+        GUARD.discard(scratch)

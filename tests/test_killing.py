@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -244,6 +245,55 @@ def test_killing_while_a_file_is_written(scene: Scene) -> None:
         scene.assert_nothing_is_left()
         assert (scene.folder / "project" / "train.py").read_text() in ("x = 1\n" * 50_000, "y = 2\n" * 50_000)
         (scene.folder / "project" / "train.py").write_text(SCRIPT)
+
+
+AT_A_CALL = """\
+import os, sys
+from pathlib import Path
+from autofix.project import files
+from autofix.execution.guardian import GUARD
+
+kind, wanted = int(sys.argv[1]), int(sys.argv[2])
+calls = 0
+
+def deadly(function, after):
+    def called(*args, **options):
+        global calls
+        calls += 1
+        number = calls  # the function may call others that are counted
+        if after:
+            result = function(*args, **options)
+        if number == wanted:
+            os.kill(os.getpid(), kind)
+        return result if after else function(*args, **options)
+    return called
+
+path = Path("project/train.py")
+file = files.read(path)
+for name in ("open", "fsync", "chmod", "replace", "unlink"):
+    setattr(os, name, deadly(getattr(os, name), after=sys.argv[3] == "after"))
+GUARD.add = deadly(GUARD.add, after=sys.argv[3] == "after")
+files.write(path, file, "x = 1\\n")
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
+def test_killing_at_any_call_of_a_write(scene: Scene, kind: signal.Signals, moment: str) -> None:
+    place = scene.folder / "project" / "train.py"
+    seen = set()
+    for call in itertools.count(1):
+        place.write_text(SCRIPT)
+        writer = scene.start("-c", AT_A_CALL, str(int(kind)), str(call), moment)
+        writer.communicate(timeout=60)
+        if writer.returncode == 0:  # it makes fewer calls
+            break
+        assert writer.returncode == -kind
+        scene.assert_nothing_is_left()
+        assert os.listdir(place.parent) == ["train.py"]
+        seen.add(place.read_text())
+    assert call >= 6
+    assert seen == {SCRIPT, "x = 1\n"}
 
 
 def test_a_mark_is_found_in_no_other_process() -> None:

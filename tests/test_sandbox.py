@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
+import subprocess
 import sys
 import textwrap
 import time
@@ -110,6 +111,56 @@ def test_processes_outside_get_no_signals(tmp_path: Path) -> None:
     record = execute(tmp_path, "import os\nos.kill(os.getppid(), 9)\n")
     assert record.error is not None
     assert record.error.type == "PermissionError"
+
+
+def test_limits_priority_and_processors_of_processes_outside_stay_as_they_are(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
+        text = f"""
+import os, resource
+for change in (
+    lambda: resource.prlimit({other.pid}, resource.RLIMIT_NOFILE, (8, 8)),
+    lambda: os.setpriority(os.PRIO_PROCESS, {other.pid}, 11),
+    lambda: os.setpriority(os.PRIO_PGRP, {os.getpgid(other.pid)}, 11),
+    lambda: os.setpriority(os.PRIO_USER, os.getuid(), 11),
+    lambda: os.sched_setaffinity({other.pid}, [max(os.sched_getaffinity(0))]),
+    lambda: os.sched_setscheduler({other.pid}, os.SCHED_IDLE, os.sched_param(0)),
+):
+    try:
+        change()
+    except PermissionError as error:
+        print("refused")
+os.setpriority(os.PRIO_PROCESS, 0, 5)
+os.setpriority(os.PRIO_PROCESS, os.getpid(), 6)
+os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+resource.prlimit(0, resource.RLIMIT_NOFILE, (64, 64))
+print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+        def state() -> tuple[object, ...]:
+            files = resource.prlimit(other.pid, resource.RLIMIT_NOFILE)
+            policy, processors = os.sched_getscheduler(other.pid), os.sched_getaffinity(other.pid)
+            return files, os.getpriority(os.PRIO_PROCESS, other.pid), policy, processors
+
+        before = state()
+        record = execute(tmp_path, text)
+        after = state()
+        other.kill()
+    assert record.output == "refused\n6 1 (64, 64)\n"
+    assert after == before
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="who is not root has no capabilities")
+def test_root_gives_up_what_it_may_do_to_the_machine(tmp_path: Path) -> None:
+    text = """
+import re, subprocess
+for status in (open("/proc/self/status").read(), subprocess.check_output(["cat", "/proc/self/status"], text=True)):
+    print(*(hex(int(found, 16)) for found in re.findall(r"Cap(?:Prm|Eff|Bnd):\\s*(\\w+)", status)))
+"""
+    record = execute(tmp_path, text)
+    held = {int(word, 16) for word in record.output.split()}
+    assert len(record.output.splitlines()) == 2
+    assert all(one & ~0b100000000011111 == 0 for one in held), record.output
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 Writing is held back by Landlock (Linux 5.13 and later); changes of mode, owner and times, which Landlock lets through,
 are skipped with an answer of success.  The run has a network of its own (a namespace) with nothing in it but the
 loopback interface, so that processes of one training find each other and nobody else; where the system grants none, a
-seccomp filter refuses internet sockets altogether.  All of that works without privileges, holds for all processes that
-the script starts, and cannot be taken back.  Where the kernel has none of it, the run goes on, and ``close`` says so.
+seccomp filter refuses internet sockets altogether.  Root gives up its capabilities but those over files, and nobody
+changes the limits, the priority or the processors of processes outside.  All of that works without privileges, holds
+for all processes that the script starts, and cannot be taken back.  Where the kernel has none of it, the run goes on,
+and ``close`` says so.
 
 Two doors stay open, because data loader workers hand their tensors over through them: shared memory, and sockets within
 the machine (Unix sockets; those without a path are closed towards processes outside from Landlock's version 6 on).
@@ -68,6 +70,17 @@ INTERFACES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 """By these variables process groups are told which interface to use; the host's name leads outside."""
 
 
+# include/uapi/linux/capability.h
+PR_CAPBSET_DROP = 24
+CAPABILITY_VERSION = 0x20080522
+LAST_CAPABILITY = 63
+KEPT_CAPABILITIES = (0, 1, 2, 3, 4, 14)
+"""Files of other owners (CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID), which Landlock bounds, and IPC_LOCK."""
+
+EPERM = 1
+PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
+
+
 @dataclass(frozen=True)
 class Machine:
     """Numbers of system calls on one kind of processor."""
@@ -77,6 +90,12 @@ class Machine:
     socket: int
     attributes: tuple[int, ...]
     """Changes of mode, owner, times and extended attributes, which Landlock does not hold back."""
+    limits: int
+    """``prlimit64``."""
+    priorities: tuple[tuple[int, int], ...]
+    """``setpriority`` and ``ioprio_set``, with what each calls a process."""
+    scheduling: tuple[int, ...]
+    """Changes of a process's processors, policy and its parameters."""
     second_table: int = 0xFFFFFFFF
     """Where a second table of numbers begins, for another calling convention."""
 
@@ -86,9 +105,19 @@ MACHINES = {
         0xC000003E,
         41,
         (90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280, 452),
+        302,
+        ((141, PRIO_PROCESS), (251, IOPRIO_WHO_PROCESS)),
+        (142, 144, 203, 314),
         0x40000000,
     ),
-    "aarch64": Machine(0xC00000B7, 198, (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, 452)),
+    "aarch64": Machine(
+        0xC00000B7,
+        198,
+        (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, 452),
+        261,
+        ((140, PRIO_PROCESS), (30, IOPRIO_WHO_PROCESS)),
+        (118, 119, 122, 274),
+    ),
 }
 
 
@@ -108,6 +137,8 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
     own = not network and network_of_its_own(libc)  # before files are closed: it writes to /proc
     if reason := close_files(libc, writable):
         open_ends.append(f"writing outside the scratch folder is not closed off: {reason}")
+    with contextlib.suppress(AttributeError):  # a C library without these calls
+        drop_capabilities(libc)
     if reason := filter_calls(libc, network or own):
         what = "changes of mode and owner are" if network or own else "the network is"
         open_ends.append(f"{what} not closed off: {reason}")
@@ -221,12 +252,29 @@ def allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         os.close(descriptor)
 
 
+def drop_capabilities(libc: ctypes.CDLL) -> None:
+    """Give up what root may do to the machine, for this process and all that it starts.
+
+    Who is not root has nothing to give up, but for what a user namespace has granted within itself.
+    """
+    kept = sum(1 << number for number in KEPT_CAPABILITIES)
+    for number in range(LAST_CAPABILITY + 1):
+        if not kept >> number & 1:
+            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+    header = ctypes.create_string_buffer(struct.pack("=Ii", CAPABILITY_VERSION, 0))
+    held = ctypes.create_string_buffer(24)  # effective, permitted, inheritable; twice, for the low half and the high
+    if libc.capget(header, held) != 0:
+        return
+    words = [word & kept for word in struct.unpack("=6I", held.raw)]
+    libc.capset(header, ctypes.create_string_buffer(struct.pack("=6I", *words[:3], 0, 0, 0)))
+
+
 def filter_calls(libc: ctypes.CDLL, network: bool) -> str:
     """Skip changes of files' attributes, and refuse internet sockets unless *network*.  Returns why not, if not."""
     machine = MACHINES.get(platform.machine())
     if machine is None:
         return f"unknown machine {platform.machine()}"
-    steps = filter_steps(machine, network)
+    steps = filter_steps(machine, network, os.getpid())
     instructions = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(instructions)))
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0:
@@ -234,10 +282,11 @@ def filter_calls(libc: ctypes.CDLL, network: bool) -> str:
     return ""
 
 
-def filter_steps(machine: Machine, network: bool) -> list[tuple[int, int, int, int]]:
+def filter_steps(machine: Machine, network: bool, own: int) -> list[tuple[int, int, int, int]]:
     """The filter as (code, jump if true, jump if false, operand); jumps count the steps that are left out.
 
-    Of the data that it sees, the call's number lies at offset 0, the architecture at 4, the first argument at 16.
+    Of the data that it sees, the call's number lies at offset 0, the architecture at 4, the first argument at 16, the
+    second at 24.  *own* is the process that the limits and the scheduling of may be changed, beside the one that asks.
     """
     steps = [
         (LD, 0, 0, 4),
@@ -249,6 +298,34 @@ def filter_steps(machine: Machine, network: bool) -> list[tuple[int, int, int, i
     ]
     for number in machine.attributes:
         steps += [(JEQ, 0, 1, number), (RET, 0, 0, REFUSE)]  # refused with error 0: success
+    steps += [
+        (JEQ, 0, 5, machine.limits),
+        (LD, 0, 0, 16),
+        (JEQ, 2, 0, 0),
+        (JEQ, 1, 0, own),
+        (RET, 0, 0, REFUSE | EPERM),
+        (RET, 0, 0, ALLOW),
+    ]
+    for number in machine.scheduling:  # skipped with success: threads are placed by their numbers, which are others
+        steps += [
+            (JEQ, 0, 5, number),
+            (LD, 0, 0, 16),
+            (JEQ, 2, 0, 0),
+            (JEQ, 1, 0, own),
+            (RET, 0, 0, REFUSE),
+            (RET, 0, 0, ALLOW),
+        ]
+    for number, process in machine.priorities:  # of a process, and neither of a group nor of all that the user runs
+        steps += [
+            (JEQ, 0, 7, number),
+            (LD, 0, 0, 16),
+            (JEQ, 0, 3, process),
+            (LD, 0, 0, 24),
+            (JEQ, 2, 0, 0),
+            (JEQ, 1, 0, own),
+            (RET, 0, 0, REFUSE),
+            (RET, 0, 0, ALLOW),
+        ]
     if not network:
         steps += [
             (JEQ, 0, 1, IO_URING_SETUP),  # it opens sockets behind the filter's back

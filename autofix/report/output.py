@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import IO
 
 import click
 
+from autofix.execution.guardian import GUARD
 from autofix.project import files
 
 
@@ -36,14 +38,17 @@ def destination(path: Path | None, standard: IO[str]) -> Iterator[IO[str]]:
 
 def replace(path: Path, data: bytes) -> None:
     """Write *data* as a whole or not at all.  Raises :class:`OutputError`."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    scratch = path.with_name(f".autofix.{secrets.token_hex(8)}.tmp")
+    GUARD.add(scratch)
     try:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
             path.write_bytes(data)
             return
-        scratch.write_bytes(data)
+        with open(scratch, "xb") as stream:
+            stream.write(data)
         os.replace(scratch, path)
     except OSError as error:
         raise OutputError(f"{files.display_name(path)} cannot be written: {files.reason_of(error)}.") from None
     finally:
         scratch.unlink(missing_ok=True)
+        GUARD.discard(scratch)
