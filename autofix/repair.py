@@ -19,16 +19,15 @@ from autofix.project.layout import Layout, import_roots
 from autofix.proof.merit import is_lean, merit
 from autofix.proof.points.base import count
 from autofix.proof.points.held import held
+from autofix.proof.promises import Promises, promised
 from autofix.proof.prove import (
     Certificate,
     Limits,
     Original,
     Outcome,
-    Promises,
     RunRecord,
     Script,
     Verdict,
-    promised,
     prove,
 )
 from codemods.facts import Fact
@@ -150,8 +149,8 @@ class _Attempt:
             certificate = prove(
                 self.original,
                 patched_script(self.script, self.project, analysis.repaired),
+                promises(analysis),
                 expected_error=_expected_error(analysis),
-                **promises(analysis),
             )
             first = first or (analysis, certificate)
             stands = Repair(self.project, analysis, certificate, tuple(refused))
@@ -344,7 +343,7 @@ def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
         ratio = has_ratio(Tree(program))
         facts = tuple(analyze(program).facts)
         own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in facts))
-    return {**promised((), facts), "ratio": ratio, "inputs": True, "own": own}
+    return promised({Keeps.INPUTS, *((Keeps.RATIO,) if ratio else ())}, facts, own)
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

@@ -39,6 +39,8 @@ class Keeps(StrEnum):
     """The same, and the pass that ended at a detached value goes on to the parameters that this was computed of."""
     OWN = "own"
     """The same but for what one of two passes trains by the way: see :attr:`~codemods.facts.Outer.incidental`."""
+    SMOOTH = "smooth"
+    """The same, and a smooth function takes the place of a threshold or an index, so that the losses are others."""
     LATER = "later"
     """The same; nothing is computed before a step that it came after, but behind one that it came before."""
 

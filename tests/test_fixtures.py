@@ -127,5 +127,5 @@ def test_the_script_fails_as_it_says_and_its_patch_is_proved(fixture: Path) -> N
     original = Original(Script(found.entry), Limits())
     script = Script(found.entry, patched, others=tuple(zip(names, others, strict=True)))
     expected = expected_message(next(iter(broken.values())))
-    certificate = prove(original, script, expected_error=expected, **promises(analysis_of(broken)))
+    certificate = prove(original, script, promises(analysis_of(broken)), expected_error=expected)
     assert certificate.proved, [(point.name, point.verdict, point.detail) for point in certificate.points]

@@ -59,7 +59,7 @@ def prove(
         tell(str(error))
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
     with busy(f"running {original.path} as it is and as it is patched"):
-        certificate = prover.prove(prover.Original(original, within), patched, **granted(original, file, within))
+        certificate = prover.prove(prover.Original(original, within), patched, granted(original, file, within))
         view = pages.view_of_proof(certificate, original, patched, within) if html is not None else None
     told = Proved(certificate, view, html)
     for name in (["html"] if html else []) + [output_format]:

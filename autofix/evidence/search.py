@@ -23,18 +23,17 @@ from autofix.proof.merit import is_exact, is_lean, merit
 from autofix.proof.points.agreement import same_until_failure
 from autofix.proof.points.base import short
 from autofix.proof.points.gradient import gradient
+from autofix.proof.promises import Promises, promised
 from autofix.proof.prove import (
     Certificate,
     Limits,
     Original,
     Outcome,
-    Promises,
     RunRecord,
     Script,
     Verdict,
     bounds,
     first_difference,
-    promised,
     prove,
 )
 from codemods.branches import computes_one_of_several
@@ -213,7 +212,7 @@ class Search:
         """Whether nothing speaks against a program but an error that no patch of these can avoid."""
         if self.perhaps is not None:
             return False
-        certificate = prove(self.original, self.script_of(patch.patched), **promises(done))
+        certificate = prove(self.original, self.script_of(patch.patched), promises(done))
         if certificate.remains:
             self.perhaps = Found(patch, done, certificate)
         if certificate.cannot_get_further:
@@ -301,7 +300,7 @@ class Search:
         return tuple(found)
 
     def _prove(self, patch: Patch, done: tuple[Done, ...]) -> Found | None:
-        certificate = prove(self.original, self.script_of(patch.patched), **promises(done))
+        certificate = prove(self.original, self.script_of(patch.patched), promises(done))
         if any(isinstance(one.fact, CutGraph) for one in done) and not trains_its_own(certificate):
             self._refuse(done, "the optimizers' own parameters get no gradient")
             return None

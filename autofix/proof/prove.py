@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypedDict
 
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Bounds, Limits, Script, run
@@ -28,7 +26,7 @@ from autofix.proof.points.memory import memory_flat
 from autofix.proof.points.objective import alike_throughout, otherwise, parts_by_draws, says_nothing
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import moved_otherwise, set_otherwise, used_otherwise
-from codemods.facts import CutGraph, Fact
+from autofix.proof.promises import NOTHING, Promises
 from codemods.proof import Keeps
 
 __all__ = [
@@ -37,11 +35,9 @@ __all__ = [
     "Original",
     "Outcome",
     "Point",
-    "Promises",
     "RunRecord",
     "Script",
     "Verdict",
-    "promised",
     "prove",
 ]
 
@@ -177,68 +173,19 @@ class Original:
         return run(self.script, self.limits, replace(bounds(self.before, reference=True), apart=apart))
 
 
-class Promises(TypedDict):
-    """Arguments of :func:`prove`."""
-
-    ratio: bool
-    once: bool
-    anew: bool
-    inputs: bool
-    reached: bool
-    smooth: bool
-    own: Collection[int]
-
-
-def promised(made: Collection[Keeps], facts: Collection[Fact] = (), own: Collection[int] = ()) -> Promises:
-    """What repairs of these *facts* promise beside what every patch does, as :func:`prove` is told."""
-    return {
-        "ratio": Keeps.RATIO in made,
-        "once": Keeps.ONCE in made,
-        "anew": Keeps.ANEW in made,
-        "inputs": Keeps.INPUTS in made,
-        "reached": Keeps.REACHED in made,
-        "smooth": any(isinstance(one, CutGraph) and any(drop.how == "integer" for drop in one.drops) for one in facts),
-        "own": own,
-    }
-
-
 def prove(
-    original: Original,
-    patched: Script,
-    *,
-    expected_error: str = "",
-    ratio: bool = False,
-    once: bool = False,
-    anew: bool = False,
-    inputs: bool = False,
-    reached: bool = False,
-    smooth: bool = False,
-    own: Collection[int] = (),
+    original: Original, patched: Script, promises: Promises = NOTHING, *, expected_error: str = ""
 ) -> Certificate:
     """Run the patched script within the original's limits, and judge the patch.
 
-    ``expected_error`` is a piece of the message that the original must raise; ``ratio`` says that the patch takes the
-    old value of a ratio as a number, see :func:`without_what_failed`; ``once``, that it lets no pass send back what
-    another has sent back, and ``anew``, that each iteration begins as the first one, see :func:`gradient`; ``inputs``,
-    that modules leave their inputs as they are, so that the gradients may be those of a reference in which they do, and
-    ``reached``, that a pass trains what it did not reach, see :func:`but_for_what_is_reached`; ``smooth``, that
-    a smooth function takes the place of a threshold or an index, so that the losses are others; ``own`` are the lines
-    of passes that need no longer train by the way what others are there for.
+    ``promises`` say what it may do beside what every patch may: each of them is a :class:`~codemods.proof.Keeps`, and
+    honoured by the point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
-    promises: Promises = {
-        "ratio": ratio,
-        "once": once,
-        "anew": anew,
-        "inputs": inputs,
-        "reached": reached,
-        "smooth": smooth,
-        "own": own,
-    }
-    certificate = of_what_was_loaded(_judged(original, patched, expected_error, **promises))
+    certificate = of_what_was_loaded(_judged(original, patched, promises, expected_error))
     if certificate.proved or not _parts_by_draws(certificate):
         return certificate
-    streamed = of_what_was_loaded(_judged(original.streamed, patched, expected_error, **promises))
+    streamed = of_what_was_loaded(_judged(original.streamed, patched, promises, expected_error))
     if not streamed.proved:
         return certificate
     points = tuple(
@@ -276,19 +223,7 @@ def _parts_by_draws(certificate: Certificate) -> bool:
     return failed == {3} and any(ours.random != theirs.random for ours, theirs in pairs)
 
 
-def _judged(
-    original: Original,
-    patched: Script,
-    expected_error: str,
-    *,
-    ratio: bool,
-    once: bool,
-    anew: bool,
-    inputs: bool,
-    reached: bool,
-    smooth: bool,
-    own: Collection[int],
-) -> Certificate:
+def _judged(original: Original, patched: Script, promises: Promises, expected_error: str) -> Certificate:
     """:func:`prove`, with the random numbers as they come."""
     before, limits = original.before, original.limits
     if trains_nothing(before) and expected_error in ("", IDLE):
@@ -313,16 +248,16 @@ def _judged(
     assert reference is not None
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
-    gradients = gradient(before, reference, after, first_difference(before), once=once, anew=anew, own=own)
-    if inputs and gradients.verdict is Verdict.FAILED:
-        apart = gradient(before, original.apart, after, first_difference(before), once=once, anew=anew)
+    gradients = gradient(before, reference, after, first_difference(before), promises)
+    if Keeps.INPUTS in promises and gradients.verdict is Verdict.FAILED:
+        apart = gradient(before, original.apart, after, first_difference(before), replace(promises, own=frozenset()))
         if apart.verdict is Verdict.PASSED:
             detail = f"{apart.detail}, where modules leave their inputs as they are"
             gradients, reference = replace(apart, detail=detail), original.apart
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)
-    if reached:
+    if Keeps.REACHED in promises:
         same = but_for_what_is_reached(before, after, same)
     same = until_computed_anew(before, after, same, gradients)
     same = until_changed_later(before, reference, after, same, gradients)
@@ -331,27 +266,28 @@ def _judged(
     points = (
         fails,
         clean_after(before, after),
-        without_what_failed(before, reference, after, same, gradients, ratio=ratio),
+        without_what_failed(before, reference, after, same, gradients, promises),
         still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
         gradients,
         memory_flat(before, after),
     )
     certificate = Certificate(points, before, after, reference)
-    if certificate.proved and not (once or anew) and "afresh" not in gradients.figures.get("counts", {}):
-        refused = _other_objective(original, patched, certificate, smooth=smooth)
+    afresh = Keeps.ONCE in promises or Keeps.ANEW in promises
+    if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
+        refused = _other_objective(original, patched, certificate, promises)
         return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
     return certificate
 
 
 def _other_objective(
-    original: Original, patched: Script, certificate: Certificate, *, smooth: bool
+    original: Original, patched: Script, certificate: Certificate, promises: Promises
 ) -> dict[int, Point]:
     """The points that fail because the patched script trains on another formula than the original, or otherwise."""
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
     same, trains, gradients = certificate.points[2:5]
     cancels = "cancelled_pass" in same.figures
-    start = first_difference(before)
+    start, smooth = first_difference(before), Keeps.SMOOTH in promises
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
     reason = ""
     if alike_throughout(reference, after, start):

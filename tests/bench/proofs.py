@@ -10,7 +10,8 @@ from pathlib import Path
 
 from autofix.check import Options, Problem, check_path
 from autofix.execution.runner import run
-from autofix.proof.prove import Limits, Original, Promises, Script, prove
+from autofix.proof.promises import Promises
+from autofix.proof.prove import Limits, Original, Script, prove
 from autofix.repair import promises
 from tests.bench.timing import ROOT, Comparison, seconds, turn_by_turn
 
@@ -79,7 +80,7 @@ def promised_for(broken: Script) -> Promises:
 def runs_of_proof(fixture: Path, granted: Promises) -> int:
     """Prove one fixture, and return how many runs that took: the original, the reference, and the patched script."""
     broken, fixed, _ = scripts_of(fixture)
-    certificate = prove(Original(broken, Limits()), fixed, **granted)
+    certificate = prove(Original(broken, Limits()), fixed, granted)
     if not certificate.proved:
         raise RuntimeError(f"{fixture.name} is not proved: {certificate.points}")
     return 2 + (certificate.reference is not None)

@@ -194,7 +194,7 @@ def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Rep
         return Repaired.EXACTLY, ""
     script = Script(program.entry)
     patched = _in_its_place(program, texts)
-    certificate = prove(Original(script, LIMITS), patched, **granted(script, files.read(script.path), LIMITS))
+    certificate = prove(Original(script, LIMITS), patched, granted(script, files.read(script.path), LIMITS))
     kind = _kind_of(certificate)
     if kind is Repaired.WRONGLY and case.fixed is not None and case.fixed.texts.keys() == texts.keys():
         # The reference may change what the failing script did on purpose: then it is the one to agree with.

@@ -11,6 +11,8 @@ from typing import Any
 from autofix.execution.record import Outcome, Pass, RunRecord, Sketches
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point
 from autofix.proof.points.gradient import EXACT, NOISE
+from autofix.proof.promises import NOTHING, Promises
+from codemods.proof import Keeps
 
 START = "at the start"
 ROUNDING = 1e-5
@@ -43,22 +45,27 @@ def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
 
 
 def without_what_failed(
-    before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point, *, ratio: bool = False
+    before: RunRecord,
+    reference: RunRecord,
+    after: RunRecord,
+    same: Point,
+    gradients: Point,
+    promises: Promises = NOTHING,
 ) -> Point:
     """*same*, or another verdict where the runs part at a pass that went through what failed then, with the same loss.
 
     So does ``exp(new - old)`` through the old log-probabilities in PPO's first epoch, and a patch that takes the old
     ones as numbers gives that pass another gradient.  If that is the reference's, with what failed left out, the patch
     does just what it says.  Else it is left open: whether it is the one that is meant the original cannot show.  The
-    source does, where it has such a *ratio*; else the later passes must be like those that succeeded, as the
-    *gradients* tell, or the gradients of the original have cancelled out to nothing.
+    source does, where it has such a ratio (``RATIO`` of the *promises*); else the later passes must be like those that
+    succeeded, as the *gradients* tell, or the gradients of the original have cancelled out to nothing.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
     if same.verdict is not Verdict.FAILED or failure is None or not failure.passes:
         return same
     likely = kinds <= {"afresh", "exact"} and ("afresh" in kinds or cancelled(before, after, failure.steps))
-    if gradients.verdict is not Verdict.PASSED or not (ratio or likely):
+    if gradients.verdict is not Verdict.PASSED or not (Keeps.RATIO in promises or likely):
         return same
     number, meant = reference.without or (failure.passes, {})
     last = before.passes[min(number, failure.passes) - 1]

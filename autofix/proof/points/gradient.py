@@ -36,6 +36,8 @@ from typing import Any
 
 from autofix.execution.record import Parts, RunRecord, Sketches
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, short
+from autofix.proof.promises import NOTHING, Promises
+from codemods.proof import Keeps
 
 NOISE = 1e-6
 """Relative to the largest gradient of the step, up to which one is rounding: a bias in front of a normalisation."""
@@ -127,16 +129,13 @@ def gradient(
     reference: RunRecord,
     after: RunRecord,
     start: int,
-    *,
-    once: bool = False,
-    anew: bool = False,
-    own: Collection[int] = (),
+    promises: Promises = NOTHING,
 ) -> Point:
     """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
 
-    *once*: the source tells that what failed sent back again what another pass had sent back; the graph tells it, too,
-    where that was a whole loss.  *anew*: it tells that each iteration of the patched script begins as the first one.
-    *own*: it tells that the passes on these lines train by the way what others are there for.
+    Of the *promises*, ``ONCE`` tells that what failed sent back again what another pass had sent back (the graph tells
+    it, too, where that was a whole loss), ``ANEW`` that each iteration of the patched script begins as the first one,
+    and ``own`` that the passes on these lines train by the way what others are there for.
     """
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
@@ -144,7 +143,7 @@ def gradient(
         return replace(point(5, Verdict.NOT_PROVED, why_no_reference(before, reference)), optional=True)
     indices = matching(reference, after)
     fewer, much_fewer = walks_less(reference, after, start), walks_less(reference, after, start, by_half=True)
-    left = left_to_others(own, reference, after, start, indices) if own else frozenset()
+    left = left_to_others(promises.own, reference, after, start, indices) if promises.own else frozenset()
     rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
     found = compare(wanted, ours, theirs, indices, rounding, fewer=fewer, much_fewer=much_fewer, own=left)
     for index in wanted - set(found.kinds):
@@ -154,8 +153,8 @@ def gradient(
         if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
             found.kinds[index] = Kind.TRUNCATED
     failure = before.failure
-    once = once or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
-    afresh = begins_afresh(before, after, ours, wanted, once=once, anew=anew)
+    once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
+    afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss

@@ -1,0 +1,32 @@
+"""What a patch may do beside what every patch may: the points of the proof ask for what concerns each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from codemods.facts import CutGraph, Fact
+from codemods.proof import Keeps
+
+
+@dataclass(frozen=True)
+class Promises:
+    """The promises of all the repairs that a patch consists of."""
+
+    made: frozenset[Keeps] = frozenset()
+    own: frozenset[int] = frozenset()
+    """Lines of passes that need no longer train by the way what others are there for."""
+
+    def __contains__(self, promise: Keeps) -> bool:
+        return promise in self.made
+
+
+NOTHING = Promises()
+"""A patch that may do what every patch may, and no more."""
+
+
+def promised(made: Collection[Keeps], facts: Collection[Fact] = (), own: Collection[int] = ()) -> Promises:
+    """What repairs of these *facts* that have *made* these promises may do."""
+    drops = [drop for one in facts if isinstance(one, CutGraph) for drop in one.drops]
+    smooth = {Keeps.SMOOTH} if any(drop.how == "integer" for drop in drops) else set()
+    return Promises(frozenset(made) | smooth, frozenset(own))
