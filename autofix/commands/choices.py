@@ -156,9 +156,9 @@ def listed(patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(split(patterns))
 
 
-def all_of(patterns: Collection[str]) -> frozenset[str]:
+def all_of(patterns: Collection[str]) -> tuple[str, ...]:
     """All codes that *patterns* stand for."""
-    return frozenset(code for pattern in patterns for code in codes_of(pattern))
+    return tuple(sorted({code for pattern in patterns for code in codes_of(pattern)}))
 
 
 def require(pattern: str, option: str) -> None:

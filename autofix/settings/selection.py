@@ -78,13 +78,13 @@ class Selection:
         return tuple(sorted(_named((*self.selected, *self.extended))))
 
     @property
-    def silent(self) -> frozenset[str]:
+    def silent(self) -> tuple[str, ...]:
         """The codes that are looked for, and not to be heard of.  Raises :class:`UnknownCode`."""
         if not self.ignored:
-            return frozenset()
+            return ()
         wanted = _named((*self.selected, *self.extended))
         ignored = _named(self.ignored)
-        return frozenset(code for code, close in ignored.items() if close >= wanted.get(code, 0))
+        return tuple(sorted(code for code, close in ignored.items() if close >= wanted.get(code, 0)))
 
 
 def _named(patterns: Iterable[str]) -> dict[str, int]:

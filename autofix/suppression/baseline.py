@@ -23,12 +23,14 @@ class Baseline:
     """The fingerprints of known findings.  Paths count relative to the folder that the file is in."""
 
     folder: str
-    known_ones: frozenset[str]
+    known_ones: tuple[str, ...]
+    """Sorted."""
 
     def known(self, findings: Iterable[Finding], texts: Mapping[str, str]) -> set[Finding]:
         """Those of *findings* that the baseline has; *texts* are those of the files that they are in."""
         told = fingerprints(sorted(set(findings), key=lambda one: one.cause), texts, folder=self.folder)
-        return {finding for finding, fingerprint in told if fingerprint in self.known_ones}
+        known_ones = set(self.known_ones)
+        return {finding for finding, fingerprint in told if fingerprint in known_ones}
 
 
 def read(path: Path) -> Baseline:
@@ -42,7 +44,7 @@ def read(path: Path) -> Baseline:
         raise BaselineError(f"{name} is no baseline: {error}") from None
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise BaselineError(f"{name} is no baseline of version {VERSION}.")
-    return Baseline(str(files.absolute(path).parent), frozenset(document.get("findings", ())))
+    return Baseline(str(files.absolute(path).parent), tuple(sorted(document.get("findings", ()))))
 
 
 def written(findings: Sequence[Finding], texts: Mapping[str, str], path: Path) -> bytes:

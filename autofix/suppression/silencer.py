@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Silencer:
-    """An :data:`autofix.engine.Silence`; goes to worker processes, and into the key of a cache."""
+    """An :data:`autofix.engine.Silence`; goes to worker processes, and its ``repr`` into the key of a cache."""
 
-    codes: frozenset[str] = frozenset()
-    per_file: tuple[tuple[str, frozenset[str]], ...] = ()
+    codes: tuple[str, ...] = ()
+    per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Patterns for files, relative to the folder, and the codes that are ignored in them."""
     folder: str = ""
     baseline: Baseline | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,24 +18,20 @@ class RevisionError(Exception):
 class Changed:
     """For every file with changes, by its real path, the lines that are new; None for all of a new file."""
 
-    lines: tuple[tuple[str, frozenset[int] | None], ...]
+    lines: tuple[tuple[str, tuple[int, ...] | None], ...]
 
     def touches(self, finding: Finding) -> bool:
         """Whether a place of the finding's story is new; of the loop that it crosses, only the head counts."""
-        known = _table(self.lines)
+        known = dict(self.lines)
         for span in (finding.cause, *(role.span for role in finding.roles())):
             path = os.path.realpath(span.path)
             if path not in known:
                 continue
             lines = known[path]
             last = span.line if span.end_line - span.line > 20 else span.end_line
-            if lines is None or not lines.isdisjoint(range(span.line, last + 1)):
+            if lines is None or any(span.line <= line <= last for line in lines):
                 return True
         return False
-
-
-def _table(lines: tuple[tuple[str, frozenset[int] | None], ...]) -> Mapping[str, frozenset[int] | None]:
-    return dict(lines)
 
 
 def changed_since(revision: str, folder: Path) -> Changed:
@@ -48,12 +43,12 @@ def changed_since(revision: str, folder: Path) -> Changed:
     from unidiff.patch import PatchSet
 
     diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", "*.py")
-    found: dict[str, frozenset[int] | None] = {}
+    found: dict[str, tuple[int, ...] | None] = {}
     for file in PatchSet(diff.decode("utf-8", "replace")):
         path = os.path.realpath(top / file.path)
         added = [line.target_line_no for hunk in file for line in hunk if line.is_added]
         removed = [hunk.target_start for hunk in file if not hunk.target_length]  # the line before what was deleted
-        found[path] = frozenset(number for number in [*added, *removed] if number)
+        found[path] = tuple(sorted({number for number in [*added, *removed] if number}))
     for name in git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py").split(b"\0"):
         if name:
             found[os.path.realpath(top / os.fsdecode(name))] = None
