@@ -485,7 +485,9 @@ class Tape:
         The latter were made before it and build on the former, but its root did not lead there: what a memory is given
         last in an iteration is first read in the next one.  Whoever cuts the way to the past cuts them off as well.
         """
-        before = max((one.clock for one in self.passes if one is not current and repeats(one, current)), default=0)
+        # The passes stand in the order of their clocks, and only what was made in a loop may be late.
+        passes = reversed(self.passes) if current.loops else ()
+        before = next((one.clock for one in passes if one is not current and repeats(one, current)), 0)
         old: set[int] = set()
         for node in sorted(walked, key=lambda node: node.clock):
             again = node.walked is not None and repeats(node.walked, current)

@@ -68,6 +68,9 @@ PATHS = 16
 """Paths through one program that are followed."""
 PATHS_OF_FUNCTION = 4
 """Paths through one function that nobody in the module calls."""
+IDLE = 25_000
+"""Expressions and statements evaluated on paths that show nothing new, one after the other, before no further path
+through the same code is begun."""
 STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
@@ -160,6 +163,11 @@ class _Collected:
     """Paths through the script itself."""
     complete: bool = True
     steps: int = 0
+
+    def extent(self) -> tuple[int, ...]:
+        """How much is known: a path after which this is as before showed nothing new."""
+        known = (self.facts, self.edges, self.ways, self.waiting, self.faded, self.repeated, self.later, self.crashes)
+        return tuple(map(len, (*known, self.rootless, self.passes, self.training, self.holdings, self.used)))
 
     @property
     def trained(self) -> set[tuple[int, str]]:
@@ -288,10 +296,17 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
         function = _function_node(sources.main, entry)
         if function in called:
             continue
+        idle = 0
         for policy in Paths(PATHS if entry == MODULE else PATHS_OF_FUNCTION, entry):
+            before, steps = found.extent(), found.steps
             called |= _follow(sources, policy, found).log.called
+            policy.shows_more = found.extent() != before
+            is_first = not (policy.path.answers or policy.path.prefer_false)
+            idle = 0 if policy.shows_more or is_first else idle + found.steps - steps
             if found.steps > STEPS or not found.complete:
                 return found.observation()
+            if idle > IDLE:
+                break
     return found.observation()
 
 

@@ -85,6 +85,8 @@ def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: s
 
 def _joined(earlier: list[Detachment], last: Detachment | None, *, sums: bool) -> Detachment | None:
     """One record of several; *sums* where all of them want their graph back."""
+    if last is None and earlier and all(one is earlier[0] for one in earlier):
+        return earlier[0]  # as it was joined before
     cuts: dict[tuple[Site, str] | None, DetachSite] = {}  # what is frozen is one cut, wherever it is met
     ways = {tuple(cut.site for cut in detachment.cuts) for detachment in earlier}
     # Nobody makes a constant by a display of tensors.

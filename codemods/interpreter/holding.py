@@ -55,7 +55,7 @@ def added(
         slot.kept = StoreEvent(interp.statement, site, name, Form.OTHER, interp.loops, interp.tape.tick())
     kept = _kept_at(slot, interp.statement.node)
     limit = receiver.limit if isinstance(receiver, Sequence) else None
-    if kept is None or (limit is not None and limit < FEW):
+    if kept is None or not interp.loops or (limit is not None and limit < FEW):
         return
     for earlier in _slots_of(receiver):
         before = _kept_at(earlier, interp.statement.node)

@@ -5,14 +5,18 @@ asked of the oracle: the same condition on the same values is answered alike for
 together stay together.  The likely path is followed first, then the one on which conditions that change from iteration
 to iteration are false, then alternatives of the likely path, one answer changed at a time, up to a limit.
 
+An answer is changed where that may matter.  A condition that was turned round once, and showed nothing that was not
+known, is not turned round again in another iteration, or for another object, at the same place; and what follows such
+a path is turned round only where it is new: the rest of the path was the one that it was changed from.
+
 A switch that stays as it is for the whole program (``if args.truncate: h = h.detach()``) is never turned off only to
 see what happens: whoever wrote it set it.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 
@@ -30,6 +34,10 @@ class Decision(NamedTuple):
     answer: bool
     flips: bool
     """Whether the opposite answer is worth a path of its own."""
+    place: Hashable = None
+    """Where in the program it was asked, whatever the object and the iteration that it was asked of."""
+    steers: bool = True
+    """Whether it was asked by an ``if`` where a graph is recorded, and not for a value or without a graph."""
 
 
 class BranchPolicy:
@@ -38,10 +46,21 @@ class BranchPolicy:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.asked: list[Decision] = []
+        self._asked_for: list[int] = []
+        """The position of the question, each time that one was asked, or asked again."""
+        self._idle: Counter[int] = Counter()
+        """How often each question was asked for a branch that changes nothing that the tape sees."""
+        self.place: Callable[[], tuple[Hashable, bool]] = lambda: (None, True)
+        """Where the program is, and whether a branch that is taken here may make or use a graph."""
+        self.shows_more = True
+        """Whether the path showed anything that those before it had not; said by whoever followed it."""
+        self._preferred: list[int] = []
+        """Questions to which a path that prefers to answer with no would have answered differently."""
         self.matters = 0
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self._known: dict[Hashable, bool] = {}
-        self._switches: dict[str, bool] = {}
+        self._switches: dict[str, Hashable] = {}
+        """For each switch, the key of the condition that was the first to ask for it."""
         self._positions: dict[Hashable, int] = {}
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, prefer_false: bool = False) -> bool:
@@ -51,9 +70,10 @@ class BranchPolicy:
         ``prefer_false`` is the answer that skips it.
         """
         switch = _switch(key)
-        known = self._known.get(key, self._switches.get(switch))
+        known = key if key in self._known else self._switches.get(switch) if switch else None
         if known is not None:
-            return known
+            self._asked_for.append(self._positions[known])
+            return self._known[known]
         likely = likely or switch == _SAME_SHAPE
         position = len(self.asked)
         changes = varies(key)
@@ -63,13 +83,39 @@ class BranchPolicy:
             answer = prefer_false
         else:
             answer = likely
+            if changes and optional and answer != prefer_false:
+                self._preferred.append(position)
         flips = (changes or not optional or not likely) and not periodic(key)
-        self.asked.append(Decision(answer, flips))
+        place, steers = self.place() if flips else (None, False)
+        self.asked.append(Decision(answer, flips, (place, _form(key)), steers))
         self._known[key] = answer
         self._positions[key] = position
+        self._asked_for.append(position)
         if switch:
-            self._switches[switch] = answer
+            self._switches[switch] = key
         return answer
+
+    @property
+    def consultations(self) -> int:
+        """How often a question was asked, or asked again."""
+        return len(self._asked_for)
+
+    def idle_since(self, consultations: int) -> None:
+        """What was asked since then decided about nothing that the tape sees."""
+        self._idle.update(self._asked_for[consultations:])
+
+    def forks(self, position: int) -> bool:
+        """Whether the question at *position* is worth a path with the opposite answer."""
+        return self.asked[position].flips and self._decides(position)
+
+    def _decides(self, position: int) -> bool:
+        """Whether the answer to the question at *position* was ever of use."""
+        return self._idle[position] < self._asked_for.count(position)
+
+    @property
+    def would_differ(self) -> bool:
+        """Whether a path that prefers to answer with no would go another way."""
+        return any(map(self._decides, self._preferred))
 
     def denied(self, key: Hashable) -> bool:
         """Whether the condition *key* was asked on this path and does not hold."""
@@ -94,6 +140,13 @@ def periodic(key: Hashable) -> bool:
     if isinstance(key, tuple):
         return key[:1] in (("residue",), ("remainder",)) or any(map(periodic, key))
     return False
+
+
+def _form(key: Hashable) -> Hashable:
+    """A key without the numbers that tell objects and iterations apart: what is asked, and not of whom."""
+    if isinstance(key, tuple):
+        return tuple(map(_form, key))
+    return key if isinstance(key, str) else None
 
 
 _OF_TENSORS = frozenset("requires_grad is_leaf grad grad_fn is_cuda is_sparse training".split())
@@ -143,25 +196,63 @@ def is_short(key: Hashable, longest: int = 256) -> bool:
     return parts <= longest
 
 
+class _Alternative(NamedTuple):
+    """A path that is still to be followed: where it leaves an earlier one, and which earlier one showed something."""
+
+    path: Path
+    place: Hashable
+    origin: int
+
+
 class Paths:
     """Oracles for up to *limit* paths that begin in *entry*."""
 
     def __init__(self, limit: int, entry: str = "") -> None:
         self._limit = limit
         self._entry = entry
-        self._queue: deque[Path] = deque([Path(entry=entry), Path(prefer_false=True, entry=entry)])
+        self._queue: tuple[deque[_Alternative], deque[_Alternative]] = deque(), deque()
+        """What is still to be followed: first where a branch may make or use a graph."""
+        self._known: dict[int, set[Hashable]] = {}
+        """For each path that showed something, the places that were turned round on it for nothing."""
+        self._reached: set[Hashable] = set()
+        """The places at which something was asked on any path."""
 
     def __iter__(self) -> Iterator[BranchPolicy]:
-        count = 0
-        while self._queue and count < self._limit:
+        first = BranchPolicy(Path(entry=self._entry))
+        yield first
+        self._turn_round(first, 0)
+        count = 1
+        if first.would_differ and count < self._limit:
+            yield BranchPolicy(Path(prefer_false=True, entry=self._entry))
             count += 1
-            policy = BranchPolicy(self._queue.popleft())
-            yield policy
-            if count == 1 and not policy.asked:
-                return
-            if policy.path.prefer_false:
+        while any(self._queue) and count < self._limit:
+            path, place, origin = (self._queue[0] or self._queue[1]).popleft()
+            if place in self._known[origin]:
                 continue
-            given = tuple(asked.answer for asked in policy.asked)
-            for position in range(len(policy.path.answers), min(len(given), policy.matters)):
-                if policy.asked[position].flips:
-                    self._queue.append(Path((*given[:position], not given[position]), entry=self._entry))
+            count += 1
+            policy = BranchPolicy(path)
+            yield policy
+            if policy.shows_more:
+                self._turn_round(policy, count)
+            else:
+                self._known[origin].add(place)
+                self._turn_round(policy, origin)
+
+    def _turn_round(self, policy: BranchPolicy, origin: int) -> None:
+        """Queue the alternatives of a path; of one that showed nothing, only those at places that are new.
+
+        *origin* is the path that showed something last, on the way to this one.
+        """
+        all_of_them = origin not in self._known
+        known = self._known.setdefault(origin, set())
+        given = tuple(asked.answer for asked in policy.asked)
+        for position in range(len(policy.path.answers), min(len(given), policy.matters)):
+            asked = policy.asked[position]
+            if (
+                policy.forks(position)
+                and (all_of_them or asked.place not in self._reached)
+                and asked.place not in known
+            ):
+                turned = Path((*given[:position], not given[position]), entry=self._entry)
+                self._queue[not asked.steers].append(_Alternative(turned, asked.place, origin))
+        self._reached.update(asked.place for asked in policy.asked)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 STEPS = 150_000
 """Expressions and statements evaluated on one path before the run gives up."""
+PASSES = 2_500
+"""Backward passes run on one path before the run gives up: loops within loops run exponentially many."""
 
 
 class Interpreter(Symbols, Recording, ABC):
@@ -53,16 +55,28 @@ class Interpreter(Symbols, Recording, ABC):
         self.loop_items = LoopItems()
         self.widening = Widening(self, self._fresh)
         self.log = Log()
+        policy.place = self._place
         self._steps = STEPS
 
     @property
     def steps_taken(self) -> int:
         return STEPS - self._steps
 
+    def _place(self) -> tuple[Hashable, bool]:
+        """Where the program is: the statement, the calls that led there, and the loops past their first iteration.
+
+        In which iteration matters where a branch may make or use a graph: not for values, nor where none is recorded.
+        """
+        branches = self.grad and isinstance(self.statement.node, ast.If)
+        loops = tuple(point.iteration > 0 for point in self.loops) if branches else ()
+        return (self.statement.node, tuple(site.node for site in self.stack), loops), branches
+
     def passed(self) -> None:
         """A backward pass was run: the answers given so far may matter."""
         self.activity += 1
         self.policy.matters = len(self.policy.asked)
+        if len(self.tape.passes) > PASSES:
+            self._steps = 0  # the next step gives up
 
     # Evaluation
 

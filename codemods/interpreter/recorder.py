@@ -81,6 +81,9 @@ class Recorder(Interpreter):
 
     def tensors(self, *values: Value) -> Iterator[TensorRef]:
         """The tensors in values, containers opened."""
+        if len(values) == 1 and isinstance(values[0], TensorRef):
+            yield values[0]
+            return
         stack = list(reversed(values))
         seen: set[int] = set()
         while stack:

@@ -11,6 +11,7 @@ from codemods.facts import CACHES
 from codemods.interpreter import (
     attributes,
     class_lookup,
+    effects,
     elements,
     errors,
     expressions,
@@ -251,6 +252,7 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     leaves = not node.orelse and _only_leaves(node.body)
     optional = not node.orelse and not leaves
     spans = len(interp.unrolling.spans)
+    consultations = interp.policy.consultations
     test = interp.eval(node.test)
     if interp.source.remembered(node, _only_tells):
         del interp.unrolling.spans[spans:]  # whether the log is written every k-th time is of no concern
@@ -261,11 +263,15 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     )  # `if step > 2` is known at first, and asked about later
     if question == len(interp.policy.asked):
         interp.unrolling.ways[node] = holds
+    quiet = interp.policy.consultations > consultations and effects.is_quiet(interp, node)
     activity = interp.activity
     other = node.orelse if holds else node.body
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
         signal = interp.run(node.body if holds else node.orelse)
+    if quiet:
+        interp.policy.idle_since(consultations)
+        interp.log.executed.update(effects.statements_in(interp, node))
     decides = signal or interp.activity != activity or not holds or node.orelse
     if not decides and question < len(interp.policy.asked):
         interp.policy.settle(question)
