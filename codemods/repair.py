@@ -131,7 +131,8 @@ class _Search:
         tree = self.trees.setdefault(program, Tree(program))
         context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
-        shown = self.see(way, path)
+        only = None if seen.alone else path
+        shown = seen if seen.alone else self.see(way, path)
         partial: _Reached | None = None
         """The first patch that leaves another value on the way of the same pass, for want of one that cures both."""
         for kind in self.codemods:
@@ -148,7 +149,7 @@ class _Search:
                 patch, further = candidate.patch, way.then(candidate.patch)
                 # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
                 try:
-                    glimpse = self.see(further, path)
+                    glimpse = self.see(further, only)
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue

@@ -6,8 +6,8 @@ import pytest
 
 from codemods.facts import StaleGraph
 from codemods.interpreter import analysis
-from codemods.interpreter.interpreter import ProgramInterpreter
 from codemods.interpreter.policy import BranchPolicy
+from codemods.interpreter.protocol import Interpreter
 from codemods.source.program import Program
 from codemods.source.sources import Sources
 
@@ -64,7 +64,7 @@ def paths(script: str, monkeypatch: pytest.MonkeyPatch) -> list[BranchPolicy]:
     followed: list[BranchPolicy] = []
     follow = analysis._follow
 
-    def noted(sources: Sources, policy: BranchPolicy, found: analysis._Collected) -> ProgramInterpreter:
+    def noted(sources: Sources, policy: BranchPolicy, found: analysis._Collected) -> Interpreter:
         followed.append(policy)
         return follow(sources, policy, found)
 

@@ -133,6 +133,8 @@ class AnalysisResult:
     """The lines of all calls that run a backward pass, reached or not."""
     missed: tuple[Missed, ...] = ()
     """Those of them that no path reached."""
+    alone: bool = False
+    """Whether the program has one path only: then that shows all there is."""
 
 
 @dataclass
@@ -161,6 +163,8 @@ class _Collected:
     """On how many paths through the script a pass was found to have no graph."""
     followed: int = 0
     """Paths through the script itself."""
+    every: int = 0
+    """All paths."""
     complete: bool = True
     steps: int = 0
 
@@ -200,6 +204,7 @@ class _Collected:
             self.steps,
             frozenset(call.lineno + source.start for source, call in reach.written(self.sources)),
             tuple(reach.missed(self.sources, self.passes | self.rootless, self.executed, complete=self.complete)),
+            self.every == 1,
         )
 
     def _is_answered_elsewhere(self, fact: Fact) -> bool:
@@ -290,7 +295,7 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     found = _Collected(sources=sources.all)
     if only is not None:
         _follow(sources, BranchPolicy(only), found)
-        return found.observation()
+        return replace(found.observation(), alone=False)
     called: set[ast.AST] = set()
     for entry in entries(sources):
         function = _function_node(sources.main, entry)
@@ -321,6 +326,7 @@ def _follow(sources: Sources, policy: BranchPolicy, found: _Collected) -> Interp
         interp.close()
     _collect(interp, found)
     found.steps += interp.steps_taken
+    found.every += 1
     return interp
 
 
