@@ -45,6 +45,8 @@ def cli() -> None:
         "autofix check                         all Python files below this folder",
         "autofix check --diff src | git apply  review the patch elsewhere, then apply it",
         "autofix check --fix train.py          repair in place",
+        "autofix check --since origin/main     only what touches changed lines",
+        "autofix check --output-format sarif --output-file autofix.sarif",
         "autofix check --fix - < in.py > out.py",
     ),
 )
