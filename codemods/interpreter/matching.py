@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.interpreter import attributes, class_lookup, mapping_keys
-from codemods.interpreter.library import builtins
+from codemods.interpreter.library import objects
 from codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _matches_keys(interp: Interpreter, subject: Value, pattern: ast.MatchMapping
 
 def _matches_class(interp: Interpreter, subject: Value, pattern: ast.MatchClass, bound: Bound) -> bool | None:
     cls = interp.eval(pattern.cls)
-    answer = builtins.is_instance(interp, subject, cls)
+    answer = objects.is_instance(interp, subject, cls)
     inside = [*pattern.patterns, *pattern.kwd_patterns]
     if answer is False or not inside:
         return answer if isinstance(answer, bool) else None

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codemods.interpreter import attributes, constants, elements, holding, mapping_keys, written
-from codemods.interpreter.library.builtins import dictionary, in_order
+from codemods.interpreter.library.builtins import dictionary
+from codemods.interpreter.library.iterators import in_order
 from codemods.interpreter.library.registry import DECLINED, Call, Models
 from codemods.interpreter.unpacking import copy_of, unpacked
 from codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value, is_constant

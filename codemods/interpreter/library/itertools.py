@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from codemods.interpreter import class_lookup, constants
 from codemods.interpreter.generators import Exhausted, Generator
-from codemods.interpreter.library.builtins import range_
+from codemods.interpreter.library.iterators import range_
 from codemods.interpreter.library.registry import DECLINED, Call, model
 from codemods.interpreter.loops import LazyStream, Stream, accumulated, counter, stream
 from codemods.interpreter.state.environment import Frame
