@@ -14,6 +14,7 @@ from codemods.interpreter import (
     attributes,
     class_lookup,
     comparisons,
+    comprehensions,
     constants,
     counters,
     cuts,
@@ -21,6 +22,7 @@ from codemods.interpreter import (
     extents,
     loops,
     mapping_keys,
+    streams,
     unpacking,
 )
 from codemods.interpreter.generators import LAZY, Exhausted, Generator
@@ -308,7 +310,7 @@ def _if_expression(interp: Interpreter, node: ast.IfExp) -> Value:
 def _generator_expression(interp: Interpreter, node: ast.GeneratorExp) -> Value:
     """A generator expression as a value.  Where a call takes all its items at once, see :func:`_argument`."""
     frame = Frame(interp.frames[-1].function, interp.scope)
-    generator = Generator(interp, lambda: loops.comprehend(interp, node, hand_out), frame, interp.site(node))
+    generator = Generator(interp, lambda: comprehensions.comprehend(interp, node, hand_out), frame, interp.site(node))
 
     def hand_out() -> None:
         generator.give(Binding(interp.eval(node.elt)))
@@ -321,7 +323,7 @@ def _argument(interp: Interpreter, argument: ast.expr, function: ast.expr) -> Va
     if isinstance(argument, ast.GeneratorExp):
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if name not in LAZY:
-            return loops.comprehension(interp, argument)
+            return comprehensions.comprehension(interp, argument)
     return interp.eval(argument)
 
 
@@ -447,7 +449,7 @@ def _yield_from(interp: Interpreter, node: ast.YieldFrom) -> Value:
         for slot in value.items:
             generator.give(slot)
         return None
-    items = loops.stream(interp, value, node.value)
+    items = streams.stream(interp, value, node.value)
     try:
         for at in range(min(items.limit or items.count or loops.HANDED_OUT, loops.HANDED_OUT)):
             generator.give(Binding(items.at(at, not items.cut or at == 0)))
@@ -479,8 +481,8 @@ EVALUATE: dict[type[ast.expr], Callable[[Interpreter, Any], Value]] = {
     ast.YieldFrom: _yield_from,
     ast.Await: lambda interp, node: interp.eval(node.value),
     ast.Starred: lambda interp, node: interp.eval(node.value),
-    ast.ListComp: loops.comprehension,
-    ast.SetComp: loops.comprehension,
+    ast.ListComp: comprehensions.comprehension,
+    ast.SetComp: comprehensions.comprehension,
     ast.GeneratorExp: _generator_expression,
-    ast.DictComp: loops.comprehension,
+    ast.DictComp: comprehensions.comprehension,
 }

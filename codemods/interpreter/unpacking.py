@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, elements, loops
+from codemods.interpreter import class_lookup, elements, streams
 from codemods.interpreter.generators import Generator, drained
 from codemods.interpreter.values import Binding, Instance, Sequence, Symbol, TensorRef, Value
 
@@ -27,9 +27,9 @@ def unpacked(interp: Interpreter, value: Value, count: int | None, node: ast.exp
             for item in items:
                 item.cell.unsure = True
         return items
-    stream = loops.stream(interp, value, node)
+    stream = streams.stream(interp, value, node)
     known = stream.count if stream.count is not None else (count or 2)
-    return loops.first_of(stream, min(known, 16))
+    return streams.first_of(stream, min(known, 16))
 
 
 def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Sequence:
@@ -37,10 +37,10 @@ def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Seq
     if isinstance(value, Generator):
         given, more = drained(value)
         return Sequence(kind, [Binding(interp.read(slot), None) for slot in given], more=more)
-    items = loops.stream(interp, value, node)
+    items = streams.stream(interp, value, node)
     count = items.count if items.count is not None else 2
     if isinstance(value, Sequence):
         slots = [Binding(interp.read(slot, value), None) for slot in value.items]
     else:
-        slots = [Binding(one) for one in loops.first_of(items, min(count, items.whole))]
+        slots = [Binding(one) for one in streams.first_of(items, min(count, items.whole))]
     return Sequence(kind, slots, more=items.count is None or count > items.whole)

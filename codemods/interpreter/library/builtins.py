@@ -11,8 +11,8 @@ from codemods.interpreter import (
     class_lookup,
     cuts,
     extents,
-    loops,
     mapping_keys,
+    streams,
     written,
 )
 from codemods.interpreter.generators import Exhausted
@@ -60,7 +60,7 @@ def dictionary(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
             mapping.items = {**args[0].items, **mapping.items}
             mapping.more = args[0].more
         else:
-            items = loops.stream(interp, args[0], node)
+            items = streams.stream(interp, args[0], node)
             mapping.more = items.cut
             for at in range(min(items.limit or items.count or 0, 16)):
                 try:
@@ -122,7 +122,7 @@ def _all_scalar(values: list[Value]) -> bool | None:
 def _holds_for(interp: Interpreter, call: Call, items: Value, /) -> Value:
     """``all`` and ``any`` of items that are known: of one, what that one is."""
     every = call.last == "all"
-    if not isinstance(items, Sequence) or items.more or len(items.items) > loops.ITEMS:
+    if not isinstance(items, Sequence) or items.more or len(items.items) > streams.ITEMS:
         return interp.fresh_symbol(call.last)
     values = [interp.read(slot) for slot in items.items]
     if any(isinstance(value, TensorRef) for value in values):

@@ -6,8 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codemods.interpreter.comprehensions import accumulated
 from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.loops import accumulated
 from codemods.interpreter.values import Binding, Function, Mapping, Name, Partial, Sequence, Value
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, constants, errors, loops, mapping_keys
+from codemods.interpreter import attributes, constants, errors, mapping_keys, streams
 from codemods.interpreter.generators import Exhausted, Generator
 from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.loops import LazyStream, Stream
+from codemods.interpreter.streams import LazyStream, Stream
 from codemods.interpreter.unpacking import copy_of
 from codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TorchModule, Value, is_constant
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @model("builtins.dict.fromkeys")
 def _from_keys(interp: Interpreter, call: Call, iterable: Value, value: Value = None, /) -> Value:
-    keys = loops.stream(interp, iterable, call.node)
-    items = loops.first_of(keys, min(keys.limit or keys.count or 2, 16))
+    keys = streams.stream(interp, iterable, call.node)
+    items = streams.first_of(keys, min(keys.limit or keys.count or 2, 16))
     return Mapping({mapping_keys.mapping_key(interp, key): Binding(value) for key in items}, more=keys.cut)
 
 
@@ -64,7 +64,7 @@ def range_(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
 
 @model("builtins.enumerate")
 def _enumerate(interp: Interpreter, call: Call, iterable: Value, start: Value = 0) -> Value:
-    inner = loops.stream(interp, iterable, call.node)
+    inner = streams.stream(interp, iterable, call.node)
     first = start if isinstance(start, int) else 0
     serial = interp.new_instance()
 
@@ -78,15 +78,15 @@ def _enumerate(interp: Interpreter, call: Call, iterable: Value, start: Value = 
 
 @model("builtins.zip")
 def _zip(interp: Interpreter, call: Call, first: Value, *others: Value, **_: Value) -> Value:
-    inner = [loops.stream(interp, arg, call.node) for arg in (first, *others)]
+    inner = [streams.stream(interp, arg, call.node) for arg in (first, *others)]
     counts = [part.count for part in inner if part.count is not None]
 
     def at(position: int, exact: bool) -> Value:
         return Sequence("tuple", [Binding(part.at(position, exact)) for part in inner])
 
     # `for p, flag in zip(params, flags): p.requires_grad = flag` must reach them all.
-    whole = max((part.whole for part in inner if part.whole == loops.PARTS), default=0)
-    whole = whole or min((part.whole for part in inner), default=loops.ITEMS)
+    whole = max((part.whole for part in inner if part.whole == streams.PARTS), default=0)
+    whole = whole or min((part.whole for part in inner), default=streams.ITEMS)
     limits = [part.limit for part in inner if part.limit is not None]
     return LazyStream(Stream(min(counts) if counts else None, at, whole, min(limits) if limits else None))
 
@@ -126,10 +126,10 @@ def _next(interp: Interpreter, call: Call, value: Value, *default: Value) -> Val
         return interp.read(value.items[0], value)
     if default and is_empty(value):
         return default[0]
-    stream = loops.stream(interp, value, call.node)
+    stream = streams.stream(interp, value, call.node)
     if isinstance(value, Sequence):
         return interp.fresh_symbol("next")
-    return next(iter(loops.first_of(stream, 1)), interp.fresh_symbol("exhausted"))
+    return next(iter(streams.first_of(stream, 1)), interp.fresh_symbol("exhausted"))
 
 
 @model("builtins.iter")
@@ -138,13 +138,13 @@ def _iter(interp: Interpreter, call: Call, value: Value, *_: Value) -> Value:
     listed = isinstance(value, Sequence) and not value.more and not value.fields
     listed = listed or (isinstance(value, Mapping) and not value.more)
     if listed or isinstance(value, range) or (isinstance(value, TorchModule) and value.kind in attributes.CONTAINERS):
-        return LazyStream(loops.stream(interp, value, call.node))
+        return LazyStream(streams.stream(interp, value, call.node))
     return value
 
 
 @model("builtins.map")
 def _map(interp: Interpreter, call: Call, function: Value, /, *iterables: Value) -> Value:
-    inner = [loops.stream(interp, arg, call.node) for arg in iterables]
+    inner = [streams.stream(interp, arg, call.node) for arg in iterables]
     if not inner:
         return interp.fresh_symbol("map")
     counts = [part.count for part in inner if part.count is not None]
@@ -159,7 +159,7 @@ def _map(interp: Interpreter, call: Call, function: Value, /, *iterables: Value)
 @model("builtins.filter")
 def _filter(interp: Interpreter, call: Call, wanted: Value, items: Value, /) -> Value:
     """``filter(wanted, items)``, where of each item it is known whether it is; else any of them may be."""
-    if not isinstance(items, Sequence) or items.more or len(items.items) > loops.ITEMS:
+    if not isinstance(items, Sequence) or items.more or len(items.items) > streams.ITEMS:
         return items
     kept = []
     for slot in items.items:

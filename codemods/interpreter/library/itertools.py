@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from codemods.interpreter import class_lookup, constants
+from codemods.interpreter.comprehensions import accumulated
 from codemods.interpreter.generators import Exhausted, Generator
 from codemods.interpreter.library.iterators import range_
 from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.loops import LazyStream, Stream, accumulated, counter, stream
 from codemods.interpreter.state.environment import Frame
+from codemods.interpreter.streams import LazyStream, Stream, counter_from, stream
 from codemods.interpreter.values import Binding, Sequence, Value
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def _accumulate(interp: Interpreter, call: Call, iterable: Value, function: Valu
 @model("itertools.count")
 def _count(interp: Interpreter, call: Call, start: Value = 0, *_: Value, **__: Value) -> Value:
     first = start if isinstance(start, int) else 0
-    return LazyStream(Stream(None, lambda at, exact: at + first if exact else counter(interp, at + first)))
+    return LazyStream(Stream(None, lambda at, exact: at + first if exact else counter_from(interp, at + first)))
 
 
 @model("itertools.cycle")

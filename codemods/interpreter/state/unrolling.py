@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codemods.interpreter.loops import LazyStream
+    from codemods.interpreter.streams import LazyStream
 
 
 class Unrolling:

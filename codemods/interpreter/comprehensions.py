@@ -1,0 +1,82 @@
+"""Comprehensions, and what is reduced item by item."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import mapping_keys, streams
+from codemods.interpreter.generators import Exhausted
+from codemods.interpreter.values import Binding, Mapping, Scope, Sequence, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+def comprehension(interp: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    """The container that a comprehension builds."""
+    if isinstance(node, ast.DictComp):
+        mapping = Mapping()
+
+        def put() -> None:
+            key = mapping_keys.mapping_key(interp, interp.eval(node.key))
+            mapping.items[key] = Binding(interp.eval(node.value))
+
+        mapping.more = comprehend(interp, node, put)
+        return mapping
+    sequence = Sequence("set" if isinstance(node, ast.SetComp) else "list")
+    sequence.more = comprehend(interp, node, lambda: sequence.items.append(Binding(interp.eval(node.elt))))
+    (first, *inner) = node.generators
+    if sequence.more and not (inner or first.ifs) and isinstance(interp.eval(first.iter), range):
+        sequence.least = len(sequence.items)  # as many as are known are there for certain
+    return sequence
+
+
+def accumulated(interp: Interpreter, function: Value, value: Value, initial: list[Value], node: ast.expr) -> Sequence:
+    """What ``functools.reduce`` has after each item of *value*, the *initial* value first, where there is one."""
+    items, instance = streams.stream(interp, value, node), interp.new_instance()
+    made = list(initial)
+    for number in range(3 - len(made)) if items.cut else range(items.count or 0):
+        with interp.iteration(node, instance, number, items.cut):
+            try:
+                item = items.at(number, not items.cut or number == 0)
+            except Exhausted:
+                break
+            made.append(interp.call(function, [made[-1], item], {}, node) if made else item)
+    return Sequence("list", [Binding(one) for one in made], items.cut)
+
+
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+
+def comprehend(interp: Interpreter, node: Comprehension, each: Callable[[], object]) -> bool:
+    """Run a comprehension's loops in a scope of their own, and *each* inside; returns whether there may be more."""
+    outer = interp.scope
+    interp.scope = Scope({}, parent=outer, globals=outer.globals)
+    try:
+        return _comprehend(interp, node, node.generators, each)
+    finally:
+        interp.scope = outer
+
+
+def _comprehend(
+    interp: Interpreter, node: ast.expr, generators: list[ast.comprehension], each: Callable[[], object]
+) -> bool:
+    if not generators:
+        each()
+        return False
+    generator, *inner = generators
+    items = streams.stream(interp, interp.eval(generator.iter), generator.iter)
+    instance = interp.new_instance()
+    more = items.cut
+    for number in range(2) if items.cut else range(items.count or 0):
+        with interp.iteration(node, instance, number, items.cut):
+            try:
+                element = items.at(number, not items.cut or number == 0)
+            except Exhausted:
+                break
+            interp.assign(generator.target, element, None)
+            if all(interp.truth(interp.eval(condition)) for condition in generator.ifs):
+                more |= _comprehend(interp, node, inner, each)
+    return more
