@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from autofix.check import Edit
-from autofix.engine import Finding
+from autofix.findings import Finding
 from codemods.facts import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")

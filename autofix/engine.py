@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from autofix import budget
-from autofix.escaping import escaped
+from autofix.findings import Analysis, Finding, Place, Silence, SourceError
 from codemods.facts import (
     Certainty,
     CutGraph,
@@ -18,7 +18,6 @@ from codemods.facts import (
     NotScalar,
     OldKeyword,
     Overwritten,
-    Role,
     Span,
     StaleGraph,
 )
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from codemods.repair import Mended, Repair
     from codemods.rules.base import Codemod
 
+__all__ = ["Analysis", "Finding", "Silence", "SourceError", "analyse", "check_syntax", "parse"]
+
 DEPTH = 6_000
 """Python's limit of calls within calls, for sums of many terms: each is an expression within another."""
 
@@ -38,107 +39,6 @@ TOO_DEEP = "an expression is nested too deeply"
 
 # Codes and names of facts for which no codemod has a patch.
 _UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
-
-
-class SourceError(Exception):
-    """A file that cannot be parsed: ``path``, ``line`` and ``column`` (both from 1) and the reason."""
-
-    def __init__(self, path: str, line: int, column: int, reason: str) -> None:
-        super().__init__(f"{path}:{line}:{column}: {reason}")
-        self.path = path
-        self.line = line
-        self.column = column
-        self.reason = reason
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One mistake: the fact, the codemod that answers it, and whether the patch repairs it.
-
-    Spans are in the coordinates of the files that were given.
-    """
-
-    code: str
-    name: str
-    fact: Fact
-    fixed: bool
-    """Whether the patched text of the analysis repairs it."""
-    remedy: str
-    """What the patch does, in one sentence; empty where there is none."""
-    cause: Span
-    """The place to look at first: the one that the patch changes, where it changes one of the story's places."""
-    keeps: Keeps = Keeps.EDGES
-    """What the patch promises to leave as it was."""
-    needs_review: bool = False
-    """Whether a patch is known that was left out because the fact rests on a call whose source was not read."""
-    others: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
-    """Further facts that it tells of: they share its cause, or are the mistake as another iteration sees it."""
-
-    @property
-    def message(self) -> str:
-        """What is wrong, on one line and without control characters, which a key or a name may hold."""
-        return escaped(self.fact.message)
-
-    @property
-    def certainty(self) -> Certainty:
-        return self.fact.certainty
-
-    @property
-    def safe(self) -> bool:
-        """Whether its patch loses nothing, for certain: proved on the symbolic tape, with no call left unread."""
-        return self.certainty is Certainty.CERTAIN
-
-    def roles(self) -> Iterator[Role]:
-        return self.fact.roles()
-
-
-Place = tuple[str, int]
-"""A file, as reports name it, and a line of it."""
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """What the static witness has to say of one program: a script, and the files that it imports."""
-
-    program: Program
-    repaired: Program
-    """Equal to ``program`` where nothing is to be done."""
-    findings: tuple[Finding, ...]
-    """Sorted by file and position of the cause."""
-    complete: bool = True
-    """False where the program is too large, or an expression of it too deep, to be read in full."""
-    passes: frozenset[Place] = frozenset()
-    """Every call that runs a backward pass, as file and line."""
-    missed: Mapping[Place, str] = field(default_factory=dict)
-    """Those of them that no path reached, and the reason."""
-    silenced: tuple[Finding, ...] = ()
-    """Mistakes that the user does not want to hear of: neither among the findings nor repaired."""
-    steps: tuple[Program, ...] = ()
-    """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
-
-    @property
-    def path(self) -> str:
-        """The script."""
-        return self.program.path
-
-    @property
-    def source(self) -> str:
-        """The script's text."""
-        return self.program.files[0].text
-
-    @property
-    def patched(self) -> str:
-        """The script's patched text."""
-        return self.repaired.files[0].text
-
-    @property
-    def changes(self) -> bool:
-        """Whether the patch changes anything, in any file."""
-        return self.repaired != self.program
-
-
-Silence = Callable[[Program, Sequence[Finding]], Collection[Finding]]
-"""Which findings of a program are to be neither reported nor repaired."""
 
 
 def analyse(

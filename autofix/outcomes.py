@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.check import Edit, Options, Problem, Result
-from autofix.engine import Finding, Place
 from autofix.exits import Exit
+from autofix.findings import Finding, Place
 from autofix.project import files
 from autofix.suppression.directives import directives_in
 from autofix.suppression.unused import unused

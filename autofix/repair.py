@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from autofix import engine
-from autofix.engine import Analysis, SourceError
 from autofix.evidence.witness import LOOKED_AT, Evidence, witness
 from autofix.execution.obstacles import obstacle, usage
 from autofix.execution.record import Failure
 from autofix.execution.runner import OVER, warm_up
+from autofix.findings import Analysis, SourceError
 from autofix.project import files
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, import_roots

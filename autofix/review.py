@@ -19,7 +19,7 @@ from unidiff.patch import Hunk
 
 from autofix.check import Edit, Problem
 from autofix.edits import attribute
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
 from autofix.project import files
 from autofix.report.lines import count, location

@@ -12,10 +12,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
-from codemods.interpreter.analysis import AnalysisResult, Edge, Place
 from codemods.rewriting.patch import Patch
+
+if TYPE_CHECKING:
+    from codemods.interpreter.analysis import AnalysisResult, Edge, Place
 
 
 class Keeps(StrEnum):
@@ -217,12 +220,10 @@ def _sum(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _mapped(edge: Edge, lines: Patch) -> Edge:
-    return Edge(
-        lines.original(edge.line),
-        _original(edge.consumer, lines),
-        _original(edge.producer, lines),
-        edge.gap,
-        edge.lag,
+    return edge._replace(
+        line=lines.original(edge.line),
+        consumer=_original(edge.consumer, lines),
+        producer=_original(edge.producer, lines),
     )
 
 

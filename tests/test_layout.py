@@ -31,6 +31,7 @@ FLOORS = [
     ["autofix.project"],
     ["autofix.execution", "autofix.patch"],
     ["autofix.proof"],
+    ["autofix.findings"],
     ["autofix.engine"],
     ["autofix.settings"],
     ["autofix.check", "autofix.evidence", "autofix.foreign"],

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from libcst.codemod import CodemodContext
 
-from autofix.engine import Analysis, Finding
 from autofix.evidence.facts import facts_of
 from autofix.evidence.witness import Evidence, evidence_of, follow
 from autofix.execution.runner import run
+from autofix.findings import Analysis, Finding
 from autofix.proof.merit import is_exact, is_lean, merit
 from autofix.proof.points.agreement import same_until_failure
 from autofix.proof.points.base import short

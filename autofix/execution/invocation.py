@@ -20,6 +20,7 @@ from pathlib import Path
 
 from autofix.execution.runner import Script, Way
 from autofix.project import files, imports
+from autofix.project.disk import Inquiry
 from autofix.project.layout import Layout, environment_roots, layout_of
 from codemods.source.nodes import Nodes
 
@@ -137,7 +138,7 @@ class _Caller:
         folders = [self.cwd, *variable, *layout.import_roots, *environment_roots(self.python)]
         search = list(dict.fromkeys(str(self.cwd / folder) for folder in folders))
         for one in (f"{module}.__main__", module):
-            found = imports.files_of(imports.Imported(one, 0, ()), self.cwd / "-", search)
+            found = imports.files_of(imports.Imported(one, 0, ()), self.cwd / "-", search, Inquiry())
             if found and found[0].name != "__init__.py":
                 place = files.display_name(found[0])
                 return Path(place)

@@ -9,14 +9,14 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from autofix.project import files, imports
 from autofix.project import layout as layouts
+from autofix.project.disk import Inquiry
 from autofix.project.files import SourceFile
 from autofix.project.layout import Layout
-from codemods.interpreter.entries import may_go_wrong
 from codemods.source import sources
 from codemods.source.nodes import Nodes
 
@@ -55,19 +55,22 @@ def gather(
     layout: Layout | None = None,
     cwd: Path | None = None,
     python: str = sys.executable,
+    disk: Inquiry | None = None,
 ) -> Project:
     """Read what the script *file* at *path* imports from its project; from *within* a folder only, where one is given.
 
     Modules are looked for as Python would, started in the folder *cwd* with the interpreter *python*.  What cannot be
-    read or parsed is left out: it is not what was asked about.
+    read or parsed is left out: it is not what was asked about.  The *disk* notes what the answer rests on.
     """
+    from codemods.interpreter.entries import may_go_wrong
+
     if not _matters(file.text):
         return Project(path, file)
     start = files.absolute(path)
     cwd = files.absolute(cwd or Path())
-    search = _SearchPath(
-        layout or layouts.layout_of(path, cwd=cwd), start, cwd, python, layouts.checkout_of(start.parent)
-    )
+    disk = disk or Inquiry()
+    layout = layout or disk.layout(start.parent, cwd)
+    search = _SearchPath(layout, start, cwd, python, disk.checkout(start.parent), disk)
     found: dict[Path, SourceFile] = {}
     seen = {start}
     left = MOST_TEXT - len(file.text)
@@ -78,7 +81,7 @@ def gather(
             if place in seen or len(found) >= MOST_FILES or (within is not None and not place.is_relative_to(within)):
                 continue
             seen.add(place)
-            companion = _readable(place, left, from_root=from_root) if search.is_inside(place) else None
+            companion = _readable(place, left, disk, from_root=from_root) if search.is_inside(place) else None
             if companion is not None:
                 left -= len(companion.text)
                 found[place] = companion
@@ -92,6 +95,8 @@ def gather(
 
 def _matters(text: str) -> bool:
     """Whether there is reason to follow a file's imports: it has a pass in it, or is a script that may lead to one."""
+    from codemods.interpreter.entries import may_go_wrong
+
     if may_go_wrong([text]):
         return True
     if "__main__" not in text and not _TOP_LEVEL_CALL.search(text):
@@ -118,14 +123,13 @@ _SET_UP = frozenset("warnings logging logger sys os torch np numpy random plt ma
 """Modules and objects whose calls at the top of a file train nothing."""
 
 
-def _readable(place: Path, most: int, *, from_root: bool) -> SourceFile | None:
-    """The file at *place*, if it has at most so many characters."""
+def _readable(place: Path, most: int, disk: Inquiry, *, from_root: bool) -> SourceFile | None:
+    """The file at *place*, if it has at most so many bytes."""
     try:
-        if place.stat().st_size > most:
-            return None
-        return files.read(place, files.display_name(place, from_root=from_root))
-    except (files.FileError, OSError):
+        file = disk.read(place, from_root=from_root)
+    except files.FileError:
         return None
+    return file if len(file.data) <= most else None
 
 
 def _parses(text: str) -> bool:
@@ -144,7 +148,8 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
         return
     own = path.for_importer(importer, parsed)
     for one in parsed.nodes.once(imports.imported):
-        yield from imports.files_of(one, importer, own if not imports.is_standard(one) else path.first(importer))
+        folders = own if not imports.is_standard(one) else path.first(importer)
+        yield from imports.files_of(one, importer, folders, path.disk)
 
 
 @dataclass
@@ -158,6 +163,7 @@ class _SearchPath:
     python: str
     checkout: Path | None
     """The repository that the script is part of."""
+    disk: Inquiry
     added: list[Path] = field(default_factory=list)
     """What sources have put on ``sys.path``."""
 
@@ -168,7 +174,7 @@ class _SearchPath:
         """
         if self.checkout is None or any(place.is_relative_to(root) for root in self._of_the_user):
             return True
-        return Path(os.path.realpath(place)).is_relative_to(self.checkout)
+        return Path(self.disk.real(place)).is_relative_to(self.checkout)
 
     @cached_property
     def _of_the_user(self) -> list[Path]:
@@ -189,7 +195,7 @@ class _SearchPath:
     def for_importer(self, importer: Path, parsed: sources.Parsed) -> list[str]:
         """The folders that are searched for what *importer* imports."""
         if parsed.nodes.once(_mentions_path):
-            new = imports.added_folders(parsed.tree, importer, self.cwd)
+            new = imports.added_folders(parsed.tree, importer, self.cwd, self.disk)
             self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
         return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
 
@@ -198,12 +204,14 @@ class _SearchPath:
 
         The folders of *importer* and of its outermost package are the script's own where it is run itself.
         """
-        own = [importer.parent, _above_package(importer.parent), self.start.parent]
+        own = [importer.parent, self._above_package(importer.parent), self.start.parent]
         return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *_search_variable()]))
 
-
-def _search_variable() -> list[Path]:
-    return [files.absolute(Path(one)) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    def _above_package(self, folder: Path) -> Path:
+        """The folder that holds the outermost package that *folder* is part of."""
+        while "__init__.py" in self.disk.called(str(folder), "__init__") and folder.parent != folder:
+            folder = folder.parent
+        return folder
 
 
 def _mentions_path(nodes: Nodes) -> bool:
@@ -211,20 +219,5 @@ def _mentions_path(nodes: Nodes) -> bool:
     return any(node.attr in ("path", "addsitedir") for node in nodes.of(ast.Attribute))
 
 
-def _above_package(folder: Path) -> Path:
-    """The folder that holds the outermost package that *folder* is part of."""
-    while "__init__.py" in _listing(str(folder)) and folder.parent != folder:
-        folder = folder.parent
-    return folder
-
-
-def _listing(folder: str) -> frozenset[str]:
-    try:
-        return _names_in(folder, os.stat(folder).st_mtime_ns)
-    except OSError:
-        return frozenset()
-
-
-@lru_cache(maxsize=1024)
-def _names_in(folder: str, _changed: int) -> frozenset[str]:
-    return frozenset(os.listdir(folder))
+def _search_variable() -> list[Path]:
+    return [files.absolute(Path(one)) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]

@@ -1,6 +1,6 @@
-"""Which files a source imports: resolved by the import system's own finder over the folders that will be searched.
+"""Which files a source imports: resolved by the import system's rules over the folders that will be searched.
 
-Nothing is imported: a finder only looks at folders.  The folders are those that Python searches for the program (the
+Nothing is imported, and folders are only listed.  The folders are those that Python searches for the program (the
 script's own, what the source itself puts on ``sys.path``, ``PYTHONPATH``, the project's import roots, and what is
 installed in editable mode); a name that none of them has belongs to somebody else and is not read.
 """
@@ -8,15 +8,14 @@ installed in editable mode); a name that none of them has belongs to somebody el
 from __future__ import annotations
 
 import ast
-import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from importlib.machinery import SOURCE_SUFFIXES, PathFinder
+from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
+from autofix.project.disk import Inquiry
 from codemods.source import sources
 from codemods.source.nodes import Nodes
 
@@ -49,7 +48,7 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[Imported]:
                     yield Imported(name.lstrip("."), len(name) - len(name.lstrip(".")), ())
 
 
-def files_of(one: Imported, importer: Path, path: Sequence[str]) -> list[Path]:
+def files_of(one: Imported, importer: Path, path: Sequence[str], disk: Inquiry) -> list[Path]:
     """The source files that an import is about: the module, and the submodules taken from it."""
     file: Path | None = None
     places = list(path)
@@ -58,44 +57,46 @@ def files_of(one: Imported, importer: Path, path: Sequence[str]) -> list[Path]:
         for _ in range(one.level - 1):
             folder = folder.parent
         places = [str(folder)]
-        package = folder / "__init__.py"
-        file = package if not one.module and package.is_file() else None
+        is_package = not one.module and "__init__.py" in disk.called(str(folder), "__init__")
+        file = folder / "__init__.py" if is_package else None
     for part in filter(None, one.module.split(".")):
-        located = locate(part, tuple(places))
+        located = locate(part, places, disk)
         if located is None:
             return []
         file, places = located
-    taken = [located[0] for name in one.names if (located := locate(name, tuple(places))) is not None]
+    taken = [located[0] for name in one.names if (located := locate(name, places, disk)) is not None]
     return [place for place in (file, *taken) if place is not None and place != importer]
 
 
-def locate(name: str, places: tuple[str, ...]) -> tuple[Path | None, list[str]] | None:
-    """The source file of a module called *name* in the folders *places*, and where its submodules lie; None if none."""
+_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)
+"""Endings of modules, in the order in which the import system's own finder tries them."""
+
+
+def locate(name: str, places: Sequence[str], disk: Inquiry) -> tuple[Path | None, list[str]] | None:
+    """The source file of a module called *name* in the folders *places*, and where its submodules lie; None if none.
+
+    In each folder a package comes before a module; folders without ``__init__`` make one package where nothing else is
+    found (PEP 420).
+    """
     if not name.isidentifier():
         return None
-    return _locate(name, places, tuple(_changed(place) for place in places))
-
-
-def _changed(folder: str) -> int:
-    try:
-        return os.stat(folder).st_mtime_ns
-    except (OSError, ValueError):  # a null byte in a name
-        return 0
-
-
-@lru_cache(maxsize=4096)
-def _locate(name: str, places: tuple[str, ...], _changed: tuple[int, ...]) -> tuple[Path | None, list[str]] | None:
-    importlib.invalidate_caches()
-    spec = PathFinder.find_spec(name, list(places))
-    if spec is None:
-        return None
-    file = (
-        Path(spec.origin)
-        if spec.origin and spec.has_location and spec.origin.endswith(tuple(SOURCE_SUFFIXES))
-        else None
-    )
-    below = [*spec.submodule_search_locations] if spec.submodule_search_locations is not None else []
-    return (file, below) if file is not None or below else None
+    portions: list[str] = []
+    for folder in places:
+        entries = disk.called(folder, name)
+        if not entries:
+            continue
+        below = os.path.join(folder, name)
+        if f"{name}/" in entries:
+            inside = disk.called(below, "__init__")
+            for suffix in _SUFFIXES:
+                if f"__init__{suffix}" in inside:
+                    return Path(below, f"__init__{suffix}") if suffix in SOURCE_SUFFIXES else None, [below]
+        for suffix in _SUFFIXES:
+            if f"{name}{suffix}" in entries:
+                return (Path(folder, f"{name}{suffix}"), []) if suffix in SOURCE_SUFFIXES else None
+        if f"{name}/" in entries:
+            portions.append(below)
+    return (None, portions) if portions else None
 
 
 def is_standard(one: Imported) -> bool:
@@ -106,7 +107,7 @@ def is_standard(one: Imported) -> bool:
 # What a source puts on the path --------------------------------------------------------------------------------------
 
 
-def added_folders(tree: ast.Module, file: Path, cwd: Path) -> list[Path]:
+def added_folders(tree: ast.Module, file: Path, cwd: Path, disk: Inquiry) -> list[Path]:
     """The folders that a module puts on ``sys.path``, built from ``__file__`` or relative to *cwd*."""
     known: dict[str, object] = {"__file__": str(file)}
     found: list[Path] = []
@@ -115,19 +116,19 @@ def added_folders(tree: ast.Module, file: Path, cwd: Path) -> list[Path]:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 known[name] = evaluate(value, known, cwd)
             case ast.Assign(targets=[ast.Subscript(value=path)], value=ast.List(elts=items)) if _is_path(path):
-                found += _folders(items, known, cwd)
+                found += _folders(items, known, cwd, disk)
             case ast.Assign(targets=[path], value=ast.BinOp(left=left, op=ast.Add(), right=right)) if _is_path(path):
                 for side in (left, right):
-                    found += _folders(side.elts, known, cwd) if isinstance(side, ast.List) else []
+                    found += _folders(side.elts, known, cwd, disk) if isinstance(side, ast.List) else []
             case ast.AugAssign(target=path, value=ast.List(elts=items)) if _is_path(path):
-                found += _folders(items, known, cwd)
+                found += _folders(items, known, cwd, disk)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=path, attr=method), args=args)) if args:
                 if _is_path(path) and method in ("insert", "append"):
-                    found += _folders(args[-1:], known, cwd)
+                    found += _folders(args[-1:], known, cwd, disk)
                 elif _is_path(path) and method == "extend" and isinstance(args[0], (ast.List, ast.Tuple)):
-                    found += _folders(args[0].elts, known, cwd)
+                    found += _folders(args[0].elts, known, cwd, disk)
                 elif method == "addsitedir":
-                    found += _folders(args[:1], known, cwd)
+                    found += _folders(args[:1], known, cwd, disk)
     return list(dict.fromkeys(found))
 
 
@@ -146,9 +147,10 @@ def _is_path(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys"
 
 
-def _folders(items: Sequence[ast.expr], known: dict[str, object], cwd: Path) -> list[Path]:
+def _folders(items: Sequence[ast.expr], known: dict[str, object], cwd: Path, disk: Inquiry) -> list[Path]:
     values = [evaluate(item, known, cwd) for item in items]
-    return [place for value in values if isinstance(value, (str, Path)) and (place := (cwd / value).resolve()).is_dir()]
+    places = [disk.folder_at(cwd / value) for value in values if isinstance(value, (str, Path))]
+    return [place for place in places if place is not None]
 
 
 def evaluate(node: ast.expr, known: dict[str, object], cwd: Path) -> object:

@@ -7,9 +7,7 @@ build system's settings, a folder ``src`` and the root itself, as if the project
 from __future__ import annotations
 
 import ast
-import configparser
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,8 +124,14 @@ def _import_roots(root: Path, _stamps: tuple[int, ...]) -> tuple[Path, ...]:
 
 def _toml(path: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(reading.settings(path))
-    except (OSError, ValueError, RecursionError):  # not there, or not for us to complain about
+        text = reading.settings(path)
+    except OSError:
+        return {}
+    import tomllib  # not needed by who has no such file
+
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):  # not for us to complain about
         return {}
 
 
@@ -167,10 +171,16 @@ def strings(value: object) -> list[str]:
 
 def of_setup_cfg(path: Path) -> list[str]:
     """The import roots of a ``setup.cfg``."""
+    try:
+        text = reading.settings(path)
+    except OSError:
+        return []
+    import configparser  # not needed by who has no such file
+
     parser = configparser.ConfigParser(interpolation=None)
     try:
-        parser.read_string(reading.settings(path))
-    except (OSError, configparser.Error):
+        parser.read_string(text)
+    except configparser.Error:
         return []
     found = []
     for line in parser.get("options", "package_dir", fallback="").splitlines():

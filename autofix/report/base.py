@@ -13,7 +13,7 @@ from autofix.outcomes import Outcomes
 
 if TYPE_CHECKING:
     from autofix.edits import TextEdit
-    from autofix.engine import Finding
+    from autofix.findings import Finding
     from autofix.proof.prove import Certificate
     from autofix.repair import Repair
     from autofix.report.view import View

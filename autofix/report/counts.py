@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 
 
 @dataclass(frozen=True)

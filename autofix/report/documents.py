@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autofix import __version__
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.outcomes import in_order
 from codemods.facts import Role, Span
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from autofix.engine import Finding
 from autofix.escaping import escaped
+from autofix.findings import Finding
 from autofix.report.terminal import Piece
 from codemods.facts import Role, Span
 

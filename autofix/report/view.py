@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from autofix.engine import Finding
 from autofix.evidence.witness import PHRASES
+from autofix.findings import Finding
 from autofix.project.files import display_name
 from codemods.facts import Fact, Span
 

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterable, Mapping
 
 from autofix.check import Edit, Problem
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.suppression.directives import directives_in, statements_of
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")

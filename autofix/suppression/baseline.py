@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.project import files
 from autofix.suppression.fingerprint import fingerprints
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches, normal
 from codemods.facts import Span
 

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 from codemods.source.program import split
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.suppression.baseline import Baseline
 from autofix.suppression.directives import directives_in
 from autofix.suppression.since import Changed

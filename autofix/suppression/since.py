@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 
 
 class RevisionError(Exception):

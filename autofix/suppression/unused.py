@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from autofix.check import Result
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches
 from autofix.suppression.directives import Directive, directives_in
 from codemods.facts import Fact, Span

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from autofix.engine import Finding
 from autofix.escaping import escaped
+from autofix.findings import Finding
 from autofix.outcomes import Outcomes, in_order
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.outcomes import Outcomes
 from autofix.report import lines, story
 from autofix.report.base import Proved, Repaired

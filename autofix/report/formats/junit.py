@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from xml.etree import ElementTree
 
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.outcomes import in_order
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter

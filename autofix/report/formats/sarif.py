@@ -11,7 +11,7 @@ from urllib.parse import quote
 from autofix import __version__
 from autofix.check import Problem
 from autofix.edits import TextEdit
-from autofix.engine import Finding
+from autofix.findings import Finding
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
