@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.autograd.saves import is_operation
+from codemods.autograd.catalogue import is_operation
 from codemods.interpreter import (
     attributes,
     class_lookup,
