@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from codemods.autograd.catalogue import is_operation
 from codemods.autograd.graph import Leaf, Storage
-from codemods.autograd.saves import is_operation
 from codemods.interpreter import class_lookup, cuts, escapes, holding, optimizers
 from codemods.interpreter.generators import Generator
 from codemods.interpreter.values import (

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 CUTS = 24
 """How many drops on one value's way are remembered."""
-INTEGERS = frozenset("argmax argmin argsort eq ne gt lt ge le long int bool multinomial bucketize one_hot".split())
-"""Operations whose result has no gradient because it is not a smooth function of what goes in."""
 
 _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""

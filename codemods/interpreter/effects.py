@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from codemods.autograd.saves import saves_of
+from codemods.autograd.catalogue import operation
 from codemods.interpreter.expressions import lookup
 from codemods.interpreter.opaque_results import MODEL_METHODS
 from codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value, is_constant
@@ -140,7 +140,7 @@ class _Quiet:
             case ast.Attribute(value=ast.Name() as owner, attr="item") if not node.args and not node.keywords:
                 return isinstance(self._value(owner), (TensorRef, Symbol))
             case ast.Attribute(value=owner, attr=name):
-                of_tensors = saves_of(name).known and not self._is_of_library(owner)
+                of_tensors = operation(name).known and not self._is_of_library(owner)
                 quiet = not (of_tensors or name in _KNOWN or name.endswith("_")) and self.plain(owner)
             case ast.Name() as function:
                 value = self._value(function)

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codemods.autograd import catalogue
 from codemods.interpreter import (
     attributes,
     class_lookup,
@@ -36,8 +37,6 @@ from codemods.interpreter.values import (
 if TYPE_CHECKING:
     from codemods.interpreter.protocol import Interpreter
 
-_SEVERAL_VIEWS = frozenset("chunk split unbind tensor_split split_with_sizes hsplit vsplit dsplit".split())
-
 
 def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:
     """Whether ``loss.data[0]`` is written here, and not where only a tuple gets to: ``if isinstance(out, tuple)``."""
@@ -61,7 +60,9 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             picked = _of_tensor_item(interp, value, index, node)
             picked.cell.extent = extents.of_item(interp, extents.extent_of(value), index)
             made = value.cell.node
-            picked.cell.sibling = made is not None and made.operation in _SEVERAL_VIEWS and not isinstance(index, slice)
+            picked.cell.sibling = (
+                made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)
+            )
             return picked
         case TorchModule():
             return _of_container_module(interp, value, index)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.autograd.saves import operand_names
+from codemods.autograd.catalogue import operand_names
 from codemods.interpreter import (
     attributes,
     class_lookup,

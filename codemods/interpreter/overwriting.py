@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from codemods.autograd.catalogue import operand_names
 from codemods.autograd.graph import StoreEvent
-from codemods.autograd.saves import operand_names
 from codemods.interpreter import holding
 from codemods.interpreter.values import (
     PartWritten,

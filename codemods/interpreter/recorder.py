@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
+from codemods.autograd.catalogue import gives_places, operation, variant
 from codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
-from codemods.autograd.saves import gives_places, saves_of, variant
 from codemods.facts import Form
 from codemods.interpreter import cuts, escapes, holding
 from codemods.interpreter.forms import form_of, whole_of
@@ -195,15 +195,18 @@ class Recorder(Interpreter):
     def _saved(
         self, name: str, args: list[Value], names: tuple[str, ...], cell: TensorImpl, opaque: bool, inplace: bool
     ) -> tuple[bool, list[Saved]]:
+        called = operation(name).arguments
         name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
-        table = saves_of(f"{name}_" if inplace else name)
+        table = operation(f"{name}_" if inplace else name)
+        own = dict(zip(called, table.arguments, strict=False))
+        names = tuple(own.get(one, one) for one in names)
         if opaque or not table.known or gives_places(name, len(args)):
             return True, []
-        by_name: dict[str, Value] = dict(zip(names or table.args, args, strict=False))
+        by_name: dict[str, Value] = dict(zip(names or table.arguments, args, strict=False))
         wanted: set[str] = set()
         for argument, value in by_name.items():
             if self.operands(value):
-                wanted.update(table.by_argument.get(argument, ()))
+                wanted.update(table.saves.get(argument, ()))
         saved: list[Saved] = []
         for argument in sorted(wanted):
             if argument == "result":

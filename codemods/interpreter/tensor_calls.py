@@ -6,8 +6,9 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from codemods.autograd import catalogue
+from codemods.autograd.catalogue import is_operation, operation
 from codemods.autograd.graph import BackwardCall, GraphLeak, Operand
-from codemods.autograd.saves import is_operation
 from codemods.interpreter import attributes, cuts, escapes, extents, outside, overwriting
 from codemods.interpreter.library.registry import DECLINED, Call, Models
 from codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
@@ -21,30 +22,8 @@ _PLAIN = frozenset(
     is_floating_point is_complex register_hook retain_grad storage untyped_storage nelement ndimension type_ __len__
     is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
 )
-# Source: `output_differentiability: [False]` and formulas missing in derivatives.yaml.
-_WITHOUT_GRADIENT = frozenset(
-    """argmax argmin argsort eq ne gt lt ge le isnan isinf isfinite logical_and logical_or logical_not logical_xor
-    nonzero bincount histc unique bool int long short byte char floor_divide zeros_like ones_like rand_like randn_like
-    randint_like empty_like full_like new_zeros new_ones new_empty new_full new_tensor bernoulli multinomial all any
-    count_nonzero isclose searchsorted bucketize one_hot signbit""".split()
-)
-_SAME = frozenset("to cuda cpu float double half bfloat16 type contiguous pin_memory requires_grad_ type_as".split())
-_VIEWS = frozenset(
-    """view reshape transpose t permute squeeze unsqueeze expand expand_as narrow select flatten unflatten movedim
-    swapaxes swapdims view_as diagonal unfold chunk split unbind tensor_split real imag as_strided ravel""".split()
-)
-_ADDS_DIMENSIONS = frozenset("stack hstack vstack dstack atleast_1d atleast_2d atleast_3d repeat tile".split())
-_REDUCTIONS = frozenset(
-    "sum mean prod max min norm std var median amax amin logsumexp dist trace nansum nanmean".split()
-)
-_PAIRS = frozenset("max min sort topk median mode kthvalue cummax cummin".split())
+_MAY_ADD_DIMENSIONS = (catalogue.VIEW, catalogue.VIEWS, catalogue.JOIN)
 _OF_SHAPE = frozenset("size dim ndimension numel nelement".split())
-_SCALAR_LOSSES = frozenset(
-    """mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
-    binary_cross_entropy_with_logits kl_div hinge_embedding_loss margin_ranking_loss cosine_embedding_loss ctc_loss
-    triplet_margin_loss poisson_nll_loss soft_margin_loss multi_margin_loss gaussian_nll_loss dot vdot trace
-    dist""".split()
-)
 
 
 def run_backward(
@@ -189,7 +168,7 @@ def call_tensor_method(
     result = of_tensor.call(interp, Call(node, name), tensor, given=args, keywords=keywords)
     if result is not DECLINED:
         return result
-    if name in _SAME:
+    if catalogue.kind(name) == catalogue.CAST:
         if any(map(extents.is_mask, (*args, *keywords.values()))):
             return interp.data()
         same = cuts.maybe_copied(tensor, name)
@@ -216,9 +195,8 @@ def call_tensor_method(
         return interp.fresh_symbol(name)
     if name.endswith("_") and not name.startswith("_"):
         return _in_place_method(interp, tensor, name[:-1], [*args, *keywords.values()], node)
-    if name == "where" and args:
-        return operate(interp, name, [args[0], tensor, *args[1:]], keywords, node)
-    result = operate(interp, name, [tensor, *args], keywords, node)
+    at = operation(name).at("self") or 0  # `x.where(condition, y)` is `torch.where(condition, x, y)`
+    result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
     of, new = tensor.cell.node, result.cell.node if isinstance(result, TensorRef) else None
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
@@ -269,12 +247,13 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     values = [*args, *keywords.values()]
     first = args[0] if args else next(iter(keywords.values()), None)
     out = keywords.get("out")
-    if name in _WITHOUT_GRADIENT:
+    row = operation(name)
+    if not row.differentiable:
         if isinstance(out, TensorRef):
             interp.change(out, node)
             return out
         found = interp.data()
-        found.cell.detachment = cuts.dropped(interp, values, node, "integer") if name in cuts.INTEGERS else None
+        found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         return found
     if isinstance(out, TensorRef):
         interp.change(out, node)
@@ -285,7 +264,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
                 out.cell.node = meant.cell.node
         return out
     whole = len(args) <= 1 and not (keywords.keys() & {"dim", "axis", "keepdim"})
-    if name in _PAIRS and not whole and not (len(args) == 2 and isinstance(args[1], TensorRef)):
+    if row.places and not whole and not (len(args) == 2 and isinstance(args[1], TensorRef)):
         picked = interp.operation(name, values, node)
         picked.cell.extent = extents.of_operation(name, values, keywords, None)
         places = interp.data()
@@ -296,18 +275,21 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         padded.cell.extent = extents.of_operation(name, values, keywords, None)
         return Sequence("tuple", [Binding(padded), Binding(interp.data())])
     scalar: bool | None = None
-    if name in _REDUCTIONS:
+    if row.kind == catalogue.REDUCTION:
         scalar = True if whole else None
-    elif name in _SCALAR_LOSSES:
+    elif row.kind in (catalogue.LOSS, catalogue.NUMBER):
         scalar = reduces(keywords)
     elif isinstance(first, TensorRef) and all(isinstance(v, TensorRef) or not hasattr(v, "cell") for v in values):
         tensors = [value for value in values if isinstance(value, TensorRef)]
-        scalar = True if all(value.cell.scalar for value in tensors) and name not in _VIEWS | _ADDS_DIMENSIONS else None
-    view = first if name in _VIEWS and isinstance(first, TensorRef) else None
-    at = INPLACE_AT.get(name)
+        of_scalars = all(value.cell.scalar for value in tensors)
+        scalar = True if of_scalars and row.kind not in _MAY_ADD_DIMENSIONS else None
+    view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
+    at = row.at("inplace")
     inplace = keywords.get("inplace", args[at] if at is not None and len(args) > at else None)
     if inplace is True and isinstance(first, TensorRef):
         overwriting.in_place(interp, first, name, [], node)
+        return first
+    if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
     names = _argument_names(name, args, keywords)
     result = interp.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
@@ -317,16 +299,6 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     elif not any(isinstance(value, TensorRef) for value in interp.tensors(*values)):
         return interp.fresh_symbol(name) if any(isinstance(value, Symbol) for value in values) else result
     return result
-
-
-INPLACE_AT = {
-    **dict.fromkeys("relu relu6 selu silu mish hardswish hardsigmoid".split(), 1),
-    **dict.fromkeys("leaky_relu elu celu".split(), 2),
-    **dict.fromkeys("threshold hardtanh".split(), 3),
-    **dict.fromkeys("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split(), 3),
-    "rrelu": 4,
-}
-"""Where ``inplace`` stands among the arguments of a function of ``torch.nn.functional``."""
 
 
 def reduces(options: Mapping[str, Value]) -> bool | None:
@@ -339,10 +311,9 @@ def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) ->
     """Names of the values passed, where keywords change the table's order."""
     if not keywords:
         return ()
-    from codemods.autograd.saves import saves_of
-
-    table = saves_of(name).args
-    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *keywords)
+    table = operation(name).arguments
+    known = (table[0] if key == "input" and table and key not in table else key for key in keywords)
+    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *known)
 
 
 def grad_mode(name: str, args: list[Value]) -> GradMode | None:

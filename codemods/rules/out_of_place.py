@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import libcst as cst
 
+from codemods.autograd import catalogue
 from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
-from codemods.interpreter.tensor_calls import INPLACE_AT
 from codemods.proof import Keeps
 from codemods.rewriting.other_names import Place, targets_for
 from codemods.rewriting.patch import Patch
@@ -206,7 +206,7 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
 def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
     """Whether the last of a call's arguments is ``inplace``: ``nn.ReLU(True)``, ``F.dropout(x, p, training, True)``."""
     name = tree.called(call)
-    return name[:1].isupper() or INPLACE_AT.get(name) == len(call.args) - 1
+    return name[:1].isupper() or catalogue.operation(name).at("inplace") == len(call.args) - 1
 
 
 def _without_the_setting(tree: Tree) -> Iterator[Candidate]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codemods.autograd import catalogue
 from codemods.interpreter import datasets, module_calls, optimizers, tensor_calls
 from codemods.interpreter.library.registry import DECLINED, Call, model
 from codemods.interpreter.library.torch import is_in_place
@@ -34,7 +35,7 @@ def _module(interp: Interpreter, call: Call, *args: Value, **keywords: Value) ->
 def _function(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     if is_in_place(call.last, args):
         return DECLINED
-    return tensor_calls.operate(interp, call.last, list(args), keywords, call.node)
+    return tensor_calls.operate(interp, catalogue.called(call.name), list(args), keywords, call.node)
 
 
 @model("torch.nn.init.*")

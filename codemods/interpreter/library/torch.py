@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.autograd.saves import is_operation
+from codemods.autograd.catalogue import is_operation
 from codemods.facts import TENSORS_AND_NUMBERS
 from codemods.interpreter import attributes, cuts, extents, tensor_calls
 from codemods.interpreter.library.registry import DECLINED, Call, model

@@ -1,0 +1,194 @@
+"""The catalogue of torch's operations: one row each, distilled from PyTorch's own data (see ``distil_catalogue``).
+
+What the interpreter knows of an operation it asks here: the names of its arguments, what its backward saves, what kind
+of result it has, whether that can have a graph, and the same of the modules that apply it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+POINTWISE, VIEW, VIEWS, REDUCTION = "pointwise", "view", "views", "reduction"
+JOIN, CREATION, LOSS, INDEX = "join", "creation", "loss", "index"
+CAST, SHAPED, NUMBER = "cast", "shaped", "number"
+
+
+class Operation(NamedTuple):
+    """One operation: ``saves`` maps an argument to the names of what is saved where its gradient is wanted."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    saves: dict[str, tuple[str, ...]] = {}
+    kind: str = ""
+    differentiable: bool = True
+    known: bool = False
+    """Whether it is known what it saves."""
+
+    tensors: tuple[str, ...] = ()
+    """Those of its arguments that are tensors."""
+    places: str = ""
+    """Whether it gives values and their places: ``always``, or ``along`` a dimension that it is told."""
+
+    def at(self, argument: str) -> int | None:
+        """The position of an argument; None where the operation has no argument of this name."""
+        return self.arguments.index(argument) if argument in self.arguments else None
+
+
+class Module(NamedTuple):
+    """A class of ``torch.nn``: ``form`` is the operation that it applies to its input, if that is all it does."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    form: str = ""
+    parameters: tuple[str, ...] = ()
+
+    def at(self, argument: str) -> int | None:
+        """The position of an argument of the constructor; None where there is none of this name."""
+        return self.arguments.index(argument) if argument in self.arguments else None
+
+
+_UNKNOWN = Operation("")
+_FAMILIES = ("{}", "linalg_{}", "special_{}", "fft_{}")
+"""What the table calls ``torch.linalg.solve`` and ``torch.special.entr``."""
+_OTHER_NAMES = {"rsub": "sub", "logsigmoid": "log_sigmoid"}
+
+
+@cache
+def _raw() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(files("codemods.autograd").joinpath("catalogue.json").read_text("utf-8"))
+    return read
+
+
+@cache
+def operations() -> dict[str, Operation]:
+    """All rows by their names."""
+    return {name: _operation(name, row) for name, row in _raw()["operations"].items()}
+
+
+def _operation(name: str, row: dict[str, Any]) -> Operation:
+    saves = {argument: tuple(saved) for argument, saved in row.get("saves", {}).items()}
+    differentiable = row.get("differentiable", True)
+    return Operation(
+        name,
+        tuple(row["args"]),
+        saves,
+        row["kind"],
+        differentiable,
+        known="saves" in row,
+        tensors=tuple(row.get("tensors", ())),
+        places=row.get("places", ""),
+    )
+
+
+@cache
+def modules() -> dict[str, Module]:
+    """The classes of ``torch.nn`` by their names."""
+    return {
+        name: Module(name, tuple(row["args"]), row.get("form", ""), tuple(row.get("parameters", ())))
+        for name, row in _raw()["modules"].items()
+    }
+
+
+@cache
+def _entry(name: str) -> str:
+    """The table's own name of an operation; empty where it has none."""
+    name = _OTHER_NAMES.get(name, name)
+    return next((entry for family in _FAMILIES if (entry := family.format(name)) in operations()), "")
+
+
+def is_operation(name: str) -> bool:
+    return bool(_entry(name))
+
+
+def called(path: str) -> str:
+    """The operation that a function of torch's is, by its dotted name."""
+    return "im2col" if path == "torch.nn.functional.unfold" else path.rpartition(".")[2]
+
+
+@cache
+def operation(name: str) -> Operation:
+    """The row of an operation (``mul``, an in-place ``mul_``); one that says nothing where there is none."""
+    special = name.startswith("__")
+    plain = name if special else name.rstrip("_")
+    entry = _entry(plain)
+    if name.endswith("_") and not special and f"{entry}_" in operations():
+        entry += "_"
+    return operations().get(entry, _UNKNOWN)
+
+
+def kind(name: str) -> str:
+    """What kind of result an operation has; empty where that is not known."""
+    return operation(name).kind
+
+
+def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], bool]) -> str:
+    """The operation that a function of torch's carries out on these arguments, where it has several to choose from."""
+    second = values[1] if len(values) > 1 else None
+    match name:
+        case "max" | "min" if is_tensor(second):
+            return f"{name}imum"
+        case "pow" | "float_power" if is_tensor(second):
+            return f"{name}_of_tensor"
+        case "pad":
+            modes = {"replicate": "replication_pad2d", "reflect": "reflection_pad2d"}
+            return next((modes[one] for one in values if isinstance(one, str) and one in modes), "constant_pad_nd")
+        case "gumbel_softmax" | "kl_div" if any(one is True for one in values):  # hard samples; a logarithmic target
+            return "?"
+        case "matrix_norm" if second is not None:
+            return "?"
+        case _ if name.startswith("adaptive_avg_pool") and second == 1:
+            return "mean"
+    return name
+
+
+def operand_names(name: str) -> tuple[str, str]:
+    """What the table calls the two operands of an operator."""
+    first, second, *_ = (*operation(name).arguments, "self", "other")
+    return first, second
+
+
+def gives_places(name: str, arguments: int) -> bool:
+    """Whether an operation is told a dimension, gives values and their places, and saves nothing but the places."""
+    return operation(name).places == "along" and arguments > 1
+
+
+def drops_graph(name: str) -> bool:
+    """Whether the result of an operation on tensors has no graph, for it is no smooth function of them."""
+    row = operation(name)
+    return not row.differentiable and row.kind != CREATION
+
+
+def is_view(name: str) -> bool:
+    """Whether the result of an operation shares the memory of its first argument."""
+    return operation(name).kind in (VIEW, VIEWS)
+
+
+def is_left_out(row: Operation, args: Sequence[object], keywords: Mapping[str, object]) -> bool:
+    """Whether an operation of training alone, a dropout, is told that this is none: it returns its very input.
+
+    Those of ``torch.nn.functional`` that do not say so train, but for two.
+    """
+    at = row.at("training")
+    if at is None or "dropout" not in row.name:
+        return False
+    return keywords.get("training", args[at] if len(args) > at else "alpha" not in row.name) is False
+
+
+def is_unary(name: str) -> bool:
+    """Whether an operation has no tensor among its arguments but the first."""
+    row = operation(name)
+    return bool(row.name) and row.tensors == row.arguments[:1]
+
+
+def module(kind: str) -> Module:
+    """The row of a class of ``torch.nn``; one with parameters that are not known where there is none."""
+    return modules().get(kind, Module(kind, parameters=("?",)))
+
+
+def form(kind: str) -> str:
+    """The operation that a module of torch's applies to its input; the module's own name where that is not one."""
+    return module(kind).form or kind
