@@ -268,7 +268,14 @@ class Overwritten(Fact):
         """
         if self.loop is None and not self.by_step and not self.parameter:
             return self.changed
-        return self.kept or self.changed
+        return self.kept or self._computed_too_early or self.changed
+
+    @property
+    def _computed_too_early(self) -> Span | None:
+        """What is computed before a step that a helper of several callers makes: the helper is not to blame."""
+        if self.by_step and self.outer is not None and self.outer.passes is not None:
+            return self.outer.made
+        return None
 
     @property
     def message(self) -> str:

@@ -52,8 +52,8 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
-from codemods.interpreter import calls, cuts, frameworks, holding, rivals
-from codemods.interpreter.entries import MODULE, entries, may_go_wrong
+from codemods.interpreter import calls, cuts, frameworks, holding, lived, rivals, supposed
+from codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, nearness
 from codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from codemods.interpreter.policy import BranchPolicy, Path, Paths
 from codemods.interpreter.protocol import Interpreter
@@ -66,6 +66,8 @@ from codemods.source.sources import Site, Source, Sources, last_name
 
 PATHS = 16
 """Paths through one program that are followed."""
+PATHS_OF_MODEL = 2
+"""Paths through a model whose result is sent backward."""
 PATHS_OF_FUNCTION = 4
 """Paths through one function that nobody in the module calls."""
 IDLE = 25_000
@@ -167,6 +169,8 @@ class _Collected:
     """All paths."""
     complete: bool = True
     steps: int = 0
+    nearness: dict[Hashable, int] = field(default_factory=dict)
+    """How near the program's functions are to a backward pass."""
 
     def extent(self) -> tuple[int, ...]:
         """How much is known: a path after which this is as before showed nothing new."""
@@ -296,30 +300,54 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     if only is not None:
         _follow(sources, BranchPolicy(only), found)
         return replace(found.observation(), alone=False)
+    found.nearness = nearness(sources)
     called: set[ast.AST] = set()
+    trained: set[ast.AST] = set()
     for entry in entries(sources):
         function = _function_node(sources.main, entry)
         if function in called:
             continue
-        idle = 0
-        for policy in Paths(PATHS if entry == MODULE else PATHS_OF_FUNCTION, entry):
-            before, steps = found.extent(), found.steps
-            called |= _follow(sources, policy, found).log.called
-            policy.shows_more = found.extent() != before
-            is_first = not (policy.path.answers or policy.path.prefer_false)
-            idle = 0 if policy.shows_more or is_first else idle + found.steps - steps
-            if found.steps > STEPS or not found.complete:
-                return found.observation()
-            if idle > IDLE:
-                break
+        reached, idle = False, 0
+        for aged in (False, True):
+            if aged and (entry == MODULE or reached):
+                break  # it came to a pass with an object that was just made
+            for policy in Paths(PATHS if entry == MODULE else PATHS_OF_FUNCTION, entry, lived=aged):
+                before, steps = found.extent(), found.steps
+                interp = _follow(sources, policy, found)
+                called |= interp.log.called
+                sent = bool(interp.tape.passes or interp.tape.rootless or interp.tape.cut)
+                reached |= sent
+                trained.update(interp.log.called if sent else ())
+                policy.shows_more = found.extent() != before
+                is_first = not (policy.path.answers or policy.path.prefer_false)
+                idle = 0 if policy.shows_more or is_first else idle + found.steps - steps
+                if found.steps > STEPS or not found.complete:
+                    return found.observation()
+                if idle > IDLE:
+                    break
+    _suppose(sources, found, trained)
+    # What else is wrong there is wrong with what calls the model, or is not: that has not been read.
+    known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
+    found.facts = known
     return found.observation()
+
+
+def _suppose(sources: Sources, found: _Collected, trained: set[ast.AST]) -> None:
+    """Send backward what the models of the main file compute that no pass of the program is known to train."""
+    for entry, forward in supposed.forwards(sources, trained) if is_model_that_overwrites(sources.main.text) else ():
+        if forward not in trained:
+            for policy in Paths(PATHS_OF_MODEL, entry, supposed=True):
+                trained |= _follow(sources, policy, found).log.called
+                if found.steps > STEPS or not found.complete:
+                    return
 
 
 def _follow(sources: Sources, policy: BranchPolicy, found: _Collected) -> Interpreter:
     """Run one path and collect what it shows."""
     interp = ProgramInterpreter(sources, policy)
+    policy.near = found.nearness
     try:
-        _execute(interp, policy.path.entry)
+        _execute(interp, policy.path)
     except (GaveUp, RecursionError):
         found.complete = False
     finally:
@@ -330,8 +358,10 @@ def _follow(sources: Sources, policy: BranchPolicy, found: _Collected) -> Interp
     return interp
 
 
-def _execute(interp: Interpreter, entry: str) -> None:
+def _execute(interp: Interpreter, path: Path) -> None:
     """Run the module; with an *entry*, as it is imported, and then that function on arguments that nobody knows."""
+    entry = path.entry
+    interp.policy.nearness = 1
     interp.globals.names["__name__"] = Binding("__main__" if entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
     interp.exceptions.exited = False
@@ -348,6 +378,11 @@ def _execute(interp: Interpreter, entry: str) -> None:
         receiver = []
         if member.value.flavour != "staticmethod":
             receiver = [calls.instantiate(interp, value, [], {}, anchor)]
+        if receiver and path.supposed:
+            supposed.train(interp, member.value, receiver[0], anchor)
+            return
+        if receiver and path.lived and not lived.age(interp, receiver[0], set()):
+            return
         if receiver and isinstance(receiver[0], Instance) and frameworks.step_of(receiver[0]) == name:
             frameworks.drive(interp, receiver[0], _head_of(member.value))
             return

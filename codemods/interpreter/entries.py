@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def may_go_wrong(texts: Iterable[str]) -> bool:
         if at == 0 and says.other:
             return False
         torch = torch or says.torch
-        words = words or says.words
+        words = words or says.words or (at == 0 and is_model_that_overwrites(text))
     return torch and words
 
 
@@ -50,6 +50,21 @@ def _says(text: str) -> _Says:
         any(word in text for word in _WORDS) or _changes_a_leaf(text),
         "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH),
     )
+
+
+_MODEL = re.compile(r"^class \w+\(.*Module", re.MULTILINE)
+_OVERWRITES = re.compile(
+    r"^\s+\w+(?:\[[^\]\n]*\])?\s*(?:[-+*/]|\*\*|//)=(?!=)"  # `x += y`
+    r"|^\s+\w+\[[^\]\n]*\]\s*=(?!=)"  # an item is set
+    r"|\w\.(?!requires_grad_|detach_|share_memory_|_)\w+[^\W_]_\("
+    r"|inplace\s*=\s*True",
+    re.MULTILINE,
+)
+
+
+def is_model_that_overwrites(text: str) -> bool:
+    """Whether a text has a model that may change a tensor in place: whoever trains it may fail by that."""
+    return _MODEL.search(text) is not None and _OVERWRITES.search(text) is not None
 
 
 _PARAMETER = re.compile(r"(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
@@ -99,8 +114,21 @@ def entries(sources: Sources) -> list[str]:
     worth, names = _worth(functions)
     if len(sources.all) > 1:
         _, names = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
+        worth += [one.name for one in functions if one.name not in worth and one.words & names]
     found = [name for name in worth if not name.rpartition(".")[2].startswith("__")]
     return [MODULE, *found] if own.has_pass or own.words & names else found
+
+
+def nearness(sources: Sources) -> dict[Hashable, int]:
+    """How near functions are to a backward pass: 2 for those that contain one, 1 for those that lead to one by name."""
+    found: dict[Hashable, int] = {}
+    worth, _ = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
+    names = set(worth)
+    for source in sources.all:
+        for (name, node), one in zip(_functions(source.tree), _summaries(source.text)[1:], strict=True):
+            if name in names:
+                found[node] = 2 if one.words & _CALLS else 1
+    return found
 
 
 def _worth(functions: Sequence[_Summary]) -> tuple[list[str], set[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Computed, Group
 from codemods.facts import Form
-from codemods.interpreter import class_lookup, cuts, escapes
+from codemods.interpreter import class_lookup, cuts, escapes, unread_networks
 from codemods.interpreter.values import (
     Binding,
     Bound,
@@ -41,7 +41,7 @@ def param_groups(optimizer: Optimizer) -> Sequence:
 
 def make(interp: Interpreter, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Optimizer:
     params = args[0] if args else keywords.get("params")
-    leaves = dict.fromkeys(interp.leaves_of(params))
+    leaves = dict.fromkeys(interp.leaves_of(params)) or dict.fromkeys(unread_networks.trained(interp, params, node))
     if not keywords.get("differentiable"):
         _note_computed(interp, params, node)
     if not leaves:

@@ -16,8 +16,11 @@ see what happens: whoever wrote it set it.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
+
+TOWARDS_A_PASS = 4
+"""Paths that are tried to find a way to a pass, where the likely one comes to none."""
 
 
 class Path(NamedTuple):
@@ -28,6 +31,10 @@ class Path(NamedTuple):
     """Whether conditions that change from iteration to iteration are answered with no."""
     entry: str = ""
     """The function that the path begins in, by its qualified name; the module's own code where it is empty."""
+    lived: bool = False
+    """Whether the object whose method is entered was used before: its counters and containers have grown."""
+    supposed: bool = False
+    """Whether what the method returns is sent backward, as whoever trains the model will do."""
 
 
 class Decision(NamedTuple):
@@ -58,6 +65,11 @@ class BranchPolicy:
         """Questions to which a path that prefers to answer with no would have answered differently."""
         self.matters = 0
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
+        self.nearness = 0
+        """How near the function being run is to a backward pass: 2 where it contains one, 1 where it leads to one."""
+        self.near: Mapping[Hashable, int] = {}
+        """The same of all functions, by their nodes."""
+        self._near: list[int] = []
         self._known: dict[Hashable, bool] = {}
         self._switches: dict[str, Hashable] = {}
         """For each switch, the key of the condition that was the first to ask for it."""
@@ -88,6 +100,7 @@ class BranchPolicy:
         flips = (changes or not optional or not likely) and not periodic(key)
         place, steers = self.place() if flips else (None, False)
         self.asked.append(Decision(answer, flips, (place, _form(key)), steers))
+        self._near.append(self.nearness)
         self._known[key] = answer
         self._positions[key] = position
         self._asked_for.append(position)
@@ -127,6 +140,14 @@ class BranchPolicy:
         The opposite answer has a path of its own then.
         """
         return self._known[key] if self._positions.get(key, self.matters) < self.matters else None
+
+    def nearest(self) -> list[int]:
+        """The positions of the questions whose opposite may lead to a pass, the nearest to one first, later ones first.
+
+        For a path that has come to none: what waits for a memory to fill, or for a first evaluation.
+        """
+        near = [at for at, asked in enumerate(self.asked) if self._near[at]]
+        return sorted(near, key=lambda at: (-self._near[at], -at))
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
@@ -207,9 +228,9 @@ class _Alternative(NamedTuple):
 class Paths:
     """Oracles for up to *limit* paths that begin in *entry*."""
 
-    def __init__(self, limit: int, entry: str = "") -> None:
+    def __init__(self, limit: int, entry: str = "", *, lived: bool = False, supposed: bool = False) -> None:
         self._limit = limit
-        self._entry = entry
+        self._first = Path(entry=entry, lived=lived, supposed=supposed)
         self._queue: tuple[deque[_Alternative], deque[_Alternative]] = deque(), deque()
         """What is still to be followed: first where a branch may make or use a graph."""
         self._known: dict[int, set[Hashable]] = {}
@@ -218,12 +239,12 @@ class Paths:
         """The places at which something was asked on any path."""
 
     def __iter__(self) -> Iterator[BranchPolicy]:
-        first = BranchPolicy(Path(entry=self._entry))
+        first = BranchPolicy(self._first)
         yield first
         self._turn_round(first, 0)
         count = 1
         if first.would_differ and count < self._limit:
-            yield BranchPolicy(Path(prefer_false=True, entry=self._entry))
+            yield BranchPolicy(self._first._replace(prefer_false=True))
             count += 1
         while any(self._queue) and count < self._limit:
             path, place, origin = (self._queue[0] or self._queue[1]).popleft()
@@ -246,13 +267,15 @@ class Paths:
         all_of_them = origin not in self._known
         known = self._known.setdefault(origin, set())
         given = tuple(asked.answer for asked in policy.asked)
-        for position in range(len(policy.path.answers), min(len(given), policy.matters)):
+        positions: Iterable[int] = range(len(policy.path.answers), min(len(given), policy.matters))
+        lost = policy.path == self._first and not policy.matters
+        for position in policy.nearest()[:TOWARDS_A_PASS] if lost else positions:
             asked = policy.asked[position]
             if (
-                policy.forks(position)
+                (lost or policy.forks(position))
                 and (all_of_them or asked.place not in self._reached)
                 and asked.place not in known
             ):
-                turned = Path((*given[:position], not given[position]), entry=self._entry)
+                turned = self._first._replace(answers=(*given[:position], not given[position]))
                 self._queue[not asked.steers].append(_Alternative(turned, asked.place, origin))
         self._reached.update(asked.place for asked in policy.asked)

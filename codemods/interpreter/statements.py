@@ -16,6 +16,7 @@ from codemods.interpreter import (
     errors,
     expressions,
     holding,
+    lived,
     loops,
     managers,
     mapping_keys,
@@ -115,7 +116,7 @@ def _assignment(interp: Interpreter, node: ast.Assign) -> str:
 def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, node: ast.stmt) -> str:
     value = interp.eval(written)
     for target in targets:
-        counter = isinstance(target, ast.Name) and _mentions(written, target.id)
+        counter = _raises(written, target)
         home = _home(interp, target) if counter else None
         since = interp.widening.begun(home)
         value = interp.widening.widened(value, node, since) if counter else value
@@ -147,6 +148,14 @@ def _old_value(interp: Interpreter, target: ast.expr) -> Value:
                 slot = container.items.get(mapping_keys.mapping_key(interp, interp.eval(target.slice)))
                 return interp.read(slot, container) if slot is not None else None
     return None
+
+
+def _raises(written: ast.expr, target: ast.expr) -> bool:
+    """Whether an assignment counts: ``i = i + 1``, ``self.size = min(self.size + 1, self.most)``."""
+    if isinstance(target, ast.Name):
+        return _mentions(written, target.id)
+    most = isinstance(written, ast.Call) and isinstance(written.func, ast.Name) and written.func.id == "min"
+    return isinstance(target, ast.Attribute) and most and lived.is_raised(written, ast.unparse(target))
 
 
 def _mentions(node: ast.expr, name: str) -> bool:

@@ -15,6 +15,7 @@ from codemods.interpreter import (
     frameworks,
     opaque_results,
     tensor_calls,
+    unread_networks,
 )
 from codemods.interpreter.library import modules
 from codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -65,7 +66,9 @@ def call_unknown(
         return interp.fresh_symbol(name)
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return interp.opaque(label, [*values], node)
-    return interp.opaque(label, [*values], node, receiver.leaf)
+    return interp.opaque(
+        label, [*values], node, receiver.leaf, saved=unread_networks.saved(interp, receiver.leaf, values)
+    )
 
 
 def _of_gradient(interp: Interpreter, identity: Hashable, name: str) -> Value:

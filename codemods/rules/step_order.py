@@ -79,7 +79,9 @@ class StepOrder(Codemod):
             return
         if fact.parameter and fact.loop is None:
             yield from _changed_later(step, failed, tree)
-        block = tree.block_of(step)
+        if fact.by_step and fact.loop is None:
+            step = _beside(step, failed, tree)
+        block, sent = tree.block_of(step), failed
         if fact.by_step and step in block:
             yield from _several_computed_later(step, failed, block, tree)
         failed = _in_block(failed, block, tree)
@@ -94,7 +96,7 @@ class StepOrder(Codemod):
         if fact.by_step or fact.parameter:
             yield from _computed_later(step, failed, block, fact, tree)
         if fact.by_step and apart is None:
-            yield from _for_its_own_only(step, failed, block, fact, tree)
+            yield from _for_its_own_only(step, failed, sent, fact, tree)
             yield from _whole_update_later(step, failed, block, tree)
         if fact.by_step and apart is not None:
             yield from _helped_later(step, failed, block, tree)
@@ -110,13 +112,35 @@ def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> State
     return found  # type: ignore[return-value]
 
 
+def _beside(step: Statement, failed: Statement, tree: Tree) -> Statement:
+    """*step*, or the loop around it that stands in one block with *failed*: ``for one in optimizers: one.step()``."""
+    while _in_block(failed, tree.block_of(step), tree) is None:
+        around = tree.statement_of(tree.parent_of(step))
+        if not isinstance(around, cst.For):
+            break
+        step = around
+    return step
+
+
+def _only_steps(step: Statement, tree: Tree) -> bool:
+    """Whether a statement is the step, or a loop that makes nothing but steps."""
+    if isinstance(step, cst.For):
+        return all(owner_of(one, "step") is not None for one in tree.statements_in(step))
+    return only_part(step) is not None
+
+
 def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
     """The step after the pass that it would spoil."""
-    if only_part(step) is not None:
-        code = tree.own_code(step)
+    if _only_steps(step, tree):
+        code = textwrap.dedent(tree.own_code(step))
         patch = Edit(tree).remove(step).insert_after(failed, code).patch()
-        remedy = f"`{code}` after the last backward that needs the old parameters"
+        remedy = f"`{_told(code)}` after the last backward that needs the old parameters"
         yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
+
+
+def _told(code: str) -> str:
+    """The step itself, of the code of a loop that makes it."""
+    return code.strip().splitlines()[-1].strip()
 
 
 def _helped_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
@@ -152,19 +176,20 @@ def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator
 
 
 def _for_its_own_only(
-    step: Statement, failed: Statement, block: list[Statement], fact: Overwritten, tree: Tree
+    step: Statement, failed: Statement, sent: Statement, fact: Overwritten, tree: Tree
 ) -> Iterator[Candidate]:
-    """The same, and the pass serves no optimizer but the one that steps after it."""
+    """The same, and the pass, which is *sent* by itself, serves no optimizer but the one that steps after it."""
     call = tree.expression(fact.failed)
-    owners = (owner_of(one, "step") for one in block[block.index(failed) + 1 :])
+    blocks = [(tree.block_of(one), one) for one in dict.fromkeys((sent, failed))]
+    owners = (owner_of(one, "step") for block, last in blocks for one in block[block.index(last) + 1 :])
     owner = next((tree.code(one) for one in owners if one is not None), None)
-    code, own = tree.own_code(step), owner_of(step, "step")
+    code, own = textwrap.dedent(tree.own_code(step)), owner_of(step, "step")
     if owner is None or not isinstance(call, cst.Call) or (own is not None and owner == tree.code(own)):
         return
-    if only_part(step) is not None:
+    if _only_steps(step, tree):
         edit = Edit(tree).remove(step).insert_after(failed, code)
         edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
-        remedy = f"`{code}` after the last backward that needs the old parameters, which serves `{owner}` only"
+        remedy = f"`{_told(code)}` after the last backward that needs the old parameters, which serves `{owner}` only"
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=fact.changed)
 
 

@@ -77,7 +77,10 @@ def _parameters(interp: Interpreter, module: TorchModule | Instance) -> Sequence
     slots = []
     for leaf in dict.fromkeys(interp.leaves_of(module)):
         slots.append(Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))))
-    return Sequence("list", slots)
+    found = Sequence("list", slots)
+    if not slots:
+        interp.without_known_parameters[interp.identity(found)] = module
+    return found
 
 
 @of_module("children")

@@ -31,6 +31,8 @@ class Symbols(Environment):
         """Keys of counters, and between what they are by the conditions that held of them."""
         self.attributes_of_opaque: dict[tuple[Hashable, str], Binding] = {}
         """Attributes set on values that have no names of their own."""
+        self.without_known_parameters: dict[int, Value] = {}
+        """Modules of which no parameter is known, by the list that was given of their parameters."""
         self._settled: set[Hashable] = set()
         """The keys of those that have been taken to be what they usually are on this path."""
         self._unknowns: dict[Hashable, Symbol] = {}

@@ -1,0 +1,78 @@
+"""An object that was used before the method that is entered: what counts and what collects in it has grown."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import class_lookup
+from codemods.interpreter.values import Binding, Class, Instance, Mapping, Sequence, Symbol, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+_GROWS = frozenset(("append", "appendleft", "extend", "add", "push", "insert"))
+
+
+def age(interp: Interpreter, value: Value, seen: set[int]) -> bool:
+    """Take an object to have been used: returns whether that changes anything.
+
+    A number that one of its methods raises is known by its lower bound from here on, and a container to which one adds
+    may hold more; the same for the objects that it holds (a replay memory), modules apart.
+    """
+    if not isinstance(value, Instance) or id(value) in seen:
+        return False
+    seen.add(id(value))
+    found = False
+    counted, filled = _grown(interp, value.cls)
+    for name, slot in list(value.names.items()):
+        held = slot.value
+        if name in counted and isinstance(held, (int, float)) and not isinstance(held, bool):
+            value.names[name] = Binding(Symbol(("count", "lived", name, interp.new_instance()), low=held))
+            found = True
+        elif name in filled and isinstance(held, (Sequence, Mapping)):
+            held.more = found = True
+        elif isinstance(held, Instance) and not class_lookup.is_module(held):
+            found |= age(interp, held, seen)
+    return found
+
+
+def _grown(interp: Interpreter, cls: Class) -> tuple[frozenset[str], frozenset[str]]:
+    """The attributes that the methods of a class and of its bases raise, and those to which they add items."""
+    counted: set[str] = set()
+    filled: set[str] = set()
+    for one in class_lookup.lineage(cls):
+        if isinstance(one, Class):
+            for part in one.node.body:
+                if isinstance(part, ast.FunctionDef) and part.name != "__init__":
+                    raised, added = one.source.remembered(part, _changes)
+                    counted |= raised
+                    filled |= added
+    return frozenset(counted), frozenset(filled)
+
+
+def _changes(method: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
+    """The attributes of ``self`` that a method raises, and those to which it adds items."""
+    counted: set[str] = set()
+    filled: set[str] = set()
+    for part in ast.walk(method):
+        match part:
+            case ast.AugAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), op=ast.Add()):
+                counted.add(name)
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
+                if is_raised(value, f"self.{name}"):
+                    counted.add(name)
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=name), attr=method_)):
+                if method_ in _GROWS:
+                    filled.add(name)
+    return frozenset(counted), frozenset(filled)
+
+
+def is_raised(value: ast.expr, name: str) -> bool:
+    """Whether an expression raises the number called *name*: ``size + 1``, ``min(size + 1, most)``."""
+    match value:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return name in (ast.unparse(left), ast.unparse(right))
+        case ast.Call(func=ast.Name(id="min") | ast.Attribute(attr="minimum"), args=[*args]):
+            return any(isinstance(arg, ast.BinOp) and is_raised(arg, name) for arg in args)
+    return False

@@ -1,0 +1,83 @@
+"""Networks made by packages that are not read: what shows that a value is one, and what its calls save."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from codemods.autograd.graph import Leaf, Saved
+from codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TorchModule, Value
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+_LIBRARIES = frozenset("torch numpy builtins math random os sys re json copy functools itertools collections".split())
+"""Packages whose functions make no network that is not known as one."""
+
+
+def trained(interp: Interpreter, params: Value, node: ast.expr) -> list[Leaf]:
+    """The parameters of an optimizer that is given those of a module in which none is known.
+
+    PyTorch refuses an empty list, so there are some: those of the parts that come from a package and are called.
+    """
+    module = interp.without_known_parameters.get(id(params))
+    if module is None and isinstance(params, Sequence):  # groups, or several models' parameters
+        return [leaf for slot in params.items for leaf in trained(interp, slot.value, node)]
+    if module is None and isinstance(params, Mapping) and "params" in params.items:
+        return trained(interp, params.items["params"].value, node)
+    found = list(_parts(module, set()))
+    for part in found:
+        part.leaf = part.leaf or interp.leaf("model", node)
+    return [part.leaf for part in found if part.leaf is not None]
+
+
+def _parts(value: Value, seen: set[int]) -> Iterator[Symbol]:
+    """The parts of a module that a package has made and that the module's own code calls."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    match value:
+        case Instance():
+            for name, slot in value.names.items():
+                if isinstance(slot.value, Symbol):
+                    if _is_made_by_a_package(slot.value) and _is_called(value.cls, name):
+                        yield slot.value
+                else:
+                    yield from _parts(slot.value, seen)
+        case TorchModule():
+            for slot in value.children.values():
+                yield from _parts(slot.value, seen)
+        case Sequence() | Mapping():
+            for slot in value.items if isinstance(value, Sequence) else value.items.values():
+                yield from _parts(slot.value, seen)
+
+
+def _is_made_by_a_package(value: Symbol) -> bool:
+    """Whether a value is the result of a function, or an object of a class, that was imported and not read."""
+    match value.key:
+        case ("new" | "~", "call", str(path), *_):
+            return "." in path and path.partition(".")[0] not in _LIBRARIES
+    return False
+
+
+def _is_called(cls: Class, name: str) -> bool:
+    """Whether a class calls its attribute *name*, as ``forward`` does with a layer."""
+    return cls.source is not None and name in _called(cls.source.text_of(cls.node))
+
+
+@lru_cache(maxsize=512)
+def _called(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\bself\.(\w+)\(", text))
+
+
+def saved(interp: Interpreter, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
+    """What a call of an unread network keeps for the pass: its weights, where a gradient goes through it to its input.
+
+    A network of a single layer keeps no weight for data, and any network does for what has a graph.
+    """
+    if leaf is None or leaf.frozen or not interp.operands(*values):
+        return []
+    return [Saved(leaf.storage, leaf.storage.version)]
