@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.autograd.saves import is_operation
+from codemods.autograd.catalogue import is_operation
 from codemods.interpreter import attributes, class_lookup
 from codemods.interpreter.library.registry import DECLINED, Call, model
 from codemods.interpreter.values import (
