@@ -228,10 +228,11 @@ def test_patterns_match_as_they_did(line: str, paths: list[str]) -> None:
 
 # The terminal
 
+FORMATS = ["full", "concise", "json", "json-lines", "github", "gitlab", "junit", "rdjson", "sarif"]
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--output-format", "full"], ["-v"], ["--output-format", "json"]], ids=str)
+@pytest.mark.parametrize("arguments", [["-v"], *(["--output-format", name] for name in FORMATS)], ids=str)
 def test_no_control_character_of_a_name_or_a_key_reaches_the_terminal(checkout: Path, arguments: list[str]) -> None:
     text = TRAINING.format("").replace("store = []", "store = {'\x1b]0;evil\x07\x9b31m': []}")
     text = text.replace("store.", "store['\x1b]0;evil\x07\x9b31m'].").replace(
@@ -243,7 +244,7 @@ def test_no_control_character_of_a_name_or_a_key_reaches_the_terminal(checkout: 
     done = autofix("check", *arguments, ".")
     assert "AF101" in done.stdout
     assert not CONTROL.search(done.stdout + done.stderr)
-    assert "\n::error" not in done.stdout + done.stderr
+    assert "\n::error::" not in done.stdout + done.stderr
     assert "c\\x1b[2J\\n.py:1" in done.stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autofix.escaping import escaped_lines
 from autofix.outcomes import in_order
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
@@ -39,7 +40,7 @@ def escaped(text: str, more: str = "") -> str:
     """*text* as a workflow command takes it; the characters in *more* end a property."""
     for char in "%\r\n" + more:
         text = text.replace(char, f"%{ord(char):02X}")
-    return text
+    return escaped_lines(text)  # the log that holds the commands is shown on terminals, too
 
 
 REPORTER = GitHub

@@ -27,10 +27,10 @@ class JUnit(Reporter):
             for finding in own:
                 self._case(suite, finding)
             if not own:
-                ElementTree.SubElement(suite, "testcase", name="no mistakes found", classname=path)
+                ElementTree.SubElement(suite, "testcase", name="no mistakes found", classname=clean_text(path))
         for problem in problems:
             suite = self._suite(root, problem.name, 1, errors=1)
-            case = ElementTree.SubElement(suite, "testcase", name="not checked", classname=problem.name)
+            case = ElementTree.SubElement(suite, "testcase", name="not checked", classname=clean_text(problem.name))
             case.set("line", str(problem.line))
             ElementTree.SubElement(case, "error", message=clean_text(problem.reason)).text = clean_text(str(problem))
         root.set("tests", str(sum(int(suite.get("tests", "0")) for suite in root)))
@@ -42,11 +42,13 @@ class JUnit(Reporter):
         self, root: ElementTree.Element, path: str, tests: int, failures: int = 0, errors: int = 0
     ) -> ElementTree.Element:
         counts = {"tests": str(tests), "failures": str(failures), "errors": str(errors)}
-        return ElementTree.SubElement(root, "testsuite", {"name": path, **counts})
+        return ElementTree.SubElement(root, "testsuite", {"name": clean_text(path), **counts})
 
     def _case(self, suite: ElementTree.Element, finding: Finding) -> None:
         cause = finding.cause
-        case = ElementTree.SubElement(suite, "testcase", name=f"{finding.code} {finding.name}", classname=cause.path)
+        case = ElementTree.SubElement(
+            suite, "testcase", name=f"{finding.code} {finding.name}", classname=clean_text(cause.path)
+        )
         case.set("line", str(cause.line))
         case.set("column", str(cause.column + 1))
         failure = ElementTree.SubElement(case, "failure", message=clean_text(finding.message), type=finding.code)
