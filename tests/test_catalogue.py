@@ -119,6 +119,7 @@ WRITTEN = {
     **{f"fft_{name}": f"torch.fft.{name}(4)" for name in ("fftfreq", "rfftfreq")},
     **{name: f"torch.{name}(0, 1, 4)" for name in ("linspace", "logspace")},
     "range": "torch.range(0, 4)",
+    **{name: f"torch.{name}(3, 3)" for name in ("tril_indices", "triu_indices")},
     "randint": "torch.randint(4, (2,))",
     "full": "torch.full((4,), 0.5)",
     "scalar_tensor": "torch.scalar_tensor(0.5)",
