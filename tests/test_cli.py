@@ -23,7 +23,9 @@ from autofix.evidence.witness import Evidence
 from autofix.execution.record import RunError
 from autofix.project import files
 from autofix.project.gather import Project
+from autofix.proof.promises import Promises
 from autofix.proof.prove import Certificate, Limits, Original, Outcome, Point, RunRecord, Script, Verdict
+from codemods.proof import Keeps
 from codemods.rules.base import Codemod
 from codemods.rules.registry import all_codemods
 from tests import fake_engine
@@ -704,9 +706,9 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     put(a=BROKEN, b=FIXED)
     calls = []
 
-    def prove(original: Original, patched: Script, **granted: bool) -> Certificate:
+    def prove(original: Original, patched: Script, promises: Promises, **expected: object) -> Certificate:
         calls.append((original.script, patched, original.limits.steps))
-        assert {name for name, value in granted.items() if value} == {"inputs"}
+        assert promises.made == {Keeps.INPUTS}
         return proof
 
     monkeypatch.setattr("autofix.proof.prove.prove", prove)
@@ -723,7 +725,7 @@ class Prover:
 
     calls: list[tuple[Script, Script]] = field(default_factory=list)
 
-    def __call__(self, original: Original, patched: Script, **granted: bool) -> Certificate:
+    def __call__(self, original: Original, patched: Script, *granted: object, **expected: object) -> Certificate:
         self.calls.append((original.script, patched))
         return PROVED
 

@@ -382,6 +382,8 @@ class Tape:
     unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)
     """Roots (tensors) that have several elements and were given no gradient, the passes, their names, and whether the
     gradient of data is asked for."""
+    reduced: set[Site] = field(default_factory=set)
+    """Passes that were sent from a scalar."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and what switched it on."""
     computed: dict[Site, Computed] = field(default_factory=dict)

@@ -150,6 +150,8 @@ class _Collected:
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
     """What passes trained that were not the first at their place: see :func:`_later`."""
+    reduced: set[int] = field(default_factory=set)
+    """The lines of passes that were sent from scalars alone on some path."""
     crashes: set[str] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
@@ -217,6 +219,8 @@ class _Collected:
             kept = self.holdings[fact]
             used = kept.kept.statement.node in self.used
             return used or not self.complete or not holding.every_reader_ran(kept, self.sources, self.executed)
+        if isinstance(fact, NotScalar):
+            return fact.failed.line in self.reduced  # `if labels is None: return logits` is not the way of a training
         if isinstance(fact, CutGraph) and fact.beside:
             return not self.complete or set(fact.wanted) <= {name for _, name in self.trained}
         if isinstance(fact, CutGraph) and fact.silent:
@@ -451,6 +455,8 @@ def _collect_escapes(interp: Interpreter, found: _Collected, path: Path) -> None
         found.facts.setdefault(held, path)
     for site, escape in tape.escapes.items():
         found.facts.setdefault(_escape_fact(site, escape, tape), path)
+    unreduced_at = {site for _, site, _, _ in tape.unreduced}
+    found.reduced.update(site.span.line for site in tape.reduced - unreduced_at)
     for root, site, name, by_row in tape.unreduced:
         certainty = Certainty.LIKELY if root.cell.extent.several is BatchSize.LIKELY else Certainty.CERTAIN
         made = root.cell.node.site.span

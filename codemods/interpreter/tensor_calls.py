@@ -52,6 +52,8 @@ def run_backward(
     if alone and extents.extent_of(roots[0]).several > BatchSize.UNREDUCED:
         of_data = inputs is not None and not any(leaf in interp.tape.owned for leaf in interp.leaves_of(inputs))
         interp.tape.unreduced.append((roots[0], interp.site(node), cuts.name_of(interp, node), of_data))
+    elif alone and isinstance(roots[0], TensorRef) and roots[0].cell.scalar:
+        interp.tape.reduced.add(interp.site(node))
     create = keywords.get("create_graph", False)
     retain = keywords.get("retain_graph", keywords.get("retain_variables"))
     if "retain_variables" in keywords:

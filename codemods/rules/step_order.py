@@ -114,9 +114,10 @@ def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> State
 
 def _beside(step: Statement, failed: Statement, tree: Tree) -> Statement:
     """*step*, or the loop around it that stands in one block with *failed*: ``for one in optimizers: one.step()``."""
+    shared = list(tree.loops_around(failed))
     while _in_block(failed, tree.block_of(step), tree) is None:
         around = tree.statement_of(tree.parent_of(step))
-        if not isinstance(around, cst.For):
+        if not isinstance(around, cst.For) or around in shared:
             break
         step = around
     return step

@@ -66,6 +66,9 @@ class Nodes:
     def _positions(self) -> dict[ast.AST, int]:
         return {node: at for at, node in enumerate(self.all)}
 
+    def __contains__(self, node: ast.AST) -> bool:
+        return node in self._positions
+
     def within(self, node: ast.AST) -> list[ast.AST]:
         """*node* and all below it."""
         start = self._positions[node]
