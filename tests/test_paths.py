@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from codemods.facts import StaleGraph
@@ -107,3 +109,32 @@ def test_a_condition_that_only_an_alternative_comes_to_is_turned_round_there() -
     sent = "    if history and not monitor.full():\n        sum(history).backward()\n"
     seen = analysis.analyze(Program.of(kept.replace("    print(rate)\n", sent), "train.py"))
     assert any(isinstance(fact, StaleGraph) for fact in seen.facts)
+
+
+def test_a_loss_that_an_option_leaves_out_is_no_loss_of_several_elements() -> None:
+    """What the loader hands out may be anything, None as well, for whoever has not read the loader."""
+    program = """\
+        import torch
+        from torch import nn
+        from data import loader
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(4, 8)
+
+            def forward(self, inputs, labels=None):
+                logits = self.head(inputs)
+                if labels is None:
+                    return logits
+                return nn.functional.cross_entropy(logits, labels)
+
+        model = Model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for inputs, labels in loader:
+            loss = model(inputs, labels=labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    assert analysis.analyze(Program.of(textwrap.dedent(program), "train.py")).facts == ()
