@@ -53,6 +53,9 @@ def computes_one_of_several(patch: Patch) -> str:
 
 def _following(line: int, last: int, start: int, lines: Patch) -> int:
     """The line of the original before which a line of the patched file stands."""
+    moved = lines.original(start + line)
+    while moved > 0 and line < last and lines.original(start + line) == moved:  # moved as it is
+        line, moved = line + 1, moved + 1
     found = (lines.original(start + at) for at in range(line, last + 1))
     return next((one for one in found if one > 0), 1 << 30)
 
