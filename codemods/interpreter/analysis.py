@@ -966,8 +966,15 @@ _BEFORE_THE_END = (ComputedParameter, LegacyApi, LegacyFunction)
 
 
 def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:
-    """Facts once each; a story told with less certainty gives way to the same one told with more."""
+    """Facts once each: a story gives way to the same one of which another path tells more."""
     for fact in facts:
-        sure = replace(fact, certainty=Certainty.CERTAIN)
-        if fact == sure or sure not in facts:
+        if not any(one in facts for one in _fuller(fact)):
             yield fact
+
+
+def _fuller(fact: Fact) -> Iterator[Fact]:
+    """The same story, told with more certainty, or of a row in which there are numbers, too."""
+    if fact.certainty is not Certainty.CERTAIN:
+        yield replace(fact, certainty=Certainty.CERTAIN)
+    if isinstance(fact, GraphHeld) and not fact.mixed:
+        yield replace(fact, mixed=True)
