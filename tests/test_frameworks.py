@@ -219,3 +219,13 @@ def test_the_loop_spans_files() -> None:
     analysis = analyse(train, "train.py", others={"model.py": LIGHTNING + method(CARRIES)})
     assert [finding.cause.path for finding in analysis.findings] == ["model.py"]
     assert "detach()" in {file.path: file.text for file in analysis.repaired.files}["model.py"]
+
+
+def test_the_loss_of_a_method_that_was_not_read_may_be_none() -> None:
+    """The framework's loop asks for it in a condition that stands in no file."""
+    step = """
+        def training_step(self, batch, batch_idx):
+            loss, score = unread.losses(batch)
+            return dict(loss=loss, score=score)
+        """
+    assert model(step).findings == ()

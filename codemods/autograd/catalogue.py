@@ -178,12 +178,6 @@ def is_left_out(row: Operation, args: Sequence[object], keywords: Mapping[str, o
     return keywords.get("training", args[at] if len(args) > at else "alpha" not in row.name) is False
 
 
-def is_unary(name: str) -> bool:
-    """Whether an operation has no tensor among its arguments but the first."""
-    row = operation(name)
-    return bool(row.name) and row.tensors == row.arguments[:1]
-
-
 def module(kind: str) -> Module:
     """The row of a class of ``torch.nn``; one with parameters that are not known where there is none."""
     return modules().get(kind, Module(kind, parameters=("?",)))

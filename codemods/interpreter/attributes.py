@@ -109,7 +109,7 @@ def _of_super(interp: Interpreter, value: Super, name: str, node: ast.expr) -> V
     instance = value.instance
     found = class_lookup.find(instance, name, value.after) if isinstance(instance, Instance) else None
     if found is not None:
-        return class_lookup.bind(interp, found, instance)
+        return class_lookup.bind(found, instance)
     return Method((name != "__init__" and class_lookup.exits_of(instance)) or value, name, node)
 
 
@@ -249,13 +249,13 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     if isinstance(found, Instance):
         getter = class_lookup.find(found, "__get__")
         if getter is not None:
-            return interp.call(class_lookup.bind(interp, getter, found), [value, value.cls], {}, node)
+            return interp.call(class_lookup.bind(getter, found), [value, value.cls], {}, node)
     if isinstance(found, Function) and found.flavour == "property":
         if found.cached_by is not None:
             return interp.cached_attribute(found, value, node)
         return interp.call(Bound(found, value), [], {}, node)
     if found is not None:
-        return class_lookup.bind(interp, found, value)
+        return class_lookup.bind(found, value)
     if name == "__class__":
         return value.cls
     if name == "__dict__":
@@ -445,7 +445,7 @@ def _set_by_the_class(interp: Interpreter, receiver: Instance, name: str, value:
         return True
     setter = class_lookup.find(known, "__set__") if isinstance(known, Instance) else None
     if setter is not None:
-        interp.call(class_lookup.bind(interp, setter, known), [receiver, value], {}, target)
+        interp.call(class_lookup.bind(setter, known), [receiver, value], {}, target)
     return setter is not None
 
 

@@ -348,7 +348,7 @@ def _default_of(interp: Interpreter, field: class_lookup.Annotated, node: ast.ex
 
 def call_method_of(interp: Interpreter, instance: Instance, name: str, args: list[Value], node: ast.expr) -> Value:
     found = class_lookup.find(instance, name)
-    return interp.call(class_lookup.bind(interp, found, instance), args, {}, node)
+    return interp.call(class_lookup.bind(found, instance), args, {}, node)
 
 
 def call_hooked(
@@ -389,7 +389,7 @@ def call_instance(
     for name in ("__call__", "forward"):
         found = class_lookup.find(instance, name)
         if found is not None:
-            return interp.call(class_lookup.bind(interp, found, instance), args, keywords, node)
+            return interp.call(class_lookup.bind(found, instance), args, keywords, node)
     base = class_lookup.base_module(instance)
     if base is not None:
         return module_calls.call_module(interp, base, args, keywords, node)

@@ -20,7 +20,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    pass
 
 FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 
@@ -173,7 +173,8 @@ def registered(instance: Instance) -> Registered:
     return slot.value.items
 
 
-def bind(interp: Interpreter, function: Value, receiver: Value) -> Value:
+def bind(function: Value, receiver: Value) -> Value:
+    """What an attribute of a class is for *receiver*: a method of it, unless it says otherwise."""
     if isinstance(function, Function):
         if function.flavour == "staticmethod":
             return function

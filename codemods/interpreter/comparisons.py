@@ -1,4 +1,4 @@
-"""Comparisons: decided where the values are known well enough, else asked of the oracle under one key for each fact."""
+"""Comparisons: decided where the values are known well enough, else asked of the policy under one key for each fact."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _identity(left: Value, right: Value) -> bool | None:
 def _contains(interp: Interpreter, item: Value, container: Value) -> Value:
     container = class_lookup.opened(container)
     if isinstance(container, Instance) and class_lookup.find(container, "__contains__") is not None:
-        bound = class_lookup.bind(interp, class_lookup.find(container, "__contains__"), container)
+        bound = class_lookup.bind(class_lookup.find(container, "__contains__"), container)
         return interp.call(bound, [item], {}, NOWHERE)
     if isinstance(item, Instance) and item.cls.members and isinstance(container, Sequence) and not container.more:
         return any(slot.value is item for slot in container.items)

@@ -28,7 +28,7 @@ class Decisions(Interpreter):
         if isinstance(value, Instance) and value.items is not None:
             value = value.items
         if isinstance(value, Instance) and (asked := class_lookup.find(value, "__bool__")) is not None:
-            value = self.call(class_lookup.bind(self, asked, value), [], {}, comparisons.NOWHERE)
+            value = self.call(class_lookup.bind(asked, value), [], {}, comparisons.NOWHERE)
         match value:
             case Symbol():
                 answer = self._answer(value, likely, optional)

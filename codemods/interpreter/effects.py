@@ -35,7 +35,7 @@ _PARTS_OF_PARTS = (ast.FormattedValue, ast.Slice, ast.Starred, ast.keyword)
 def is_quiet(interp: Interpreter, node: ast.If) -> bool:
     """Whether neither side of a condition does anything that the tape sees, with the values that names have now."""
     if node not in interp.source.nodes or not interp.source.remembered(node, _may_be_quiet):
-        return False  # a statement of a file that was read a second time is none of the nodes that are known
+        return False  # the loop that a framework runs is written by autofix: its statements are none of the file's
     kept = _kept(interp.source.nodes, node)
     reader = _Quiet(interp)
     return not kept and reader.plain(node.test) and reader.block([*node.body, *node.orelse], looping=False)

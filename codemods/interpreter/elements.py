@@ -78,7 +78,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
         case Instance():
             found = class_lookup.find(value, "__getitem__")
             if found is not None:
-                return interp.call(class_lookup.bind(interp, found, value), [index], {}, node)
+                return interp.call(class_lookup.bind(found, value), [index], {}, node)
             base = class_lookup.base_module(value)
             if base is not None:
                 return _of_container_module(interp, base, index)
@@ -469,7 +469,7 @@ def set_item(
         case Instance():
             found = class_lookup.find(receiver, "__setitem__")
             if found is not None:
-                interp.call(class_lookup.bind(interp, found, receiver), [index, value], {}, target)
+                interp.call(class_lookup.bind(found, receiver), [index, value], {}, target)
             elif receiver.items is not None:
                 set_item(interp, receiver.items, index, value, target, expression)
         case Symbol():

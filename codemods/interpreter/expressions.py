@@ -142,7 +142,7 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     for owner, other, own in ((left, right, f"__{_SPECIAL[kind]}__"), (right, left, f"__r{_SPECIAL[kind]}__")):
         found = class_lookup.find(owner, own) if isinstance(owner, Instance) else None
         if found is not None:
-            return interp.call(class_lookup.bind(interp, found, owner), [other], {}, node)
+            return interp.call(class_lookup.bind(found, owner), [other], {}, node)
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
         return _of_tensors(interp, kind, left, right, node)
     sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")

@@ -19,7 +19,7 @@ def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:
         case Instance():
             found = class_lookup.find(manager, "__enter__")
             if isinstance(found, Function):
-                return interp.call(class_lookup.bind(interp, found, manager), [], {}, node)
+                return interp.call(class_lookup.bind(found, manager), [], {}, node)
         case Generator():  # of a function that `contextlib.contextmanager` decorates
             try:
                 return interp.read(manager.resume())
@@ -36,7 +36,7 @@ def leave(interp: Interpreter, manager: Value, node: ast.expr, error: Value = No
             found = class_lookup.find(manager, "__exit__")
             if isinstance(found, Function):
                 kind = error.cls if isinstance(error, Instance) else error
-                bound = class_lookup.bind(interp, found, manager)
+                bound = class_lookup.bind(found, manager)
                 ended = interp.call(bound, [kind, error, None], {}, node) is True and error is not None
             leave(interp, class_lookup.exits_of(manager), node)
         case Generator():

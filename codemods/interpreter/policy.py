@@ -1,7 +1,7 @@
 """Which way the program goes where the source does not say.
 
 The interpreter follows one path at a time, so every value on it is definite.  A condition that cannot be computed is
-asked of the oracle: the same condition on the same values is answered alike for the whole path, so branches that belong
+asked of the policy: the same condition on the same values is answered alike for the whole path, so branches that belong
 together stay together.  The likely path is followed first, then the one on which conditions that change from iteration
 to iteration are false, then alternatives of the likely path, one answer changed at a time, up to a limit.
 
@@ -55,6 +55,8 @@ class BranchPolicy:
         self.asked: list[Decision] = []
         self._asked_for: list[int] = []
         """The position of the question, each time that one was asked, or asked again."""
+        self._times: Counter[int] = Counter()
+        """How often each question was asked."""
         self._idle: Counter[int] = Counter()
         """How often each question was asked for a branch that changes nothing that the tape sees."""
         self.place: Callable[[], tuple[Hashable, bool]] = lambda: (None, True)
@@ -84,7 +86,7 @@ class BranchPolicy:
         switch = _switch(key)
         known = key if key in self._known else self._switches.get(switch) if switch else None
         if known is not None:
-            self._asked_for.append(self._positions[known])
+            self._consulted(self._positions[known])
             return self._known[known]
         likely = likely or switch == _SAME_SHAPE
         position = len(self.asked)
@@ -103,10 +105,14 @@ class BranchPolicy:
         self._near.append(self.nearness)
         self._known[key] = answer
         self._positions[key] = position
-        self._asked_for.append(position)
+        self._consulted(position)
         if switch:
             self._switches[switch] = key
         return answer
+
+    def _consulted(self, position: int) -> None:
+        self._asked_for.append(position)
+        self._times[position] += 1
 
     @property
     def consultations(self) -> int:
@@ -123,7 +129,7 @@ class BranchPolicy:
 
     def _decides(self, position: int) -> bool:
         """Whether the answer to the question at *position* was ever of use."""
-        return self._idle[position] < self._asked_for.count(position)
+        return self._idle[position] < self._times[position]
 
     @property
     def would_differ(self) -> bool:
@@ -226,7 +232,7 @@ class _Alternative(NamedTuple):
 
 
 class Paths:
-    """Oracles for up to *limit* paths that begin in *entry*."""
+    """Policies for up to *limit* paths that begin in *entry*."""
 
     def __init__(self, limit: int, entry: str = "", *, lived: bool = False, supposed: bool = False) -> None:
         self._limit = limit

@@ -191,7 +191,7 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
     if isinstance(current, Instance):
         own = class_lookup.find(current, _IN_PLACE.get(type(node.op), ""))
         if own is not None:
-            result = interp.call(class_lookup.bind(interp, own, current), [value], {}, node.value)
+            result = interp.call(class_lookup.bind(own, current), [value], {}, node.value)
             assign(interp, node.target, result, None)
             return ""
     fake = ast.BinOp(target, node.op, node.value)
@@ -527,7 +527,7 @@ def _class(interp: Interpreter, node: ast.ClassDef) -> str:
             named = class_lookup.find(slot.value, "__set_name__")
             if named is not None:
                 interp.call(
-                    class_lookup.bind(interp, named, slot.value),
+                    class_lookup.bind(named, slot.value),
                     [cls, name],
                     {},
                     node.bases[0] if node.bases else _anchor(node),

@@ -126,12 +126,12 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             members = list(value.members.values())
             return Stream(len(members), lambda at, exact: members[at], PARTS)
         case Instance() if class_lookup.find(value, "__iter__") is not None:
-            made = interp.call(class_lookup.bind(interp, class_lookup.find(value, "__iter__"), value), [], {}, node)
+            made = interp.call(class_lookup.bind(class_lookup.find(value, "__iter__"), value), [], {}, node)
             if not isinstance(made, Instance):
                 return stream(interp, made, node)
             following = class_lookup.find(made, "__next__")
             if following is not None:
-                following = class_lookup.bind(interp, following, made)
+                following = class_lookup.bind(following, made)
                 return Stream(None, lambda at, exact: _next_of(interp, following, node))
             return _unknown(interp, made)
         case Instance() if class_lookup.base_module(value) is not None:

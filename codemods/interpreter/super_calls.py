@@ -43,7 +43,7 @@ def call_super(
     if isinstance(receiver.instance, Instance) and name == "__call__":
         forward = class_lookup.find(receiver.instance, "forward")
         if forward is not None:
-            return interp.call(class_lookup.bind(interp, forward, receiver.instance), args, keywords, node)
+            return interp.call(class_lookup.bind(forward, receiver.instance), args, keywords, node)
     if isinstance(receiver.instance, Instance) and name in ("forward", "__call__"):
         base = class_lookup.base_module(receiver.instance)
         if base is not None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Leaf, Saved
@@ -65,12 +63,17 @@ def _is_made_by_a_package(value: Symbol) -> bool:
 
 def _is_called(cls: Class, name: str) -> bool:
     """Whether a class calls its attribute *name*, as ``forward`` does with a layer."""
-    return cls.source is not None and name in _called(cls.source.text_of(cls.node))
+    return name in cls.source.remembered(cls.node, _called)
 
 
-@lru_cache(maxsize=512)
-def _called(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\bself\.(\w+)\(", text))
+def _called(cls: ast.ClassDef) -> frozenset[str]:
+    """The attributes of ``self`` that a class calls."""
+    functions = (node.func for node in ast.walk(cls) if isinstance(node, ast.Call))
+    return frozenset(
+        function.attr
+        for function in functions
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
+    )
 
 
 def saved(interp: Interpreter, leaf: Leaf | None, values: list[Value]) -> list[Saved]:

@@ -89,7 +89,7 @@ def _len(interp: Interpreter, call: Call, value: Value, /) -> Value:
     if isinstance(value, (str, bytes, range)):
         return len(value)
     if isinstance(value, Instance) and class_lookup.find(value, "__len__") is not None:
-        return interp.call(class_lookup.bind(interp, class_lookup.find(value, "__len__"), value), [], {}, call.node)
+        return interp.call(class_lookup.bind(class_lookup.find(value, "__len__"), value), [], {}, call.node)
     if isinstance(value, TorchModule):
         return len(value.children)
     return Symbol(("len", interp.key(value)), low=0)

@@ -44,7 +44,7 @@ class Symbols(Environment):
         return next(self._fresh)
 
     def fresh_symbol(self, *label: Hashable) -> Symbol:
-        """A value that is like no other.  Inside a loop it is another one in each iteration (see ``oracle.varies``)."""
+        """A value that is like no other.  Inside a loop it is another one in each iteration (see ``policy.varies``)."""
         return Symbol(("~" if self.loops else "new", *label, next(self._fresh)))
 
     def symbol(self, key: Hashable) -> Symbol:
