@@ -11,7 +11,7 @@ import libcst as cst
 from libcst import matchers
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from codemods.facts import Form, Span
+from codemods.facts import Carrier, Form, Span
 from codemods.rewriting import one_line
 from codemods.rewriting.origins import filled, origins, render
 from codemods.rewriting.patch import Line, Patch, lines_of
@@ -775,6 +775,17 @@ def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Patch:
         return edit.patch()
     detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
     return edit.patch()
+
+
+def detached_where_stored(tree: Tree, carriers: Iterable[Carrier]) -> Patch | None:
+    """The program with the values that *carriers* store detached where they do; None where one of them is not found."""
+    stored = [tree.expression(one.expression) for one in carriers if one.expression is not None]
+    edit = Edit(tree)
+    for expression in stored:
+        if expression is None:
+            return None
+        edit.change(expression, detach)
+    return edit.patch() if stored else None
 
 
 def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, Form, GraphCopied
-from codemods.rewriting.tree import Edit, Tree, detach, detached
+from codemods.rewriting.tree import Edit, Tree, detached, detached_where_stored
 from codemods.rules.base import Candidate, Codemod
 
 
@@ -42,20 +42,10 @@ class DetachCopied(Codemod):
         value = tree.expression(fact.value)
         if value is not None and fact.form is not Form.OTHER:
             yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is copied without the graph")
-        yield from _kept_without(fact, tree)
+        stored = detached_where_stored(tree, fact.carriers)
+        if stored is not None:
+            yield Candidate(stored, f"`{fact.name}` is kept without the graph")
         yield from _dropped_before(fact, tree)
-
-
-def _kept_without(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
-    """What is stored is detached where it is stored."""
-    edit = Edit(tree)
-    stored = [tree.expression(one.expression) for one in fact.carriers if one.expression is not None]
-    for expression in stored:
-        if expression is None:
-            return
-        edit.change(expression, detach)
-    if stored:
-        yield Candidate(edit.patch(), f"`{fact.name}` is kept without the graph")
 
 
 def _dropped_before(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.facts import Fact, Form, GraphSent
-from codemods.rewriting.tree import Edit, Tree, detach, detached
+from codemods.rewriting.tree import Tree, detached, detached_where_stored
 from codemods.rules.base import Candidate, Codemod
 
 
@@ -42,11 +42,6 @@ class DetachSent(Codemod):
         value = tree.expression(fact.value)
         if value is not None and fact.form is not Form.OTHER:
             yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is sent without the graph")
-        edit = Edit(tree)
-        stored = [tree.expression(one.expression) for one in fact.carriers if one.expression is not None]
-        for expression in stored:
-            if expression is None:
-                return
-            edit.change(expression, detach)
-        if stored:
-            yield Candidate(edit.patch(), "what is sent goes without the graph")
+        stored = detached_where_stored(tree, fact.carriers)
+        if stored is not None:
+            yield Candidate(stored, "what is sent goes without the graph")
