@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -12,8 +9,8 @@ from difflib import SequenceMatcher
 from autofix.check import Edit
 from autofix.findings import Finding
 from codemods.facts import Span
-
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+from codemods.rewriting.patch import lines_of
+from codemods.source.sources import parses
 
 
 @dataclass(frozen=True)
@@ -40,13 +37,13 @@ def edits_of(changed: Iterable[Edit], findings: Sequence[Finding]) -> dict[Findi
         reasons = attribute([part.lines for part in parts], near, path)
         for finding in near:
             own = [part for part, reason in zip(parts, reasons, strict=True) if finding in reason]
-            found[finding] += tuple(own if _parses(applied(before, own)) else parts)
+            found[finding] += tuple(own if parses(applied(before, own)) else parts)
     return found
 
 
 def text_edits(path: str, before: str, after: str) -> Iterator[TextEdit]:
     """Yield what leads from one text to the other: whole lines, or the part of a line that alone differs."""
-    old, new = _LINE.findall(before), _LINE.findall(after)
+    old, new = lines_of(before), lines_of(after)
     for tag, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
@@ -72,7 +69,7 @@ def common(one: str, other: str) -> int:
 def applied(text: str, edits: Sequence[TextEdit]) -> str:
     """*text* with just these *edits*, which do not overlap."""
     starts = [0]
-    for line in _LINE.findall(text):
+    for line in lines_of(text):
         starts.append(starts[-1] + len(line))
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
         start, end = (
@@ -113,13 +110,3 @@ def lines_of_story(finding: Finding, path: str) -> set[int]:
 def distance(lines: Sequence[int], finding: Finding, path: str) -> int:
     """How many lines lie between an edit and the nearest place of *finding*'s story in the same file."""
     return min((abs(line - place) for line in lines for place in lines_of_story(finding, path)), default=0)
-
-
-def _parses(text: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True

@@ -88,7 +88,7 @@ def gather(
                 pending.append((place, companion.text))
     if not may_go_wrong([file.text, *(other.text for other in found.values())]):
         return Project(path, file)
-    companions = {other.name: (place, other) for place, other in found.items() if _parses(other.text)}
+    companions = {other.name: (place, other) for place, other in found.items() if sources.parses(other.text)}
     roots = [root for root in search.all if any(place.is_relative_to(root) for place, _ in companions.values())]
     return Project(path, file, companions, tuple(files.display_name(root, from_root=from_root) for root in roots))
 
@@ -101,7 +101,7 @@ def _matters(text: str) -> bool:
         return True
     if "__main__" not in text and not _TOP_LEVEL_CALL.search(text):
         return False
-    return _parses(text) and any(map(_runs, sources.parse(text).tree.body))
+    return sources.parses(text) and any(map(_runs, sources.parse(text).tree.body))
 
 
 _TOP_LEVEL_CALL = re.compile(r"^(for|while|with|[A-Za-z_][\w.]*\()", re.MULTILINE)
@@ -132,20 +132,11 @@ def _readable(place: Path, most: int, disk: Inquiry, *, from_root: bool) -> Sour
     return file if len(file.data) <= most else None
 
 
-def _parses(text: str) -> bool:
-    try:
-        sources.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
 def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
     """The project's files that a text imports; a text that cannot be parsed imports nothing."""
-    try:
-        parsed = sources.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if not sources.parses(text):
         return
+    parsed = sources.parse(text)
     own = path.for_importer(importer, parsed)
     for one in parsed.nodes.once(imports.imported):
         folders = own if not imports.is_standard(one) else path.first(importer)

@@ -51,6 +51,15 @@ def parse(text: str) -> Parsed:
         return Parsed(ast.parse(text.removeprefix("\ufeff")), {})
 
 
+def parses(text: str) -> bool:
+    """Whether a text is one that can be parsed, by Python and without exhausting it."""
+    try:
+        parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def last_name(function: ast.expr) -> str:
     """``raises`` for ``pytest.raises`` and for ``raises``; empty for an expression that is neither."""
     return (
