@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
-import threading
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import InvalidStateError, ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import active_children, connection, get_context, parent_process
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +15,7 @@ from autofix.escaping import escaped
 from autofix.project import files
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
+from autofix.spreading import spread
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
@@ -112,46 +107,23 @@ def check(
     paths: Sequence[Path], options: Callable[[Path], Options] = lambda _: Options(), *, from_root: bool = False
 ) -> Iterator[Result | Problem]:
     """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given."""
-    examine = partial(check_path, from_root=from_root)
-    own = [options(path) for path in paths]
-    workers = min(cpu_count(), len(paths))
-    if len(paths) <= FEW or workers == 1:
-        yield from map(examine, paths, own)
+    items = [(path, options(path)) for path in paths]
+    examine = partial(_check_item, from_root=from_root)
+    workers = min(cpu_count(), len(items))
+    if len(items) <= FEW or workers == 1:
+        yield from map(examine, items)
         return
-    # A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
-    context = get_context("fork" if sys.platform == "linux" else None)
-    others = active_children()
-    with (
-        _cancelled_in_silence(),
-        ProcessPoolExecutor(workers, mp_context=context, initializer=prepare_worker) as pool,
-    ):
-        try:
-            yield from pool.map(examine, paths, own, chunksize=max(1, min(8, len(paths) // (4 * workers))))
-        except BaseException:  # an interrupt above all: leave at once, and not when the queue is empty
-            for worker in active_children():
-                if worker not in others:
-                    worker.terminate()
-            raise
+    yield from spread(examine, items, workers, partial(_lost, from_root=from_root))
 
 
-@contextmanager
-def _cancelled_in_silence() -> Iterator[None]:
-    """Let the thread of the pool print no traceback where an interrupt ends the workers as it cancels their tasks.
+def _check_item(item: tuple[Path, Options], *, from_root: bool) -> Result | Problem:
+    return check_path(*item, from_root=from_root)
 
-    The thread then marks a task as failed that was cancelled a moment before, which it must not.  The pool waits for
-    it before the block ends: a thread that still ran as the interpreter ends could close what that writes to.
-    """
-    outside = threading.excepthook
 
-    def told(arguments: threading.ExceptHookArgs) -> None:
-        if not issubclass(arguments.exc_type, InvalidStateError):
-            outside(arguments)
-
-    threading.excepthook = told
-    try:
-        yield
-    finally:
-        threading.excepthook = outside
+def _lost(item: tuple[Path, Options], *, from_root: bool) -> Problem:
+    """What is said of a file whose worker was killed, and the one of the second try as well."""
+    reason = "the process that analysed it was killed twice, by the system for want of memory perhaps"
+    return Problem(files.display_name(item[0], from_root=from_root), reason)
 
 
 def check_path(path: Path, options: Options = Options(), *, from_root: bool = False) -> Result | Problem:
@@ -220,17 +192,3 @@ def cpu_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def prepare_worker() -> None:
-    """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    """End this process when the one behind *sentinel* is gone: killed, it could not end its workers."""
-    connection.wait([sentinel])
-    os._exit(1)

@@ -1,0 +1,157 @@
+"""Spread work over processes: results in order, and a worker that is killed costs its own item one more try.
+
+A pool of :mod:`concurrent.futures` is broken as a whole when one of its workers dies, of a SIGKILL by the kernel's
+out-of-memory killer above all.  Here each worker marks in shared memory which item it has in hand.  When a pool
+breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  A new pool does
+the rest.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from ctypes import c_byte
+from multiprocessing import active_children, connection, get_context, parent_process
+from os import _exit
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WAITING, IN_HAND, DONE = range(3)
+LARGEST_CHUNK = 8
+"""Items that a worker takes at once: more would leave the others idle at the end."""
+
+# A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
+CONTEXT = get_context("fork" if sys.platform == "linux" else None)
+
+
+def spread(function: Callable[[T], R], items: Sequence[T], workers: int, lost: Callable[[T], R]) -> Iterator[R]:
+    """Yield what *function* makes of each of the *items*, in order; of one that kills its worker, what *lost* does."""
+    states = CONTEXT.RawArray(c_byte, len(items))
+    results: dict[int, R] = {}
+    position = 0
+    left = list(range(len(items)))
+    while left:
+        whole = True
+        with _pool(min(workers, len(left)), states) as pool:
+            chunks = [_submit(pool, function, items, chunk) for chunk in _chunks(left, workers)]
+            for chunk in chunks:
+                try:
+                    results.update(chunk.result())
+                except BrokenProcessPool:
+                    whole = False
+                    continue  # a later chunk may have been done before the pool broke
+                while position in results:
+                    yield results.pop(position)
+                    position += 1
+        left = [number for number in left if number >= position and number not in results]
+        if whole:
+            continue
+        # Whose worker died in between two items names none: the first that is left then stands for it.
+        for number in [number for number in left if states[number] == IN_HAND] or left[:1]:
+            results[number] = _alone(function, items, number, lost)
+        left = [number for number in left if number not in results]
+        for number in left:
+            states[number] = WAITING
+    while position in results:
+        yield results.pop(position)
+        position += 1
+
+
+def _alone(function: Callable[[T], R], items: Sequence[T], number: int, lost: Callable[[T], R]) -> R:
+    """The result for one item in a process of its own."""
+    with _pool(1, CONTEXT.RawArray(c_byte, len(items))) as pool:
+        try:
+            return _submit(pool, function, items, [number]).result()[number]
+        except BrokenProcessPool:
+            return lost(items[number])
+
+
+def _chunks(numbers: Sequence[int], workers: int) -> Iterator[Sequence[int]]:
+    size = max(1, min(LARGEST_CHUNK, len(numbers) // (4 * workers)))
+    return (numbers[start : start + size] for start in range(0, len(numbers), size))
+
+
+def _submit(
+    pool: ProcessPoolExecutor, function: Callable[[T], R], items: Sequence[T], numbers: Sequence[int]
+) -> Future[dict[int, R]]:
+    chunk = [(number, items[number]) for number in numbers]
+    try:
+        return pool.submit(_work, function, chunk)
+    except BrokenProcessPool as error:  # by a chunk that was handed over a moment ago
+        future: Future[dict[int, R]] = Future()
+        future.set_exception(error)
+        return future
+
+
+def _work(function: Callable[[T], R], chunk: Sequence[tuple[int, T]]) -> dict[int, R]:
+    """What a worker does: the results of a chunk by the items' numbers."""
+    results = {}
+    for number, item in chunk:
+        _states[number] = IN_HAND
+        results[number] = function(item)
+        _states[number] = DONE
+    return results
+
+
+@contextmanager
+def _pool(workers: int, states: Any) -> Iterator[ProcessPoolExecutor]:
+    """A pool of processes that ends at once where its user leaves early."""
+    others = active_children()
+    with (
+        _cancelled_in_silence(),
+        ProcessPoolExecutor(workers, mp_context=CONTEXT, initializer=_prepare_worker, initargs=(states,)) as pool,
+    ):
+        try:
+            yield pool
+        except BaseException:  # an interrupt above all: leave at once, and not when the queue is empty
+            for worker in active_children():
+                if worker not in others:
+                    worker.terminate()
+            raise
+
+
+@contextmanager
+def _cancelled_in_silence() -> Iterator[None]:
+    """Let the thread of the pool print no traceback where an interrupt ends the workers as it cancels their tasks.
+
+    The thread then marks a task as failed that was cancelled a moment before, which it must not.  The pool waits for
+    it before the block ends: a thread that still ran as the interpreter ends could close what that writes to.
+    """
+    outside = threading.excepthook
+
+    def told(arguments: threading.ExceptHookArgs) -> None:
+        if not issubclass(arguments.exc_type, InvalidStateError):
+            outside(arguments)
+
+    threading.excepthook = told
+    try:
+        yield
+    finally:
+        threading.excepthook = outside
+
+
+_states: Any = None
+"""In a worker: how far each item is, shared with the process that has started it."""
+
+
+def _prepare_worker(states: Any) -> None:
+    """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
+    global _states
+    _states = states
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """End this process when the one behind *sentinel* is gone: killed, it could not end its workers."""
+    connection.wait([sentinel])
+    _exit(1)

@@ -1,0 +1,105 @@
+"""A worker that is killed costs its own file one more try; all else is checked as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from autofix import check as checker
+from autofix.check import Problem, Result
+from autofix.spreading import spread
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="a worker must be forked to find what a test has put in"
+)
+
+OWN_WORKER = os.getpid()
+
+
+def note(folder: Path, number: int) -> int:
+    """Count a try to work on *number*; returns the tries so far."""
+    with (folder / str(number)).open("a") as file:
+        file.write("x")
+    return len((folder / str(number)).read_text())
+
+
+def work(folder: Path, deadly: dict[int, int], number: int) -> int:
+    """The square of *number*; the first tries at a *deadly* one (number to count of tries) kill the process."""
+    if note(folder, number) <= deadly.get(number, 0):
+        assert os.getpid() != OWN_WORKER
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def squares(folder: Path, deadly: dict[int, int], count: int = 40) -> list[int]:
+    return list(spread(partial(work, folder, deadly), range(count), 2, lambda number: -number))
+
+
+def tries(folder: Path, number: int) -> int:
+    return len((folder / str(number)).read_text())
+
+
+def test_nobody_dies(tmp_path: Path) -> None:
+    assert squares(tmp_path, {}) == [number * number for number in range(40)]
+    assert all(tries(tmp_path, number) == 1 for number in range(40))
+
+
+@pytest.mark.parametrize("victim", [0, 17, 39])
+def test_an_item_whose_worker_dies_once_is_done_all_the_same(tmp_path: Path, victim: int) -> None:
+    assert squares(tmp_path, {victim: 1}) == [number * number for number in range(40)]
+    assert tries(tmp_path, victim) == 2
+
+
+def test_an_item_that_always_kills_its_worker_is_lost_after_two_tries(tmp_path: Path) -> None:
+    deadly = {0: 9, 3: 9, 20: 9, 39: 9}
+    expected = [-number if number in deadly else number * number for number in range(40)]
+    assert squares(tmp_path, deadly) == expected
+    assert all(tries(tmp_path, number) <= 2 for number in deadly)
+
+
+def test_every_item_kills_its_worker(tmp_path: Path) -> None:
+    assert squares(tmp_path, dict.fromkeys(range(6), 9), count=6) == [-number for number in range(6)]
+
+
+def test_an_exception_of_the_function_comes_through() -> None:
+    with pytest.raises(ValueError, match="0"):
+        list(spread(fails, range(20), 2, lambda number: -number))
+
+
+def fails(number: int) -> int:
+    raise ValueError(number)
+
+
+SCRIPT = "import torch\nloss = torch.ones(3, requires_grad=True) * 2\nloss.backward()\n"
+
+
+def test_a_check_goes_on_without_a_killed_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file kills its process whenever it is analysed, another only the first time."""
+    places = [tmp_path / f"train{number:02}.py" for number in range(20)]
+    for place in places:
+        place.write_text(SCRIPT)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    inside = checker.check_path
+    inside(places[0])  # what the first analysis loads is inherited by every worker
+
+    def deadly(path: Path, *others: object, **options: object) -> Result | Problem:
+        most = {"train05.py": 9, "train11.py": 1}.get(path.name, 0)
+        if note(notes, int(path.stem[-2:])) <= most:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inside(path, *others, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(checker, "check_path", deadly)
+    monkeypatch.setattr(checker, "cpu_count", lambda: 2)
+    outcomes = list(checker.check(places))
+    assert [isinstance(outcome, Problem) for outcome in outcomes] == [place.stem == "train05" for place in places]
+    (problem,) = [outcome for outcome in outcomes if isinstance(outcome, Problem)]
+    assert problem.name.endswith("train05.py")
+    assert "killed twice" in problem.reason
+    assert all(len(outcome.analysis.findings) == 1 for outcome in outcomes if isinstance(outcome, Result))
+    assert tries(notes, 11) == 2
