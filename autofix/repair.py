@@ -137,7 +137,7 @@ class _Attempt:
         if not missed or found.certificate is not None:
             return found
         places = ", ".join(f"{one.code} in line {one.cause.line}" for one in missed)
-        return replace(found, note=f"{found.note} It does not come to what reading finds: {places}.")
+        return replace(found, note=f"{found.note} The run does not reach what the source shows: {places}.")
 
     def by_source(self, analysis: Analysis) -> Repair:
         """The patch of *analysis*, or another that static reading gives, if one stands the proof; else the first."""

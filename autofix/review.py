@@ -122,7 +122,7 @@ class Reviewer:
                 self.printer.line("  ", finding.remedy)
             others = [other.title for other in units if other is not unit and finding in other.findings]
             if others:
-                self.printer.line(f"  belongs together with {', '.join(others)}: the same remedy")
+                self.printer.line(f"  belongs together with {', '.join(others)}: one fix for all")
         if unit.size > 1:
             self.printer.line("  to be decided together: one without the others would leave a file that does not parse")
         for hunk in hunks_of(Change(change.name, change.before, patched(change, [unit]))):

@@ -167,7 +167,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class StaleGraph(Fact):
-    """A value whose graph an earlier backward freed is reached by a later one."""
+    """A tensor whose graph an earlier backward freed is reached by a later backward."""
 
     code = "AF100"
     kind = "stale graph"
@@ -176,10 +176,10 @@ class StaleGraph(Fact):
         "made": "its graph is made here",
         "kept": "kept here",
         "used": "used here",
-        "walked": "the freeing backward comes through here",
+        "walked": "the backward that frees it passes through here",
         "freed": "this backward frees the graph",
         "failed": "this backward reaches it again",
-        "loop": "the loop that it crosses",
+        "loop": "across iterations of this loop",
     }
 
     made: Span
@@ -212,17 +212,17 @@ class StaleGraph(Fact):
 
     @property
     def message(self) -> str:
-        what = f"`{self.name}`" if self.name else "a value"
+        what = f"`{self.name}`" if self.name else "a tensor"
         if self.loop is not None and self.inside:
             return f"{what} carries the graph of an earlier iteration into a later backward"
         if self.loop is not None:
-            return f"{what} carries a graph from before the loop into the backward of every iteration"
-        return f"{what} carries a graph that an earlier backward has freed into a later one"
+            return f"the graph of {what} is built once before the loop, and every iteration's backward runs through it"
+        return f"the graph of {what} was already freed by an earlier backward"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overwritten(Fact):
-    """A tensor that a node saved was changed in place before the node's backward."""
+    """A tensor that a node saved was modified in place before the node's backward."""
 
     code = "AF200"
     kind = "overwritten"
@@ -232,10 +232,10 @@ class Overwritten(Fact):
         "kept": "kept here",
         "used": "used here",
         "retained": "this backward keeps the graph",
-        "changed": "changed in place here",
-        "constructed": "by a module that is told so here",
-        "failed": "this backward needs the old value",
-        "loop": "the loop that it crosses",
+        "changed": "modified in place here",
+        "constructed": "the module is made in-place here",
+        "failed": "this backward needs the original value",
+        "loop": "across iterations of this loop",
     }
 
     saved: Span
@@ -279,22 +279,22 @@ class Overwritten(Fact):
 
     @property
     def message(self) -> str:
-        what = f"`{self.name}`" if self.name else "a value"
+        what = f"`{self.name}`" if self.name else "a tensor"
         if self.by_step:
-            return f"{what} carries a graph over an optimizer step that changes the parameters saved in it"
-        return f"{what} is changed in place while a graph still needs its old value"
+            return f"the graph of {what} saved parameters that an optimizer step modifies before its backward"
+        return f"{what} is modified in place, but a later backward needs its original value"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartChanged(Fact):
-    """One of several views that a single call made is changed in place."""
+    """One of several views that a single call made is modified in place."""
 
     code = "AF210"
     kind = "part changed"
     error = "is a view and is being modified inplace"
     phrases: ClassVar[dict[str, str]] = {
         "made": "one of the views that are made here",
-        "changed": "changed in place here",
+        "changed": "modified in place here",
     }
 
     made: Span
@@ -307,12 +307,12 @@ class PartChanged(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` changes one of several views in place, which autograd does not allow"
+        return f"`{self.name}` modifies one of several views in place, which autograd does not allow"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutGiven(Fact):
-    """An operation that autograd would record is told to write its result into a tensor that is there already."""
+    """An operation that autograd would record writes its result into an existing tensor (`out=`)."""
 
     code = "AF220"
     kind = "out argument"
@@ -328,17 +328,17 @@ class OutGiven(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` writes into a tensor, which autograd cannot record"
+        return f"`{self.name}` writes its result into an existing tensor, which autograd cannot record"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeafChanged(Fact):
-    """A leaf that requires grad is changed in place under grad mode."""
+    """A leaf that requires grad is modified in place under grad mode."""
 
     code = "AF300"
     kind = "leaf changed"
     error = "a leaf Variable that requires grad"
-    phrases: ClassVar[dict[str, str]] = {"changed": "changed in place here"}
+    phrases: ClassVar[dict[str, str]] = {"changed": "modified in place here"}
 
     changed: Span
     name: str = ""
@@ -351,7 +351,7 @@ class LeafChanged(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` changes a parameter in place while autograd records"
+        return f"`{self.name}` modifies a parameter in place while autograd records"
 
 
 TENSORS_AND_NUMBERS = "tensors and numbers"
@@ -368,7 +368,7 @@ class Drop:
 
 @dataclass(frozen=True, kw_only=True)
 class CutGraph(Fact):
-    """A backward is asked of a value whose graph was dropped on the way."""
+    """backward is called on a tensor whose graph was dropped on the way."""
 
     code = "AF400"
     kind = "cut graph"
@@ -377,7 +377,7 @@ class CutGraph(Fact):
         "cut": "the graph is dropped here",
         "guard": "nothing is recorded from here on",
         "frozen": "requires_grad is taken from the parameters here",
-        "owner": "this optimizer is to train them",
+        "owner": "this optimizer should train them",
         "failed": "this backward finds no graph",
     }
 
@@ -419,16 +419,16 @@ class CutGraph(Fact):
         what = f"`{self.name}`" if self.name else "the loss"
         hows = {drop.how for drop in self.drops}
         if self.beside:
-            return f"a part of {what} has no graph any more, and nothing that it was computed with is trained"
+            return f"a part of {what} has no graph, and nothing that it was computed from is trained"
         if self.silent:
             return f"{what} is a copy without the graph of what it was copied from: its backward trains nothing"
         if self.frozen is not None and hows == {"frozen"}:
-            return f"{what} has no graph: every parameter that it is computed with is frozen"
+            return f"{what} has no graph: every parameter that it is computed from is frozen"
         if hows == {"unflagged"}:
-            return f"{what} has no graph: the tensor that the optimizer is to change does not require grad"
+            return f"{what} has no graph: the tensor given to the optimizer does not require grad"
         if hows == {"integer"}:
-            return f"{what} has no graph: comparisons and indices, which it is made of, have no gradient"
-        return f"{what} has no graph any more when it is sent backward"
+            return f"{what} has no graph: it is computed from comparisons or indices, which are not differentiable"
+        return f"{what} has no graph when backward is called on it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,7 +439,7 @@ class InferenceSaved(Fact):
     kind = "inference tensor"
     error = "Inference tensors cannot be saved for backward"
     phrases: ClassVar[dict[str, str]] = {
-        "guard": "what is made here can never take part in a graph",
+        "guard": "tensors made here can never take part in a graph",
         "used": "saved for the backward pass here",
     }
 
@@ -452,19 +452,19 @@ class InferenceSaved(Fact):
 
     @property
     def message(self) -> str:
-        return "a tensor made in inference mode is used in a computation that is recorded"
+        return "a tensor made in inference mode is used in a recorded computation"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartBeside(Fact):
-    """A gradient is asked for a part of a tensor, and only the whole was used."""
+    """A gradient is requested for a part of a tensor, but only the whole was used."""
 
     code = "AF420"
     kind = "unused input"
     error = "appears to not have been used in the graph"
     phrases: ClassVar[dict[str, str]] = {
-        "made": "a part is taken, which nothing is computed from",
-        "failed": "this gradient is asked for the part",
+        "made": "a part is taken here, and nothing is computed from it",
+        "failed": "the gradient of the part is requested here",
     }
 
     made: Span
@@ -477,7 +477,7 @@ class PartBeside(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` is a new tensor beside the graph: a gradient for it needs a value computed from it"
+        return f"`{self.name}` is a new tensor, and the loss is not computed from it: it has no gradient"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -488,7 +488,7 @@ class ComputedParameter(Fact):
     kind = "computed parameter"
     error = "can't optimize a non-leaf Tensor"
     phrases: ClassVar[dict[str, str]] = {
-        "made": "the result of an operation on what requires grad",
+        "made": "the result of an operation on a tensor that requires grad",
         "owner": "this optimizer takes leaves only",
     }
 
@@ -504,15 +504,17 @@ class ComputedParameter(Fact):
 
     @property
     def message(self) -> str:
-        what = f"`{self.name}`" if self.name else "what the optimizer is given"
+        what = f"`{self.name}`" if self.name else "a tensor given to the optimizer"
         if self.on_gpu:
-            return f"{what} is no leaf on a GPU: it is a copy there of the tensor that requires grad"
-        return f"{what} is computed from the tensor that requires grad, and is no leaf that an optimizer could change"
+            return f"{what} is not a leaf on a GPU: there it is a copy of the tensor that requires grad"
+        return (
+            f"{what} is not a leaf: it is computed from the tensor that requires grad, and no optimizer can update it"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphHeld(Fact):
-    """Graphs are kept alive that no backward will ever walk: memory grows with every iteration."""
+    """Graphs are kept alive that no backward will use: memory grows with every iteration."""
 
     code = "AF600"
     kind = "graph held"
@@ -549,14 +551,14 @@ class GraphHeld(Fact):
 
 @dataclass(frozen=True, kw_only=True)
 class NotScalar(Fact):
-    """A backward is asked of a tensor of several elements, without a gradient for it."""
+    """backward is called on a tensor of several elements without a gradient argument."""
 
     code = "AF800"
     kind = "not a scalar"
     error = "grad can be implicitly created only for scalar outputs"
     phrases: ClassVar[dict[str, str]] = {
         "made": "a tensor of several elements",
-        "failed": "this backward wants one number",
+        "failed": "this backward needs a scalar",
     }
 
     made: Span
@@ -572,12 +574,12 @@ class NotScalar(Fact):
     @property
     def message(self) -> str:
         what = f"`{self.name}`" if self.name else "the loss"
-        return f"{what} is not reduced to one number before it is sent backward"
+        return f"{what} is not reduced to a scalar before backward"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphEscapes(Fact):
-    """A tensor with a graph goes where none can."""
+    """A tensor with a graph is converted to NumPy."""
 
     code = "AF500"
     kind = "graph escapes"
@@ -658,7 +660,7 @@ class GraphSent(Fact):
     @property
     def message(self) -> str:
         if self.by_loader:
-            return "the workers of a loader are to hand on a tensor with a graph"
+            return "a DataLoader worker would have to send a tensor with a graph to the main process"
         return f"`{self.name}` sends a tensor with a graph to another process"
 
 

@@ -83,7 +83,7 @@ def judge(lines: Patch, before: AnalysisResult, after: AnalysisResult, fact: Fac
     if lost:
         return Verdict(False, reason=lost)
     revealed = tuple(one for key, one in mapped if left[key] > known[key])
-    return Verdict(not revealed, revealed, "another mistake comes to light" if revealed else "")
+    return Verdict(not revealed, revealed, "another mistake appears" if revealed else "")
 
 
 def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Keeps, fact: Fact) -> str:

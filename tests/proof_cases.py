@@ -979,7 +979,7 @@ for t in range(30):
                 "its graph is kept: the gradient is that of weights that are no more",
                 False,
                 (("backward()", "backward(retain_graph=True)"),),
-                (5, "a graph is kept and sent backward again after its parameters have changed"),
+                (5, "backward is called again on a kept graph after its parameters have changed"),
             ),
         ),
     ),

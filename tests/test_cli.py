@@ -35,7 +35,7 @@ FIXED = BROKEN.replace("(h)", "(h.detach())")
 HOPELESS = "a = 1\nhopeless.append(a)\nend = 1\n"
 CLEAN = "x = 1\n"
 LINES = """\
-a.py:3:5: AF101 [*] `store` carries a graph that an earlier backward has freed into a later one
+a.py:3:5: AF101 [*] the graph of `store` was already freed by an earlier backward
 a.py:3:18: note: its graph is made here, and used here
 a.py:4:1: note: this backward frees the graph, and this backward reaches it again
 """
@@ -107,7 +107,7 @@ def test_check_finds_nothing(shell: Shell) -> None:
 def test_check_marks_what_it_cannot_fix(shell: Shell) -> None:
     put(a=HOPELESS)
     assert shell.run("check") == 1
-    assert shell.out.startswith("a.py:2:1: AF101 `hopeless` carries")
+    assert shell.out.startswith("a.py:2:1: AF101 the graph of `hopeless`")
     assert shell.out.endswith("Found 1 mistake (no sure fix).\n")
 
 
@@ -267,7 +267,7 @@ def test_fix_rewrites_and_ends_with_0(shell: Shell) -> None:
 def test_fix_reports_what_is_left_where_it_is_now(shell: Shell) -> None:
     put(a=BROKEN + HOPELESS)
     assert shell.run("check", "--fix") == 1
-    assert shell.out.startswith("a.py:6:1: AF101 `hopeless`")
+    assert shell.out.startswith("a.py:6:1: AF101 the graph of `hopeless`")
     assert shell.out.endswith("Fixed 1 mistake, 1 left.\n")
 
 
@@ -348,13 +348,13 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
     assert finding == {
         "code": "AF101",
         "name": "stored-tensor",
-        "message": "`store` carries a graph that an earlier backward has freed into a later one",
+        "message": "the graph of `store` was already freed by an earlier backward",
         "certainty": "certain",
         "fixable": True,
         "fixed": False,
         "safe": True,
         "needs_review": False,
-        "remedy": fake_engine.REMEDY,
+        "fix": fake_engine.REMEDY,
         "edits": [
             {
                 "file": "a.py",
@@ -449,7 +449,7 @@ def test_run_shows_cause_patch_and_proof_and_writes_nothing(shell: Shell, repair
     assert shell.run("run", "a.py") == 0
     assert shell.out == (
         """\
-a.py:3:5: AF101 `store` carries a graph that an earlier backward has freed into a later one
+a.py:3:5: AF101 the graph of `store` was already freed by an earlier backward
   1 | store = []
   2 | for h in x:
 > 3 |     store.append(h)
@@ -459,7 +459,7 @@ a.py:3:5: AF101 `store` carries a graph that an earlier backward has freed into 
   made, used     a.py:3:18  h
   freed, failed  a.py:4:1   end
 
-remedy: Detach what is stored.
+fix: Detach what is stored.
 """
         + PATCH
         + """
@@ -575,7 +575,7 @@ def test_html_writes_a_page_beside_the_report(shell: Shell, repairs: Repairs) ->
     assert shell.out.endswith("Proved: the patched script trains.\nNothing was written; --fix writes the patch.\n"
                               "The page is page.html.\n")  # fmt: skip
     page = Path("page.html").read_text(encoding="utf-8")
-    assert "store.append(h.detach())" in page and "Remedy: Detach what is stored." in page
+    assert "store.append(h.detach())" in page and "Fix: Detach what is stored." in page
     assert sorted(path.name for path in Path().iterdir()) == ["a.py", "page.html"]
     assert shell.run("run", "--html", "page.html", "--output-format", "json", "a.py") == 0
     assert json.loads(shell.out)["command"] == "run"

@@ -50,7 +50,7 @@ def test_spans_count_code_points_and_the_holder_is_named() -> None:
 def test_change_says_by_what() -> None:
     text = "import torch\nx = torch.ones(2, requires_grad=True).exp()\nx += 1\nx.sum().backward()\n"
     (fact,) = witness(Script(Path("/no/such/folder/train.py"), text=text), Limits(timeout=60))
-    assert dict(fact.story())["changed in place here (operator)"].line == 3
+    assert dict(fact.story())["modified in place here (operator)"].line == 3
 
 
 def test_sound_script_has_nothing_to_tell() -> None:

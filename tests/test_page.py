@@ -129,7 +129,7 @@ def view(**others: Any) -> View:
         "AF101",
         f"`store` carries the graph {HOSTILE}",
         (
-            Place("loop", Span("train.py", 3, 0, 9, 19), "the loop that it crosses"),
+            Place("loop", Span("train.py", 3, 0, 9, 19), "across iterations of this loop"),
             Place("made", span(4, 13, 27), "its graph is made here"),
             Place("kept", span(5, 4, 24), "kept here", is_cause=True),
             Place("used", span(8, 26, 41), "used here"),

@@ -73,7 +73,7 @@ def test_shows_hunk_reason_and_question(review: Any) -> None:
     assert out.startswith(
         f"""\
 a.py: hunk 1
-AF101 line 1: `store` carries a graph that an earlier backward has freed into a later one
+AF101 line 1: the graph of `store` was already freed by an earlier backward
   {fake_engine.REMEDY}
 @@ -1,4 +1,4 @@
 -store.append(a)
@@ -155,8 +155,8 @@ def test_says_which_hunks_belong_to_one_remedy_and_when_one_is_left_out(
     patched = f"store(h.detach())\n{FILLER}backward()\n"
     patch_with(monkeypatch, source, patched, made=1, used=1, freed=12, failed=12)
     _, out = review("y\nn\n")
-    assert "belongs together with hunk 2: the same remedy" in out
-    assert "belongs together with hunk 1: the same remedy" in out
+    assert "belongs together with hunk 2: one fix for all" in out
+    assert "belongs together with hunk 1: one fix for all" in out
     assert "a.py:1:1: AF101 is repaired in part only\n" in out
 
 

@@ -330,7 +330,9 @@ def _still_fails(after: Watched, gets_on: bool) -> str:
     if not gets_on and after.told:
         return "the mistake is still there"
     error = after.record.error
-    return f"it then fails otherwise: {short(str(error))}" if error is not None else "another mistake comes to light"
+    if error is None:
+        return "another mistake appears"
+    return f"the script then fails with another error: {short(str(error))}"
 
 
 def promises(done: Sequence[Done]) -> Promises:

@@ -23,7 +23,7 @@ PHRASES = {
     "saved": "saved for the backward pass here",
     "used": "used here",
     "cut": "the graph is dropped here",
-    "changed": "changed in place here",
+    "changed": "modified in place here",
     "constructed": "by a module that was constructed here",
     "freed": "this backward freed the graph",
     "failed": "this fails",

@@ -109,7 +109,7 @@ def finding_object(finding: Finding, edits: Sequence[TextEdit] = (), written: Co
         "fixed": finding.fixed and finding.cause.path in written,
         "safe": finding.fixed and finding.safe,
         "needs_review": finding.needs_review,
-        "remedy": finding.remedy,
+        "fix": finding.remedy,
         "roles": [role_object(role, finding) for role in finding.roles()],
         "edits": [{**place(edit.span), "content": edit.text} for edit in edits],
     }

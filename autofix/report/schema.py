@@ -42,7 +42,7 @@ class FindingObject(TypedDict):
     fixed: bool
     safe: bool
     needs_review: bool
-    remedy: str
+    fix: str
     roles: list[RoleObject]
     edits: list[EditObject]
 

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from autofix.repair import Repair
 
 MESSAGES = {
-    "stale graph": "a backward pass reaches a graph that an earlier one has freed",
-    "overwritten": "a value is changed in place while a graph still needs its old value",
+    "stale graph": "a backward call reaches a graph that an earlier backward has already freed",
+    "overwritten": "a tensor is modified in place, but a later backward needs its original value",
     "cut graph": "the loss has no graph: it was dropped on the way",
-    "leaf changed": "a parameter is changed in place while autograd records",
-    "part changed": "one of several views is changed in place",
-    "out argument": "the result of an operation is written into a tensor, which autograd cannot record",
-    "graph escapes": "a tensor with a graph goes where none can",
+    "leaf changed": "a parameter is modified in place while autograd records",
+    "part changed": "one of several views is modified in place",
+    "out argument": "the result of an operation is written into an existing tensor, which autograd cannot record",
+    "graph escapes": "a tensor with a graph is converted or copied to where no graph can be",
     "legacy API": "a call that PyTorch 2 no longer knows",
-    "graph held": "graphs of earlier steps are kept alive for nothing",
+    "graph held": "graphs of earlier steps are kept alive, and no backward uses them",
 }
 """What a run has shown, by kind of evidence, where no reading of the source says it better."""
 CAUSES = {"stale graph": "made", "overwritten": "changed", "cut graph": "cut", "graph held": "made"}

@@ -70,7 +70,7 @@ def result_assigned(span: Span, tree: Tree) -> Iterator[Candidate]:
         edit.change(call, lambda _: given[0])
     else:
         return
-    yield Candidate(edit.patch(), f"`{name}` takes the result, which is a new tensor")
+    yield Candidate(edit.patch(), f"assign the result, a new tensor, to `{name}`")
 
 
 def _out_of(call: cst.BaseExpression | None) -> Place | None:

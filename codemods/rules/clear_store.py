@@ -144,7 +144,7 @@ def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[C
     for statement in block[: block.index(again)]:
         if _resets(statement, store.attr.value, kept, tree):
             patch = Edit(tree).insert_before(again, tree.own_code(statement)).patch()
-            yield Candidate(patch, "the store is emptied before it is filled again", Keeps.PARAMETERS)
+            yield Candidate(patch, "empty the store before it is filled again", Keeps.PARAMETERS)
 
 
 def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
@@ -157,7 +157,7 @@ def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
             deep = {"children": "modules", "named_children": "named_modules"}.get(call.func.attr.value)
             if deep is not None and any(_clears(one, name, True, tree) for one in tree.statements_in(loop)):
                 patch = Edit(tree).change(call.func.attr, lambda _, deep=deep: cst.Name(deep)).patch()  # type: ignore[misc]
-                yield Candidate(patch, f"`{name}` is emptied in modules of modules, too")
+                yield Candidate(patch, f"empty `{name}` in nested modules, too")
 
 
 def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
@@ -174,7 +174,7 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
                 for code in _collected_by(asked.attr.value, name, owner, tree):
                     new = cst.parse_statement(code).with_changes(leading_lines=line.leading_lines)
                     patch = Edit(tree).change(line, lambda _, new=new: new).patch()  # type: ignore[misc]
-                    yield Candidate(patch, f"what has `{name}` is emptied, not a copy of it")
+                    yield Candidate(patch, f"empty the object that has `{name}`, not a copy of it")
 
 
 def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
@@ -316,7 +316,7 @@ def _before_it_is_filled(
         for owner in owners:
             if owner != twin:
                 patch = Edit(tree).insert_after(statement, f"{owner}.{method}").patch()
-                yield Candidate(patch, f"`{owner}` is emptied where `{twin}` is")
+                yield Candidate(patch, f"empty `{owner}` where `{twin}` is emptied")
     if not places and (place := _place(store, kept, failed, fact, tree)):
         places = [place]
     given = {one.name.value for one in home.params.params} if isinstance(home, cst.FunctionDef) else set()
@@ -327,7 +327,7 @@ def _before_it_is_filled(
     if body and places and fills_in_a_hook(kept, tree):
         codes = [emptied.format(place) for place in places]
         patch = Edit(tree).insert_before(_first(body), *codes).patch()
-        yield Candidate(patch, f"`{name}` is emptied before it is filled")
+        yield Candidate(patch, f"empty `{name}` before it is filled")
 
 
 def _first(body: list[Statement]) -> Statement:
@@ -361,7 +361,7 @@ def _after_the_pass(
     if _leaves(after) or any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
         return
     patch = Edit(tree).insert_after(after, *dict.fromkeys(codes)).patch()
-    yield Candidate(patch, f"`{place}` is emptied once its graphs are used up")
+    yield Candidate(patch, f"empty `{place}` once its graphs have been used")
 
 
 def store_of(statement: Statement | None, tree: Tree, names: Collection[str] = ()) -> cst.BaseExpression | None:
@@ -444,7 +444,7 @@ def _in_the_loop(
             edit = Edit(tree).remove(statement).insert_before(tree.body_of(loop)[0], inside)
             yield (
                 resets,
-                Candidate(edit.patch(), f"`{code.strip()}` before each iteration, not only before the first"),
+                Candidate(edit.patch(), f"run `{code.strip()}` before each iteration, not only before the first"),
             )
 
 

@@ -18,7 +18,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class ComputeInTurn(Codemod):
-    """Outputs are computed ahead, all of them, and then sent backward one by one with a step after each.
+    """All outputs are computed first, then backward is called on one after the other with a step after each.
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation, at
@@ -123,7 +123,7 @@ def _in_turn(loop: cst.For, retains: bool, tree: Tree) -> Iterator[Candidate]:
         read.edit.insert_before(tree.body_of(loop)[0], *read.before, *codes, f"{read.name} = {tree.code(made.item)}")
         for statement in made.statements if alone else ():
             read.edit.remove(statement)
-        yield Candidate(read.edit.patch(), f"`{read.name}` is computed when its turn comes", Keeps.PARAMETERS)
+        yield Candidate(read.edit.patch(), f"compute `{read.name}` right before its backward", Keeps.PARAMETERS)
         return
 
 
@@ -155,7 +155,9 @@ def _generated(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
         if len(calls) == 1 and taken and not function.decorators:
             late = cst.GeneratorExp(made.elt, made.for_in)
             edit = Edit(tree).change(made, lambda _, late=late: late)  # type: ignore[misc]
-            yield Candidate(edit.patch(), f"`{name}` computes each output when its turn comes", Keeps.PARAMETERS)
+            yield Candidate(
+                edit.patch(), f"compute each output of `{name}` right before its backward", Keeps.PARAMETERS
+            )
 
 
 def _computed_ahead(before: list[Statement], tree: Tree) -> Iterator[_Ahead]:

@@ -115,7 +115,7 @@ class DetachCarried(Codemod):
             expression = tree.expression(carrier.expression)
             if expression is not None and carrier.form is Form.TENSOR:
                 for part, edit in detached_in_part(expression, tree):
-                    remedy = f"`{part}` enters `{carrier.name or fact.name}` without its graph"
+                    remedy = f"detach `{part}` where it enters `{carrier.name or fact.name}`"
                     yield Candidate(edit.patch(), remedy, cause=cause)
 
     def _detach_handed(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -127,10 +127,10 @@ class DetachCarried(Codemod):
             if isinstance(argument.value, (cst.Name, cst.Attribute)) and not argument.star:
                 taken = tree.taken_by(made, argument)
                 if taken is not None:
-                    remedy = f"`{tree.code(made.func)}` keeps `{tree.code(taken)}` detached"
+                    remedy = f"let `{tree.code(made.func)}` keep `{tree.code(taken)}` detached"
                     yield Candidate(Edit(tree).change(taken, detach).patch(), remedy)
                 patch = Edit(tree).change(argument.value, detach).patch()
-                yield Candidate(patch, f"`{tree.code(made.func)}` gets `{tree.code(argument.value)}` detached")
+                yield Candidate(patch, f"hand `{tree.code(argument.value)}` detached to `{tree.code(made.func)}`")
 
     def _detach_written(
         self, fact: StaleGraph | Overwritten, tree: Tree, carriers: list[Carrier]
@@ -214,7 +214,7 @@ class DetachCarried(Codemod):
         begin = _own_reset(name, kept, tree)
         if begin and body:
             patch = Edit(tree).insert_before(body[0], whole(begin)).patch()
-            yield Candidate(patch, f"`{begin}` at the start of each iteration", Keeps.ANEW)
+            yield Candidate(patch, f"run `{begin}` at the start of each iteration", Keeps.ANEW)
 
     def _inserted(
         self, fact: StaleGraph | Overwritten, tree: Tree, name: str, tries: list[tuple[str, Statement, bool, str]]
@@ -225,7 +225,7 @@ class DetachCarried(Codemod):
             if returned is not None:
                 handed: cst.BaseExpression = returned
                 for patch, more in retain.variants(fact, tree, lambda edit, node=handed: edit.change(node, detach)):  # type: ignore[misc]
-                    yield Candidate(patch, f"hand `{name}` back without the graph{more}")
+                    yield Candidate(patch, f"return `{name}` without the graph{more}")
 
             def build(edit: Edit, at: Statement = statement, behind: bool = after, new: str = written) -> None:
                 (edit.insert_after if behind else edit.insert_before)(at, new)
@@ -344,7 +344,7 @@ def _old_attribute(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candi
             edit.change(inner, detach)
             found = True
     if found:
-        yield Candidate(edit.patch(), f"the old value of `{fact.name}` is read without the graph")
+        yield Candidate(edit.patch(), f"read the old value of `{fact.name}` without the graph")
 
 
 def _is_made_before(kept: Statement, last: Statement, tree: Tree) -> bool:

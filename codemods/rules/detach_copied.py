@@ -41,10 +41,10 @@ class DetachCopied(Codemod):
         assert isinstance(fact, GraphCopied)
         value = tree.expression(fact.value)
         if value is not None and fact.form is not Form.OTHER:
-            yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is copied without the graph")
+            yield Candidate(detached(tree, value, fact.form), f"copy `{tree.code(value)}` without the graph")
         stored = detached_where_stored(tree, fact.carriers)
         if stored is not None:
-            yield Candidate(stored, f"`{fact.name}` is kept without the graph")
+            yield Candidate(stored, f"store `{fact.name}` without the graph")
         yield from _dropped_before(fact, tree)
 
 
@@ -58,4 +58,4 @@ def _dropped_before(fact: GraphCopied, tree: Tree) -> Iterator[Candidate]:
     if isinstance(owner, (cst.Name, cst.Attribute)) and tree.block_of(statement):
         place = tree.code(owner) + fact.path
         patch = Edit(tree).insert_before(statement, f"{place} = {place}.detach()").patch()
-        yield Candidate(patch, f"`{place}` is detached before the model is copied")
+        yield Candidate(patch, f"detach `{place}` before the model is copied")

@@ -41,7 +41,7 @@ class DetachSent(Codemod):
         assert isinstance(fact, GraphSent)
         value = tree.expression(fact.value)
         if value is not None and fact.form is not Form.OTHER:
-            yield Candidate(detached(tree, value, fact.form), f"`{tree.code(value)}` is sent without the graph")
+            yield Candidate(detached(tree, value, fact.form), f"send `{tree.code(value)}` without the graph")
         stored = detached_where_stored(tree, fact.carriers)
         if stored is not None:
-            yield Candidate(stored, "what is sent goes without the graph")
+            yield Candidate(stored, "store the tensors that are sent without the graph")

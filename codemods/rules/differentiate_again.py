@@ -52,4 +52,4 @@ class DifferentiateAgain(Codemod):
         if not any(keeps_graph(one, "create_graph") for one in calls):
             return
         edit = Edit(tree).change(call, lambda node: with_keyword(node, "retain_graph", "True"))
-        yield Candidate(edit.patch(), "the graph of the gradient is kept for the next product")
+        yield Candidate(edit.patch(), "keep the graph of the gradient for the next product")

@@ -13,7 +13,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class DropSecondPass(Codemod):
-    """The same loss is sent backward twice.
+    """backward is called twice on the same loss.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time, at the second ``loss.backward()``.

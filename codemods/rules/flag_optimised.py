@@ -50,7 +50,7 @@ class FlagOptimised(Codemod):
         ]
         if len(names) < len(places) or any(not _is_listed(name, tree) for name in names):
             return
-        remedy = f"{', '.join(f'`{tree.code(name)}`' for name in names)} requires grad"
+        remedy = f"let {', '.join(f'`{tree.code(name)}`' for name in names)} require grad"
         made = [_made(name, tree) for name in names]
         if all(made):
             edit = Edit(tree)

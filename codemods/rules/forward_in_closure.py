@@ -19,7 +19,7 @@ _MOST = 6
 
 
 class ForwardInClosure(Codemod):
-    """A closure sends a loss backward that was computed outside of it.
+    """A closure calls backward on a loss that was computed outside of the closure.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time, inside ``optimizer.step(closure)``. With
@@ -129,7 +129,7 @@ def _moved(
     if step is not None and wanted and taken:
         (name,) = wanted
         edit.change(step, lambda node: _assigned(name, node))
-    yield Candidate(edit.patch(), f"`{closure.name.value}` computes what it sends backward", Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), f"compute the loss inside `{closure.name.value}`", Keeps.PARAMETERS)
 
 
 def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:

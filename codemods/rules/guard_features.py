@@ -113,7 +113,7 @@ class GuardFeatures(Codemod):
         if made is not None and made is not kept and tree.block_of(made) and is_guardable([made]):
             for part in (computation(made, tree.block_of(made), tree), [made]):
                 if is_guardable(part):
-                    remedy = "what serves the loop is computed under no_grad: nothing trains it"
+                    remedy = "compute the features of the loop under no_grad: nothing trains them"
                     yield Candidate(guarded(tree, part), remedy)
         relation, old = _old_operand(fact, tree)
         if relation is not None and old is not None and _is_ratio(relation, old, tree):
@@ -158,7 +158,7 @@ class GuardFeatures(Codemod):
         if fact.kept is not None or made is None or not isinstance(tree.parent_of(made), cst.Arg):
             return
         if tree.function_of(made) is not tree.function_of(loop):
-            remedy = f"`{tree.code(made)}` is handed on detached: nothing behind it is trained"
+            remedy = f"detach `{tree.code(made)}`: nothing behind it is trained"
             yield Candidate(Edit(tree).change(made, detach).patch(), remedy)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
@@ -185,7 +185,7 @@ class GuardFeatures(Codemod):
         for carrier in fact.sources:
             expression = tree.expression(carrier.expression)
             if expression is not None and carrier.form is Form.TENSOR and not _is_computed(expression, tree):
-                remedy = f"`{carrier.name or tree.code(expression).strip()}` is a value of the rollout"
+                remedy = f"detach `{carrier.name or tree.code(expression).strip()}`, which belongs to the rollout"
                 yield Candidate(Edit(tree).change(expression, detach).patch(), remedy, Keeps.RATIO)
 
     def _rolled_out(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -194,13 +194,12 @@ class GuardFeatures(Codemod):
         for span in dict.fromkeys([*tensors, fact.made if isinstance(fact, StaleGraph) else fact.saved]):
             made = tree.expression(span)
             if made is not None:
-                remedy = f"`{tree.code(made).strip()}` is a value of the rollout, which the updates learn from"
+                remedy = f"detach `{tree.code(made).strip()}`, which belongs to the rollout that the updates learn from"
                 yield Candidate(Edit(tree).change(made, detach).patch(), remedy, Keeps.RATIO)
         kept = tree.statement(fact.kept)
         if kept is not None and kept in tree.block_of(kept) and is_guardable([kept]):
             targets = sorted(targets_of(kept, tree))
-            verb = "are values" if len(targets) > 1 else "holds values"
-            remedy = f"`{', '.join(targets)}` {verb} of the rollout, computed under no_grad"
+            remedy = f"compute `{', '.join(targets)}`, which belong to the rollout, under no_grad"
             yield Candidate(guarded(tree, [kept]), remedy, Keeps.RATIO)
 
     def _collected(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -216,7 +215,7 @@ class GuardFeatures(Codemod):
             around = list(tree.loops_around(statement))
             if around and loop not in around:
                 patch = Edit(tree).change(made, detach).patch()
-                yield Candidate(patch, f"`{tree.code(made)}` is collected as a value", Keeps.RATIO)
+                yield Candidate(patch, f"collect `{tree.code(made)}` detached", Keeps.RATIO)
 
     def _as_it_was(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``new - old`` in every iteration: the old value is what it was, a number, and the new one is trained."""
@@ -246,7 +245,7 @@ class GuardFeatures(Codemod):
         for value in taken:  # `kernel(x, x)` reads it twice: half of it detached is another function
             edit.change(value, detach)
         if taken:
-            yield Candidate(edit.patch(), f"the loop takes `{fact.name}` detached")
+            yield Candidate(edit.patch(), f"use `{fact.name}` detached in the loop")
 
     def _move(self, run: list[Statement], loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
         """The statements at the start of the loop's body, one by one more of those they build on."""
@@ -309,7 +308,7 @@ class GuardFeatures(Codemod):
         edit = Edit(tree).insert_before(first, code)
         if instead:
             edit.remove(kept)
-        remedy = f"compute `{name}` anew where it is used"
+        remedy = f"compute `{name}` again where it is used"
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
 
 
@@ -342,7 +341,7 @@ def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> C
         codes.append(code)
     _keep_headings(moved, edit, tree)
     edit.insert_before(first, *(_dedented(code) for code in codes))
-    return Candidate(edit.patch(), f"compute `{name}` anew in each iteration of the loop", Keeps.PARAMETERS)
+    return Candidate(edit.patch(), f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
 
 
 def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
@@ -354,7 +353,7 @@ def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
 def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
     """*run* also stands before the loop, where something else reads it."""
     patch = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).patch()
-    return Candidate(patch, f"compute `{name}` again in each iteration of the loop", Keeps.PARAMETERS)
+    return Candidate(patch, f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
 
 
 def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
@@ -427,9 +426,9 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     for path, code in computed.items():
         attribute = path.removeprefix("self.")
         edit.insert_after(constructor, f"\n@property\ndef {attribute}(self):\n{indent}return {code}")
-    remedy = f"`{name}` is a property, computed anew wherever it is read"
+    remedy = f"make `{name}` a property, computed wherever it is read"
     if len(computed) > 1:
-        remedy = f"`{', '.join(computed)}` are properties, computed anew wherever they are read"
+        remedy = f"make `{', '.join(computed)}` properties, computed wherever they are read"
     yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 

@@ -14,7 +14,7 @@ from codemods.rules.out_of_place import spelled_out
 
 
 class GuardLeaf(Codemod):
-    """A parameter is changed in place while autograd records.
+    """A parameter is modified in place while autograd records.
 
     Error:
         RuntimeError: a leaf Variable that requires grad is being used in an in-place operation. Or: a view of a leaf
@@ -45,9 +45,9 @@ class GuardLeaf(Codemod):
             return
         if fact.mixed and _computes(statement, tree):
             for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
-                yield Candidate(patch, "compute with a new tensor, and let the parameter be", Keeps.PARAMETERS)
+                yield Candidate(patch, "compute a new tensor instead of modifying the parameter", Keeps.PARAMETERS)
         for run in (*_loops_around(statement, tree), [statement]):
-            yield Candidate(guarded(tree, run), "change parameters under no_grad")
+            yield Candidate(guarded(tree, run), "update parameters under no_grad")
 
 
 def _computes(statement: Statement, tree: Tree) -> bool:

@@ -25,7 +25,7 @@ Change = Callable[[cst.CSTNode], cst.CSTNode]
 
 
 class KeepGraph(Codemod):
-    """A loss is turned into a number or a copy, and sent backward.
+    """backward is called on a loss that was turned into a number or a copy.
 
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn. Where the copy is told to
@@ -40,7 +40,7 @@ class KeepGraph(Codemod):
 
     Fix:
         The values keep their graphs: ``torch.tensor(losses).sum()`` becomes ``torch.stack(losses).sum()``, the
-        ``.item()`` of a sum that is sent backward goes, a penalty on gradients asks for ``create_graph=True``, and a
+        ``.item()`` of a sum whose backward is called goes, a penalty on gradients asks for ``create_graph=True``, and a
         checkpoint for ``use_reentrant=False``.
         A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
         ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
@@ -83,7 +83,7 @@ class KeepGraph(Codemod):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
-        yield Candidate(edit.patch(), f"`{what}` keeps the graph", Keeps.EDGES)
+        yield Candidate(edit.patch(), f"keep the graph of `{what}`", Keeps.EDGES)
 
 
 def _is_array(drop: Drop, tree: Tree) -> bool:
@@ -187,7 +187,7 @@ def _beside_the_meter(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
         return
     code = tree.code(calls[0])
     edit = Edit(tree).insert_before(reader, code).change(calls[0], lambda found: given)
-    remedy = f"the loss takes `{tree.code(given)}` itself, and not the number of it"
+    remedy = f"use the tensor `{tree.code(given)}` in the loss, not its number"
     yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 

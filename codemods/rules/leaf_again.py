@@ -13,7 +13,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class LeafAgain(Codemod):
-    """An optimizer is given the result of an operation on the tensor that requires grad.
+    """An optimizer is given a non-leaf: the result of an operation on the tensor that requires grad.
 
     Error:
         ValueError: can't optimize a non-leaf Tensor.
@@ -46,7 +46,7 @@ class LeafAgain(Codemod):
         made = tree.expression(fact.made)
         if made is None or isinstance(made, (cst.Name, cst.Attribute)):
             return
-        remedy = f"`{fact.name or tree.code(made).strip()}` is a leaf"
+        remedy = f"`{fact.name or tree.code(made).strip()}` becomes a leaf"
         flagged = [call for call in calls_in(made) if _flag(call) is not None]
         if len(flagged) == 1:
             (call,) = flagged

@@ -12,7 +12,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class LeaveInference(Codemod):
-    """Features made in inference mode are what another network learns from.
+    """Features made in inference mode are the input of a network that is trained.
 
     Error:
         RuntimeError: Inference tensors cannot be saved for backward. To work around you can make a clone to get a
@@ -54,5 +54,5 @@ class LeaveInference(Codemod):
                 module = name.value if isinstance(name, cst.Attribute) else cst.Name(tree.torch_name(mode))
                 no_grad = cst.Call(cst.Attribute(module, cst.Name("no_grad")))
                 edit.change(mode, lambda _, no_grad=no_grad: no_grad)  # type: ignore[misc]
-                yield Candidate(edit.patch(), "what is made here is not recorded, and can be used in a graph")
+                yield Candidate(edit.patch(), "use no_grad: its tensors are not recorded, but can be used in a graph")
                 return

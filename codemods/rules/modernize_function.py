@@ -50,7 +50,7 @@ class ModernizeFunction(Codemod):
         if not all(_call_modern(edit, name, old, tree) for name in _mentions(old, tree)):
             return
         _make_static(edit, old, tree)
-        yield Candidate(edit.patch(), f"`{old.owner.name.value}` has static methods and is run by `apply`")
+        yield Candidate(edit.patch(), f"make the methods of `{old.owner.name.value}` static and call `apply`")
 
 
 @dataclass(frozen=True)

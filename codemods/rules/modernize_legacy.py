@@ -55,10 +55,10 @@ class ModernizeLegacy(Codemod):
             yield from _of_class(call, tree)
         elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
             new = with_keyword(without_keyword(call, "retain_variables"), "retain_graph", retained)
-            yield Candidate(Edit(tree).change(call, lambda _: new).patch(), "the argument is called `retain_graph` now")
+            yield Candidate(Edit(tree).change(call, lambda _: new).patch(), "rename the argument to `retain_graph`")
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
-            yield Candidate(edit.patch(), "volatile no longer does anything")
+            yield Candidate(edit.patch(), "use no_grad: volatile no longer has an effect")
 
 
 def _retained(call: cst.Call, tree: Tree) -> str:
@@ -77,4 +77,4 @@ def _of_class(compared: cst.Comparison, tree: Tree) -> Iterator[Candidate]:
     if isinstance(target.operator, (cst.NotEqual, cst.IsNot)):
         test = f"not {test}"
     patch = Edit(tree).change(compared, lambda _: cst.parse_expression(test)).patch()
-    yield Candidate(patch, f"`{test}` knows tensors by what they are")
+    yield Candidate(patch, f"test for a tensor with `isinstance` in `{test}`")

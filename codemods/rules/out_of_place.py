@@ -39,7 +39,7 @@ _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
 
 
 class OutOfPlace(Codemod):
-    """A value is changed in place although the backward pass still needs it as it was.
+    """A tensor is modified in place although the backward pass needs its original value.
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
@@ -121,7 +121,7 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
     node = tree.node(changed, cst.AugAssign)
     if isinstance(node, cst.AugAssign):
         for patch in spelled_out(node, tree):
-            yield Candidate(patch, f"`{tree.code(node.target)}` becomes a new tensor")
+            yield Candidate(patch, f"assign a new tensor to `{tree.code(node.target)}`")
     call = tree.expression(changed)
     if isinstance(call, cst.Call):
         yield from _without_inplace(call, tree)
@@ -178,7 +178,7 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
     elif isinstance(node.func, cst.Name) and not node.args and not name[:1].isupper():
         # `make()`, where `make` is a partial that has the flag
         patch = Edit(tree).change(node, lambda call: with_keyword(call, "inplace", "False")).patch()
-        yield Candidate(patch, f"`{name}` makes a new tensor")
+        yield Candidate(patch, f"let `{name}` return a new tensor")
     plain: cst.CSTNode = node
     if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
         plain = without_keyword(node, "inplace")
@@ -200,7 +200,7 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
                 f"`{tree.code(changed)}` becomes a new tensor",
             )
         return
-    yield Candidate(Edit(tree).change(node, lambda _: plain).patch(), f"`{name}` makes a new tensor")
+    yield Candidate(Edit(tree).change(node, lambda _: plain).patch(), f"let `{name}` return a new tensor")
 
 
 def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
@@ -215,7 +215,7 @@ def _without_the_setting(tree: Tree) -> Iterator[Candidate]:
         for element in tree.every(cst.DictElement, module):
             if tree.code(element.key) in ('"inplace"', "'inplace'") and tree.code(element.value) == "True":
                 patch = Edit(tree).change(element.value, lambda _: cst.Name("False")).patch()
-                yield Candidate(patch, "the layers that are made of these settings make new tensors")
+                yield Candidate(patch, "let the layers made from these settings return new tensors")
 
 
 def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
@@ -228,7 +228,7 @@ def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[
         and tree.code(assign.value) == "True"
     ):
         patch = Edit(tree).change(assign.value, lambda _: cst.Name("False")).patch()
-        yield Candidate(patch, "the modules make new tensors")
+        yield Candidate(patch, "let the modules return new tensors")
 
 
 def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) -> Iterator[Patch]:
@@ -305,7 +305,7 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         edit.change(statement, assigned)
     elif not isinstance(root, cst.Name) or call is not whole:
         return  # an attribute that is changed on the way keeps what it is changed to
-    yield Candidate(edit.patch(), f"`{name}` becomes a new tensor")
+    yield Candidate(edit.patch(), f"assign a new tensor to `{name}`")
 
 
 _VIEWS = frozenset(("T", "mT", "H", "mH", "real", "imag"))
@@ -333,7 +333,7 @@ def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
         expression = tree.expression(carrier.expression)
         if isinstance(expression, cst.Call) and carrier.expression == fact.saved:
             patch = Edit(tree).change(expression, lambda node: method_call(node, "clone")).patch()
-            yield Candidate(patch, f"write into a clone, `{carrier.name}`, of what the backward pass needs")
+            yield Candidate(patch, f"write into a clone, `{carrier.name}`, of the tensor that backward needs")
 
 
 def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -341,7 +341,7 @@ def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
     saved = tree.expression(fact.saved)
     if isinstance(saved, cst.BaseExpression) and _is_assigned(saved, tree):
         patch = Edit(tree).change(saved, lambda node: method_call(node, "clone")).patch()
-        yield Candidate(patch, "write into a clone of what the backward pass needs")
+        yield Candidate(patch, "write into a clone of the tensor that backward needs")
 
 
 def _is_assigned(value: cst.BaseExpression, tree: Tree) -> bool:
@@ -411,7 +411,7 @@ def _with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candi
     edit = Edit(tree)
     for part in read:
         edit.change(part, lambda node: method_call(node, "clone"))
-    return Candidate(edit.patch(), f"compute with a clone of `{name}`, which changes later")
+    return Candidate(edit.patch(), f"compute with a clone of `{name}`, which is modified later")
 
 
 def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
@@ -426,7 +426,7 @@ def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Cand
             handed = [name for name in read if isinstance(tree.parent_of(name), cst.Arg)]
             if len(handed) == len(read) == 1 and only_part(later) is not None:
                 patch = Edit(tree).change(handed[0], lambda node: method_call(node, "clone")).patch()
-                yield Candidate(patch, f"hand a clone of `{root.value}` on, which changes later")
+                yield Candidate(patch, f"pass on a clone of `{root.value}`, which is modified later")
             return
 
 

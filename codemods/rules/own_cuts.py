@@ -59,7 +59,7 @@ def forgotten(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]
                 edit.insert_after(cut, code)
 
             for patch, more in retain.variants(fact, tree, build):
-                remedy = f"detach `{name}` where `{cuts[0]}` is{more}"
+                remedy = f"detach `{name}` where `{cuts[0]}` is detached{more}"
                 yield Candidate(patch, remedy, cause=tree.row_of(cut))
 
 
@@ -139,7 +139,7 @@ def _result_dropped(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candi
         code = f"{tree.code(given)} = {tree.code(call)}"
         new = small_statement(code)
         patch = Edit(tree).change(part, lambda _: new).patch()  # type: ignore[arg-type]
-        yield Candidate(patch, f"keep what `{tree.code(call)}` returns")
+        yield Candidate(patch, f"assign the result of `{tree.code(call)}`")
 
 
 def _under_other_names(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Candidate]:
@@ -159,7 +159,7 @@ def _under_other_names(line: cst.SimpleStatementLine, tree: Tree) -> Iterator[Ca
         names.append(tree.code(cut))
         edit.change(target, lambda _, cut=cut: cut)  # type: ignore[misc]
     if names:
-        yield Candidate(edit.patch(), f"{', '.join(f'`{name}`' for name in names)} itself is detached")
+        yield Candidate(edit.patch(), f"detach {', '.join(f'`{name}`' for name in names)} itself")
 
 
 def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
@@ -190,7 +190,7 @@ def _names_alone(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
     part = only_part(tree.body_of(loop)[0])
     if place and isinstance(part, cst.Assign):
         put = Edit(tree).change(part.targets[0].target, lambda _: cst.parse_expression(place))
-        yield Candidate(put.patch(), f"what is detached is put into `{place}`")
+        yield Candidate(put.patch(), f"put the detached tensor into `{place}`")
     elif one_by_one:
         itself = ", ".join(f"`{name}`" for name in names)
         yield Candidate(edit.patch(), f"detach each {itself} itself, not the name alone")
@@ -207,7 +207,7 @@ def _all_anew(loop: cst.For, item: str, tree: Tree) -> Candidate:
     headed = line.with_changes(leading_lines=loop.leading_lines)
     patch = Edit(tree).change(loop, lambda _: headed).patch()
     cause = tree.row_of(tree.body_of(loop)[0])
-    return Candidate(patch, f"detach what `{states}` holds, not names alone", cause=cause)
+    return Candidate(patch, f"detach the tensors that `{states}` holds, not names alone", cause=cause)
 
 
 def _place_of(loop: cst.For, names: list[str], tree: Tree) -> str:
@@ -247,7 +247,7 @@ def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Ca
             code = f"{name}.detach_()" if name in targets else f"{name} = {name}.detach()"
             new = small_statement(code)
             edit.change(one, lambda old, new=new: new.with_changes(semicolon=old.semicolon))  # type: ignore[misc]
-    yield Candidate(edit.patch(), f"keep what {', '.join(f'`{name}.detach()`' for name in names)} returns")
+    yield Candidate(edit.patch(), f"assign the result of {', '.join(f'`{name}.detach()`' for name in names)}")
 
 
 def _detached_in(part: cst.CSTNode) -> cst.BaseExpression | None:

@@ -14,7 +14,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class PassAfterLoop(Codemod):
-    """The sum of the losses so far is sent backward inside the loop that adds them up.
+    """backward is called on the sum of the losses so far, inside the loop that adds them up.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time, in the second iteration of the inner loop.
@@ -28,7 +28,7 @@ class PassAfterLoop(Codemod):
         The backward comes out of the loop, where the sum is complete and the optimizer steps.
 
     When it is not what you want:
-        Where memory is short, send each part's own loss backward in the loop: gradients are added up by themselves.
+        Where memory is short, call backward on each part's own loss in the loop: gradients accumulate.
 
     Source:
         torch.Tensor.backward in the PyTorch documentation: gradients are accumulated in the leaves.
@@ -66,7 +66,9 @@ class PassAfterLoop(Codemod):
             edit = Edit(tree).insert_after(loop, *(tree.own_code(one) for one in run))
             for one in run:
                 edit.remove(one)
-            yield Candidate(edit.patch(), "one backward, when the loop has added up the losses", Keeps.PARAMETERS)
+            yield Candidate(
+                edit.patch(), "call backward once, after the loop that adds up the losses", Keeps.PARAMETERS
+            )
 
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:

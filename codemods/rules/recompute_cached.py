@@ -101,13 +101,13 @@ def _undecorated(function: cst.FunctionDef, tree: Tree) -> Iterator[Candidate]:
         released = Edit(tree)
         for value in _returned(function, tree):
             released.change(value, detach)
-        yield Candidate(released.patch(), f"`{name}` keeps a value, not a graph")
+        yield Candidate(released.patch(), f"keep `{name}` detached")
         edit = Edit(tree)
         if kind == "cached_property":
             edit.change(called, lambda _: cst.Name("property"))
         else:
             edit.change(function, _without(decorator))
-        yield Candidate(edit.patch(), f"`{name}` is computed anew each time", Keeps.PARAMETERS)
+        yield Candidate(edit.patch(), f"compute `{name}` each time", Keeps.PARAMETERS)
 
 
 def _without(decorator: cst.Decorator) -> Callable[[cst.CSTNode], cst.CSTNode]:
@@ -139,7 +139,7 @@ def _unguarded(branch: cst.If, tree: Tree) -> Iterator[Candidate]:
         return
     first = body[0].with_changes(leading_lines=[*branch.leading_lines, *body[0].leading_lines])
     edit = Edit(tree).change(branch, lambda _: cst.FlattenSentinel([first, *body[1:]]))  # type: ignore[arg-type, return-value]
-    yield Candidate(edit.patch(), f"`{stores[0]}` is computed anew each time", Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), f"compute `{stores[0]}` each time", Keeps.PARAMETERS)
 
 
 def _stores(branch: cst.If, tree: Tree) -> list[str]:

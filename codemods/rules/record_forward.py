@@ -15,7 +15,7 @@ _MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
 class RecordForward(Codemod):
-    """A loss is computed under no_grad, and sent backward.
+    """backward is called on a loss that was computed under no_grad.
 
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn.
@@ -71,7 +71,7 @@ def _out_of_block(block: cst.With, tree: Tree) -> Iterator[Candidate]:
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             edit = Edit(tree).change(block, lambda node: node.with_changes(items=rest))
-            yield Candidate(edit.patch(), "the forward pass is recorded")
+            yield Candidate(edit.patch(), "record the forward pass")
         return
     if isinstance(block.body, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(block.body.body, trailing_whitespace=block.body.trailing_whitespace)
@@ -92,7 +92,7 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
             return cst.FlattenSentinel([first, *leave[1:]])  # type: ignore[return-value]
         return cst.FlattenSentinel([node.with_changes(body=node.body.with_changes(body=stay)), *leave])  # type: ignore[return-value]
 
-    return Candidate(Edit(tree).change(block, change).patch(), "the forward pass is recorded")
+    return Candidate(Edit(tree).change(block, change).patch(), "record the forward pass")
 
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
@@ -112,7 +112,7 @@ def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candid
                 return found.with_changes(leading_lines=lines) if lines and not rest else found
 
             patch = Edit(tree).change(function, change).patch()
-            yield Candidate(patch, f"`{function.name.value}` is recorded")
+            yield Candidate(patch, f"record `{function.name.value}`")
 
 
 def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
@@ -127,7 +127,7 @@ def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tr
             if isinstance(method, cst.FunctionDef) and method.name.value == "__exit__" and tree.body_of(method):
                 code = f"{tree.torch_name(statement)}.set_grad_enabled(True)"
                 patch = Edit(tree).insert_before(tree.body_of(method)[0], code).patch()
-                yield Candidate(patch, "recording is on again behind the block")
+                yield Candidate(patch, "switch recording on again after the block")
         return
     following = block[block.index(statement) + 1 :]
     elsewhere = tree.function_of(statement) is not tree.function_of(failed)
@@ -142,6 +142,6 @@ def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tr
         edit = Edit(tree).change(statement, lambda _: filled)
         for part in following:
             edit.remove(part)
-        yield Candidate(edit.patch(), "recording is off for this block only")
+        yield Candidate(edit.patch(), "switch recording off for this block only")
     if len(block) > 1:
-        yield Candidate(Edit(tree).remove(statement).patch(), "recording stays on")
+        yield Candidate(Edit(tree).remove(statement).patch(), "leave recording on")

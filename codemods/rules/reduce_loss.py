@@ -15,7 +15,7 @@ _ROOTS = frozenset(("outputs", "tensors"))
 
 
 class ReduceLoss(Codemod):
-    """A loss of several elements is sent backward.
+    """backward is called on a loss of several elements.
 
     Error:
         RuntimeError: grad can be implicitly created only for scalar outputs.
@@ -49,7 +49,7 @@ class ReduceLoss(Codemod):
         if fact.by_row:
             # The gradient of the sum has a row's own gradient in each row; that of the mean a part of it.
             patch = Edit(tree).change(root, lambda node: method_call(node, "sum")).patch()
-            yield Candidate(patch, f"the gradient of `{tree.code(root)}` is that of each of its elements")
+            yield Candidate(patch, f"take the gradient of each element of `{tree.code(root)}`")
             return
         readers = list(_readers([*tree.statements_in(_home(root, tree))], root, tree))
         needed = any(_needs_number(one, tree) for one in readers)
@@ -63,15 +63,15 @@ class ReduceLoss(Codemod):
             and is_used_once(made, tree)
         ):
             patch = Edit(tree).change(made, lambda node: method_call(node, "mean")).patch()
-            yield Candidate(patch, f"`{tree.code(root)}` is the mean over its elements")
+            yield Candidate(patch, f"take the mean of `{tree.code(root)}` over its elements")
         shared = _returned_with_others(root, failed, tree)
         if shared is not None:
             patch = Edit(tree).change(shared, lambda node: method_call(node, "mean")).patch()
-            remedy = f"`{tree.code(root)}` is the mean over its elements"
+            remedy = f"take the mean of `{tree.code(root)}` over its elements"
             yield Candidate(patch, remedy, cause=tree.row_of(shared))
         if assigned is not None:
             patch = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).patch()
-            yield Candidate(patch, f"`{tree.code(root)}` is the mean over its elements")
+            yield Candidate(patch, f"take the mean of `{tree.code(root)}` over its elements")
         if needed:
             yield from _reduced_before(root, failed, tree)
             return  # reduced for the pass alone, the loss would fail where it is made a number
@@ -82,7 +82,7 @@ class ReduceLoss(Codemod):
         ):
             return
         patch = Edit(tree).change(root, lambda node: method_call(node, "mean")).patch()
-        yield Candidate(patch, f"the mean of `{tree.code(root)}` is sent backward")
+        yield Candidate(patch, f"call backward on the mean of `{tree.code(root)}`")
 
 
 def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> Iterator[Candidate]:
@@ -105,7 +105,7 @@ def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: 
         return  # in the next iteration it would be reduced again
     if all(_wants_number(one, tree) for one in later):
         patch = Edit(tree).insert_before(block[first], f"{name} = {name}.mean()").patch()
-        yield Candidate(patch, f"`{name}` is the mean over its elements")
+        yield Candidate(patch, f"take the mean of `{name}` over its elements")
 
 
 def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:

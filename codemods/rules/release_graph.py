@@ -31,8 +31,8 @@ class ReleaseGraph(Codemod):
         numbers, the tensors are detached. An evaluation loop goes under ``with torch.no_grad():``.
 
     When it is not what you want:
-        Where the sum or the list is sent backward after all, by code that is not in view. What is found to be used is
-        never reported.
+        Where backward is called on the sum or the list after all, by code that is not in view. A graph that is found to
+        be used is never reported.
 
     Source:
         The FAQ in the PyTorch documentation, "Don't accumulate history across your training loop".
@@ -46,9 +46,9 @@ class ReleaseGraph(Codemod):
         assert isinstance(fact, GraphHeld)
         loop = tree.statement(fact.loop)
         if fact.evaluates and loop is not None and tree.block_of(loop):
-            yield Candidate(guarded(tree, [loop]), "the evaluation records nothing")
+            yield Candidate(guarded(tree, [loop]), "evaluate under no_grad")
         for patch in _detached(fact, tree):
-            yield Candidate(patch, f"`{fact.name}` keeps values, not graphs")
+            yield Candidate(patch, f"keep detached tensors in `{fact.name}`")
         parts = [part for part in map(tree.expression, fact.parts) if isinstance(part, cst.Name)]
         if parts and len(parts) == len(fact.parts):
             edit = Edit(tree)
@@ -56,10 +56,10 @@ class ReleaseGraph(Codemod):
                 name = part.value
                 either = f"{name}.detach() if isinstance({name}, {tree.torch_name(part)}.Tensor) else {name}"
                 edit.change(part, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
-            yield Candidate(edit.patch(), f"`{fact.name}` keeps values, not graphs, beside the numbers it is given")
+            yield Candidate(edit.patch(), f"keep detached tensors in `{fact.name}`, beside its numbers")
         whole = tree.expression(fact.expression)
         if fact.mixed and isinstance(whole, (cst.Name, cst.Attribute)):
-            yield Candidate(_row_detached(whole, tree), f"`{fact.name}` keeps values, not graphs, beside its numbers")
+            yield Candidate(_row_detached(whole, tree), f"keep detached tensors in `{fact.name}`, beside its numbers")
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
         """Who hands a loss on to a meter should know better, where it has sent this very loss backward itself."""

@@ -13,7 +13,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class RenameOutput(Codemod):
-    """A second forward pass goes to another name than the loss is computed from.
+    """A second forward pass is assigned to another name than the one that the loss reads.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time; with ``retain_graph=True``: modified by an
@@ -60,7 +60,7 @@ class RenameOutput(Codemod):
             if target.value == fact.name or not _is_lost(target.value, block[at + 1 :], tree):
                 return
             patch = Edit(tree).change(target, lambda _: cst.Name(fact.name)).patch()
-            remedy = f"the loss is computed from what `{tree.code(made).partition('(')[0]}` answers the second time"
+            remedy = f"compute the loss from the second output of `{tree.code(made).partition('(')[0]}`"
             yield Candidate(patch, remedy, Keeps.PARAMETERS)
             return
 

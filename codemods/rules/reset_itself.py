@@ -106,7 +106,7 @@ def _in_place(used: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate
     if not isinstance(state, (cst.Name, cst.Attribute, cst.Subscript)):
         return
     name = tree.code(state)
-    remedy = f"`{name}` is reset together with its graph"
+    remedy = f"reset `{name}` together with its graph"
     loop = next((one for one in tree.loops_around(used) if isinstance(one, cst.For)), None)
     if loop is not None and name == tree.code(loop.target) and (body := tree.body_of(loop)):
         patch = Edit(tree).insert_before(body[0], f"{name}.detach_()").patch()
@@ -162,7 +162,7 @@ def _bound_in(module: cst.Module, tree: Tree) -> set[str]:
 def _cleared(part: cst.Assign, name: str, tree: Tree) -> Candidate:
     """``name.clear()`` in the place of an assignment."""
     patch = Edit(tree).change(part, lambda _: small_statement(f"{name}.clear()")).patch()
-    return Candidate(patch, f"`{name}` itself is emptied, not the name alone", Keeps.PARAMETERS)
+    return Candidate(patch, f"empty `{name}` itself instead of rebinding the name", Keeps.PARAMETERS)
 
 
 def _aliases(tree: Tree) -> Iterator[Candidate]:
@@ -222,7 +222,7 @@ def _made_anew(tree: Tree) -> Iterator[Candidate]:
                     continue
                 also = cst.AssignTarget(cst.parse_expression(holders[0]))  # type: ignore[arg-type]
                 change = Edit(tree).change(part, lambda node, also=also: _with_target(node, also))  # type: ignore[misc]
-                yield Candidate(change.patch(), f"`{holders[0]}` is made anew as well", Keeps.PARAMETERS)
+                yield Candidate(change.patch(), f"rebuild `{holders[0]}` as well", Keeps.PARAMETERS)
 
 
 def _scope_of(statement: Statement, path: str, tree: Tree) -> cst.CSTNode:
@@ -313,7 +313,7 @@ def _copies(store: cst.Name | cst.Attribute, tree: Tree) -> Iterator[Candidate]:
             if not path or ("." in path) is not isinstance(store, cst.Attribute):
                 continue
             edit = Edit(tree).change(name, lambda _, path=path: cst.parse_expression(path))  # type: ignore[misc]
-            yield Candidate(edit.patch(), f"`{path}` is emptied, not a copy of it", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"empty `{path}` itself, not a copy of it", Keeps.PARAMETERS)
 
 
 def _emptied(statement: Statement, tree: Tree) -> cst.BaseExpression | None:
@@ -349,7 +349,7 @@ def _of_another_object(store: cst.Attribute, kept: Statement, tree: Tree) -> Ite
                 else:
                     inside = cst.parse_expression(f"{owner}.{attribute}")
                     edit = Edit(tree).change(target.value, lambda _, inside=inside: inside)  # type: ignore[misc]
-                remedy = f"`{name}` of `{owner}.{attribute}` is emptied, not one of `{owner}`"
+                remedy = f"empty `{name}` of `{owner}.{attribute}`, not one of `{owner}`"
                 yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 
@@ -376,7 +376,7 @@ def _of_another_name(kept: Statement | None, tree: Tree) -> Iterator[Candidate]:
             if tree.code(found.value) != "None" or not _is_read_nowhere(reset.attr.value, tree):
                 continue
             patch = Edit(tree).change(reset.attr, lambda _: cst.Name(name)).patch()
-            yield Candidate(patch, f"`{name}` is emptied, not `{reset.attr.value}`, which nobody reads", Keeps.ANEW)
+            yield Candidate(patch, f"empty `{name}` instead of `{reset.attr.value}`, which nothing reads", Keeps.ANEW)
 
 
 def _is_read_nowhere(attribute: str, tree: Tree) -> bool:

@@ -55,7 +55,7 @@ class RestartAdapted(Codemod):
                 part = only_part(statement)
                 if isinstance(part, cst.Assign) and part.value is value:
                     edit.remove(statement)  # it gives this name its value, and no other
-                yield Candidate(edit.patch(), f"`{name}` begins anew with the model's weights", Keeps.PARAMETERS)
+                yield Candidate(edit.patch(), f"start `{name}` again from the model's weights", Keeps.PARAMETERS)
 
 
 def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseExpression] | None:

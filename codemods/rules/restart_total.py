@@ -16,15 +16,15 @@ _GROWING = frozenset(("append", "extend", "add", "insert", "update"))
 
 
 class RestartTotal(Codemod):
-    """A total that was sent backward is not begun anew before the next losses are added to it.
+    """A total is not reset after its backward, before the next losses are added to it.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time; with ``retain_graph=True``, where a step of
         SAM's comes between: modified by an inplace operation.
 
     Cause:
-        Losses are summed up in a loop and sent backward, and in the same iteration a second loop adds others to the
-        same name. The second backward goes through the first one's losses again.
+        Losses are summed in a loop, backward is called on the sum, and in the same iteration a second loop adds others
+        to the same name. The second backward goes through the first one's losses again.
 
     Fix:
         The statement that begins the total, ``loss = 0``, stands before the second loop as well.
@@ -60,7 +60,7 @@ class RestartTotal(Codemod):
             beginning = tree.given(start, name)
             assert beginning is not None
             patch = Edit(tree).insert_before(again, f"{name} = {tree.code(beginning)}").patch()
-            yield Candidate(patch, f"`{name}` begins anew after the backward", Keeps.ONCE, cause=fact.used)
+            yield Candidate(patch, f"reset `{name}` after the backward", Keeps.ONCE, cause=fact.used)
 
 
 def _begins(statement: Statement, name: str, tree: Tree) -> bool:

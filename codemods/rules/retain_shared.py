@@ -14,7 +14,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class RetainShared(Codemod):
-    """Two losses share a graph and each is sent backward on its own.
+    """Two losses share a graph and backward is called on each of them.
 
     Error:
         RuntimeError: Trying to backward through the graph a second time, at the second loss.
@@ -24,12 +24,13 @@ class RetainShared(Codemod):
         second one needs it still.
 
     Fix:
-        One pass over the sum, ``(first + second).backward()``, where one step uses both gradients and nothing looks at
-        them in between; after the loop where each of its iterations sends a loss, and in the call where a method of the
-        program's own sends them. Elsewhere the first pass keeps the graph, ``backward(retain_graph=True)``, and the
-        last one frees it; so does every pass of a loop that looks at each loss's gradients by themselves, as gradient
-        surgery does. This is the one place where that flag is right: both passes belong to the same iteration and
-        no optimizer steps between them, so nothing is overwritten and nothing accumulates.
+        One backward call for the sum, ``(first + second).backward()``, where one step uses both gradients and nothing
+        looks at them in between; after the loop where backward is called in each of its iterations, and in the call
+        where a method of the program calls it. Elsewhere the first backward keeps the graph,
+        ``backward(retain_graph=True)``, and the last one frees it; so does every backward of a loop that looks at each
+        loss's gradients alone, as gradient surgery does. This is the one place where that flag is right: both calls
+        belong to the same iteration and no optimizer steps between them, so nothing is overwritten and nothing
+        accumulates.
 
     When it is not what you want:
         Where the gradients of each loss are to be looked at by themselves, keep the graph instead of adding.
@@ -62,7 +63,7 @@ class RetainShared(Codemod):
         freed = tree.expression(fact.freed)
         if isinstance(freed, cst.Call) and not _trains_by_itself(fact, tree):
             edit = Edit(tree).change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
-            yield Candidate(edit.patch(), "the first pass keeps the graph that the second still needs")
+            yield Candidate(edit.patch(), "keep the graph in the first backward for the second")
 
 
 def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -83,7 +84,7 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     comments = [line for line in first.leading_lines if line.comment is not None]
     edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
     edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
-    yield Candidate(edit.patch(), f"one pass over `{total}`", Keeps.ONE_PASS)
+    yield Candidate(edit.patch(), f"call backward once, on `{total}`", Keeps.ONE_PASS)
 
 
 def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -105,7 +106,7 @@ def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         return
     total = " + ".join(tree.code(_bare(argument.value)).strip() for argument in differ[0])
     edit = Edit(tree).remove(statements[0]).change(differ[0][1].value, lambda _: cst.parse_expression(total))
-    yield Candidate(edit.patch(), f"one pass over `{total}`", Keeps.ONE_PASS)
+    yield Candidate(edit.patch(), f"call backward once, on `{total}`", Keeps.ONE_PASS)
 
 
 def _sends_sums(fact: StaleGraph, tree: Tree) -> bool:
@@ -150,7 +151,7 @@ def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     line = cst.parse_statement(f"{total}.backward()")
     headed = line.with_changes(leading_lines=loop.leading_lines)
     edit = Edit(tree).change(loop, lambda _: headed).stands_for(headed, tree.statement_of(call) or loop)
-    yield Candidate(edit.patch(), "one pass over the sum", Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), "call backward once, on the sum", Keeps.PARAMETERS)
 
 
 def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -182,7 +183,7 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     added = cst.parse_expression(f"{total} + {tree.code(_bare(loss)).strip()}")
     given = cst.Assign(targets=[cst.AssignTarget(cst.Name(total))], value=added)
     edit.change(part, lambda _: given)
-    yield Candidate(edit.patch(), "one pass over the sum, after the loop", Keeps.ONE_PASS)
+    yield Candidate(edit.patch(), "call backward once, on the sum, after the loop", Keeps.ONE_PASS)
 
 
 def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:

@@ -15,10 +15,10 @@ from codemods.rules.guard_features import relates_to_old
 
 
 class SeparateNetworks(Codemod):
-    """Two networks share one graph, and the first one's backward or step spoils it for the second.
+    """Two networks share one graph, and the first network's backward or step invalidates it for the second.
 
     Error:
-        RuntimeError: Trying to backward through the graph a second time; after the folk fix ``retain_graph=True``: one
+        RuntimeError: Trying to backward through the graph a second time; after adding ``retain_graph=True``: one
         of the variables needed for gradient computation has been modified by an inplace operation.
 
     Cause:
@@ -96,7 +96,7 @@ class SeparateNetworks(Codemod):
                     edit.change(part, detach)
 
                 for patch, more in retain.variants(fact, tree, cut):
-                    remedy = f"the second loss takes `{fact.name}` detached{more}"
+                    remedy = f"detach `{fact.name}` in the second loss{more}"
                     yield Candidate(patch, remedy, _kept_by_cut(fact, "second", Keeps.PARAMETERS))
 
     def _weight_detached(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -117,7 +117,7 @@ class SeparateNetworks(Codemod):
                 names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
                 elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
                 for patch, more in retain.variants(fact, tree, cut):
-                    remedy = f"the {which} loss is weighed by {names} detached{more}"
+                    remedy = f"detach {names}, which weigh the {which} loss{more}"
                     yield Candidate(patch, remedy, Keeps.OWN, last=elsewhere)
 
     def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -136,7 +136,7 @@ class SeparateNetworks(Codemod):
             code = f"{name} = {name}.detach()"
             if any(name in tree.paths_in(one) for one in later):
                 patch = Edit(tree).insert_after(statement, code).patch()
-                yield Candidate(patch, f"`{name}` goes on without the graph of the first loss", Keeps.PARAMETERS)
+                yield Candidate(patch, f"detach `{name}` after the first loss", Keeps.PARAMETERS)
 
     def _only_weighs(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression | None) -> bool:
         """Whether the value weighs another (an advantage times a log-probability) or is added to what it was made of.
@@ -220,7 +220,7 @@ class SeparateNetworks(Codemod):
             if not fact.outer.wanted_behind[0]:
                 keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
                 for patch, more in retain.variants(fact, tree, first):
-                    yield Candidate(patch, f"the first loss takes `{name}` detached, {fresh}{more}", keeps, cause)
+                    yield Candidate(patch, f"detach `{name}` in the first loss, {fresh}{more}", keeps, cause)
             if not fact.outer.wanted_behind[1]:
                 for patch, more in retain.variants(fact, tree, second):
                     yield Candidate(patch, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, cause)
@@ -251,7 +251,7 @@ class SeparateNetworks(Codemod):
                             edit.change(one, detach)
                         names = " and ".join(f"`{tree.code(one)}`" for one in values)
                         keeps = _kept_by_cut(fact, which, Keeps.EDGES)
-                        yield Candidate(edit.patch(), f"the {which} loss takes {names} detached", keeps)
+                        yield Candidate(edit.patch(), f"detach {names} in the {which} loss", keeps)
 
     def _cut_use(self, fact: StaleGraph, tree: Tree, place: Span | None, which: str) -> Iterator[Candidate]:
         """One of the losses takes the shared batch detached: ``D(fake)`` becomes ``D(fake.detach())``."""
@@ -295,14 +295,14 @@ def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> I
     target = tree.code(part.targets[0].target)
     if not severed.first:
         code = f"{target} = {made}"
-        remedy = f"the second loss takes a fresh `{code}`, which trains what `{tree.code(whole)}` was computed with"
+        remedy = f"compute `{code}` again for the second loss, which trains the network behind `{tree.code(whole)}`"
         for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, code)):
             yield Candidate(patch, remedy + more, Keeps.REACHED)
         return
     for value in tree.inside(reader):
         if tree.code(value) == target:
             patch = Edit(tree).change(value, lambda _: joined).patch()
-            remedy = f"the first loss takes `{made}`, the second keeps `{tree.code(part.value)}`"
+            remedy = f"use `{made}` in the first loss, keep `{tree.code(part.value)}` in the second"
             yield Candidate(patch, remedy, Keeps.REACHED)
             return
 

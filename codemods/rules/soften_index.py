@@ -17,7 +17,7 @@ _LAST = re.compile(r"\.(?:view|reshape)\((?:[^()]*,\s*)-1\)$|\.flatten\((\d)\)$"
 
 
 class SoftenIndex(Codemod):
-    """A loss is computed of coordinates that are taken from the index of a peak.
+    """The loss is computed from coordinates of a maximum (argmax), which have no gradient.
 
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn.
@@ -80,7 +80,7 @@ class SoftenIndex(Codemod):
         edit.change(statement, lambda node: cells.with_changes(leading_lines=node.leading_lines))  # type: ignore[attr-defined]
         for one in dict.fromkeys(around):
             edit.change(one, lambda node: _expected(weight, node))
-        yield Candidate(edit.patch(), f"`{cell}` stands for all cells, each weighed with its probability")
+        yield Candidate(edit.patch(), f"use all cells instead of `{cell}`, each weighted with its probability")
 
 
 def _read_off_a_grid(
@@ -126,7 +126,7 @@ def _read_off_a_grid(
         edit.change(part, lambda _: small_statement(weighs[0]))
     else:
         edit.remove(statement)
-    yield Candidate(edit.patch(), f"all of `{table}` count, each weighed with its probability")
+    yield Candidate(edit.patch(), f"use all of `{table}`, each weighted with its probability")
 
 
 def _lookup(index: cst.BaseExpression, tree: Tree) -> cst.Subscript | None:

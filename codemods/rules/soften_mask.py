@@ -15,7 +15,7 @@ _CONVERSIONS = frozenset("float double half int long to type type_as".split())
 
 
 class SoftenMask(Codemod):
-    """A loss is computed of thresholded probabilities.
+    """The loss is computed from thresholded probabilities, which have no gradient.
 
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn.

@@ -135,7 +135,7 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
     if _only_steps(step, tree):
         code = textwrap.dedent(tree.own_code(step))
         patch = Edit(tree).remove(step).insert_after(failed, code).patch()
-        remedy = f"`{_told(code)}` after the last backward that needs the old parameters"
+        remedy = f"move `{_told(code)}` after the last backward that needs the old parameters"
         yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
 
 
@@ -152,7 +152,7 @@ def _helped_later(step: Statement, failed: Statement, block: list[Statement], tr
     if not isinstance(part, (cst.Expr, cst.Assign)) or _assigned(step, tree) & needed:
         return
     patch = Edit(tree).remove(step).insert_after(failed, tree.own_code(step)).patch()
-    remedy = f"`{tree.code(part.value)}` after the last backward that needs the old parameters"
+    remedy = f"move `{tree.code(part.value)}` after the last backward that needs the old parameters"
     yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
 
 
@@ -172,7 +172,7 @@ def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator
     if any(isinstance(one, cst.Attribute) and one.attr.value == "grad" for one in tree.inside(change)):
         return  # an update by hand, which would then see the gradients of both passes
     patch = Edit(tree).remove(change).insert_after(behind, code).patch()
-    remedy = "the parameters are changed after the backward that needs the old ones"
+    remedy = "update the parameters after the backward that needs the old ones"
     yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(change))
 
 
@@ -190,7 +190,7 @@ def _for_its_own_only(
     if _only_steps(step, tree):
         edit = Edit(tree).remove(step).insert_after(failed, code)
         edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
-        remedy = f"`{_told(code)}` after the last backward that needs the old parameters, which serves `{owner}` only"
+        remedy = f"move `{_told(code)}` after the last backward that needs the old parameters, for `{owner}` alone"
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=fact.changed)
 
 
@@ -210,7 +210,7 @@ def _computed_later(
             for one in moved:
                 edit.remove(one)
             names = tree.own_code(moved[-1]).partition("=")[0].strip()
-            yield Candidate(edit.patch(), f"`{names}` is computed after the step", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"compute `{names}` after the step", Keeps.PARAMETERS)
     between = block[block.index(made) + 1 : block.index(step)]
     if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
         return
@@ -220,7 +220,7 @@ def _computed_later(
         edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
 
     for patch, more in retain.variants(fact, tree, build):
-        yield Candidate(patch, f"`{name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+        yield Candidate(patch, f"compute `{name}` again after the step{more}", Keeps.PARAMETERS)
 
 
 def _several_computed_later(
@@ -238,7 +238,7 @@ def _several_computed_later(
         if any(names & tree.paths_in(one) for one in block[block.index(made) + 1 : block.index(loop)]):
             return
         patch = Edit(tree).remove(made).insert_after(step, tree.own_code(made)).patch()
-        remedy = f"`{', '.join(sorted(names))}` is computed after the step"
+        remedy = f"compute `{', '.join(sorted(names))}` after the step"
         yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(made))
 
 
@@ -257,7 +257,7 @@ def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Can
             edit.insert_after(step, code)
 
         for patch, more in retain.variants(fact, tree, build):
-            yield Candidate(patch, f"`{fact.name}` is computed anew after the step{more}", Keeps.PARAMETERS)
+            yield Candidate(patch, f"compute `{fact.name}` again after the step{more}", Keeps.PARAMETERS)
 
 
 def _is_temporal_difference(fact: StaleGraph, tree: Tree) -> bool:
@@ -310,7 +310,7 @@ def _carried_anew(fact: Overwritten | StaleGraph, tree: Tree) -> Iterator[Candid
         between = {name for later in before[at + 1 :] for name in _assigned(later, tree)}
         if isinstance(value, cst.Call) and not needed & between:
             patch = Edit(tree).change(carried, lambda _, anew=value: anew).patch()  # type: ignore[misc]
-            yield Candidate(patch, f"`{fact.name}` is computed anew after the step", Keeps.PARAMETERS)
+            yield Candidate(patch, f"compute `{fact.name}` again after the step", Keeps.PARAMETERS)
         return
 
 
@@ -380,7 +380,7 @@ def _steps_in_a_loop_of_their_own(
     edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
     header = f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"
     edit.insert_after(loop, f"{header}\n{indent}{code}")
-    yield Candidate(edit.patch(), f"`{code}` once all the passes are through", Keeps.PARAMETERS)
+    yield Candidate(edit.patch(), f"move `{code}` after all backward calls", Keeps.PARAMETERS)
 
 
 def _whole_update_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
@@ -403,7 +403,7 @@ def _whole_update_later(step: Statement, failed: Statement, block: list[Statemen
         for part in update:
             edit.remove(part)
         patch = edit.insert_after(later[0] if later else failed, *lines).patch()
-        yield Candidate(patch, f"`{optimizer}` makes its update after the other", Keeps.PARAMETERS)
+        yield Candidate(patch, f"move the step of `{optimizer}` after the other", Keeps.PARAMETERS)
 
 
 def _lets_go(statement: Statement) -> Statement:

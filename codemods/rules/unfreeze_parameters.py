@@ -14,7 +14,7 @@ from codemods.rules.base import Candidate, Codemod
 
 
 class UnfreezeParameters(Codemod):
-    """All parameters are frozen, and with them those that the optimizer is to train.
+    """All parameters are frozen, those that the optimizer should train among them.
 
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn.
@@ -67,7 +67,7 @@ def _of_a_copy(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
             continue
         target, value = tree.code(part.targets[0].target), part.value
         if target in frozen and isinstance(value, (cst.Name, cst.Attribute)) and tree.code(value) not in frozen:
-            remedy = f"`{target}` is a copy of `{tree.code(value)}`"
+            remedy = f"make `{target}` a copy of `{tree.code(value)}`"
             yield Candidate(_copied(value, tree), remedy, Keeps.PARAMETERS, cause=tree.row_of(statement))
 
 
@@ -120,7 +120,7 @@ def _after_freezing(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
             for one in made:
                 edit.remove(one)
             names = ", ".join(f"`{_target(one, tree)}`" for one in made)
-            yield Candidate(edit.patch(), f"{names} is put in after the rest was frozen", Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), f"add {names} after the rest is frozen", Keeps.PARAMETERS)
             return
         if isinstance(around, cst.FunctionDef):
             return
@@ -163,5 +163,5 @@ def _unfrozen(owner: cst.Call, tree: Tree) -> Iterator[Candidate]:
     if statement is None or statement not in tree.block_of(statement) or not names:
         return
     edit = Edit(tree).insert_before(statement, *(f"{name}.requires_grad_(True)" for name in names))
-    remedy = f"{', '.join(f'`{name}`' for name in names)} requires grad again"
+    remedy = f"let {', '.join(f'`{name}`' for name in names)} require grad again"
     yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)

@@ -177,7 +177,7 @@ def of_present_values(before: RunRecord, after: RunRecord, gradients: Point) -> 
     if not old or sent_over_old_values(before):
         return gradients
     names = sorted({after.parameters[index].name for index in old if index in after.parameters})
-    detail = f"a graph is kept and sent backward again after its parameters have changed: {listed(names)}"
+    detail = f"backward is called again on a kept graph after its parameters have changed: {listed(names)}"
     return replace(gradients, verdict=Verdict.FAILED, detail=detail)
 
 

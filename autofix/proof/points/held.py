@@ -72,7 +72,7 @@ def points_between(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
 def _all_points(before: RunRecord, after: RunRecord, fails: Point, memory: Point) -> tuple[Point, ...]:
     clean = comes_to_its_end(after)
     if clean.verdict is not Verdict.PASSED:
-        return (fails, clean, *unproved("the patched run did not come to its end")[1:])
+        return (fails, clean, *unproved("the patched run did not end")[1:])
     same = compare_until(before, after, len(before.passes), before.steps)
     exact = same.verdict is Verdict.PASSED and before.steps == after.steps
     follows = Verdict.PASSED if exact else Verdict.FAILED

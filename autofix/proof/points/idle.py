@@ -41,7 +41,7 @@ def points(before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
     fails = point(1, Verdict.PASSED, f"no error, but {which} of the optimizers {verb} a gradient")
     clean = comes_to_its_end(after)
     if clean.verdict is not Verdict.PASSED:
-        return (fails, clean, *unproved("the patched run did not come to its end")[1:])
+        return (fails, clean, *unproved("the patched run did not end")[1:])
     steps = count(after.steps, "step")
     same = compare_until(before, after, 0, 0)
     if same.verdict is Verdict.PASSED:

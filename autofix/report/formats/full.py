@@ -69,7 +69,7 @@ class Full(Concise):
             self._print(story.tell(view, everything=self.verbose))
         if view.patch:
             for remedy in view.remedies:
-                printer.line(("remedy", "green"), f": {remedy}")
+                printer.line(("fix", "green"), f": {remedy}")
             printer.patch(view.patch)
             printer.line()
         if view.certificate is not None:
