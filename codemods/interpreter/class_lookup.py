@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from codemods.interpreter.values import (
     Binding,
@@ -18,9 +18,6 @@ from codemods.interpreter.values import (
     TorchModule,
     Value,
 )
-
-if TYPE_CHECKING:
-    pass
 
 FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 

@@ -6,7 +6,6 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, Saved, StoreEvent
 from codemods.interpreter.policy import BranchPolicy
@@ -30,10 +29,6 @@ from codemods.interpreter.values import (
     Value,
 )
 from codemods.source.sources import Site, Source, Sources
-
-if TYPE_CHECKING:
-    pass
-
 
 STEPS = 150_000
 """Expressions and statements evaluated on one path before the run gives up."""
