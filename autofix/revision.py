@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import replace
 
 from autofix.execution.runner import Script
 from autofix.foreign import as_it_is
 from autofix.project import files
+from autofix.project.git import GitError, git
 
 
 def since(script: Script, revision: str) -> tuple[Script, Script]:
@@ -17,14 +17,14 @@ def since(script: Script, revision: str) -> tuple[Script, Script]:
     Raises :class:`autofix.project.files.FileError` where git does not know the revision, or no source has
     changed since.
     """
-    listed = git(
+    listed = of_git(
         script, "diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--diff-filter=M", revision, "--", "."
     )
     names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
     texts = {}
     for name in names:
         if name.endswith(".py"):
-            data = git(script, "show", "--no-textconv", f"{revision}:./{name}")
+            data = of_git(script, "show", "--no-textconv", f"{revision}:./{name}")
             texts[name] = files.decode(data, f"{revision}:{name}").text
     if not texts:
         raise files.FileError(files.display_name(script.folder), f"no source has changed since {revision}")
@@ -34,20 +34,9 @@ def since(script: Script, revision: str) -> tuple[Script, Script]:
     return before, as_it_is(script, texts)
 
 
-def git(script: Script, *words: str) -> bytes:
-    """What a git command prints in the project's root.  Raises :class:`autofix.project.files.FileError`."""
-    name = files.display_name(script.folder)
+def of_git(script: Script, *words: str) -> bytes:
+    """Return the output of a git command in the project's root.  Raises :class:`autofix.project.files.FileError`."""
     try:
-        # No hooks, pagers or external diffs of the repository are started.
-        done = subprocess.run(
-            ["git", "--no-pager", "-c", "core.fsmonitor=", *words],
-            cwd=script.folder,
-            capture_output=True,
-            check=False,
-        )
-    except OSError as error:
-        raise files.FileError(name, f"git cannot be run: {files.reason_of(error)}") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise files.FileError(name, said[-1].removeprefix("fatal: ") if said else "git failed")
-    return done.stdout
+        return git(script.folder, *words)
+    except GitError as error:
+        raise files.FileError(files.display_name(script.folder), error.lines[-1]) from None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from autofix.findings import Finding
+from autofix.project.git import GitError, git
 
 
 class RevisionError(Exception):
@@ -39,30 +39,21 @@ def changed_since(revision: str, folder: Path) -> Changed:
 
     Raises :class:`RevisionError`.
     """
-    top = Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
     from unidiff.patch import PatchSet
 
-    diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", "*.py")
+    try:
+        top = Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
+        diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", "*.py")
+        untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")
+    except GitError as error:
+        raise RevisionError(error.lines[0]) from None
     found: dict[str, tuple[int, ...] | None] = {}
     for file in PatchSet(diff.decode("utf-8", "replace")):
         path = os.path.realpath(top / file.path)
         added = [line.target_line_no for hunk in file for line in hunk if line.is_added]
         removed = [hunk.target_start for hunk in file if not hunk.target_length]  # the line before what was deleted
         found[path] = tuple(sorted({number for number in [*added, *removed] if number}))
-    for name in git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py").split(b"\0"):
+    for name in untracked.split(b"\0"):
         if name:
             found[os.path.realpath(top / os.fsdecode(name))] = None
     return Changed(tuple(sorted(found.items())))
-
-
-def git(folder: Path, *words: str) -> bytes:
-    """What a git command prints in *folder*; no hooks, pagers or monitors of the repository are started."""
-    command = ["git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.quotePath=false", *words]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
-    except OSError as error:
-        raise RevisionError(f"git cannot be run: {(error.strerror or str(error)).lower()}") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise RevisionError(said[0].removeprefix("fatal: ") if said else "git failed")
-    return done.stdout
