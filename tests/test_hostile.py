@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -200,6 +201,18 @@ def test_patterns_of_many_stars_take_no_time(checkout: Path, line: str) -> None:
     for path in ("a" * 250 + ".py", "/".join("a" * 800), "/".join(["aaaaaaaa"] * 100) + "/c"):
         spec.check_file(path)
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("key", ["exclude", "per-file-ignores"])
+def test_patterns_of_settings_are_held_to_the_same(checkout: Path, key: str) -> None:
+    patterns = [*ODD, "*a" * 60 + "*b"]
+    Path("a" * 250 + ".py").write_text(TRAINING.format(""))
+    value = json.dumps(patterns)
+    if key == "per-file-ignores":
+        value = "{" + ", ".join(f'{json.dumps(one)} = ["AF101"]' for one in patterns) + "}"
+    Path("autofix.toml").write_text(f"{key} = {value}\n")
+    done = autofix("check", ".")
+    assert done.returncode == 1 and "AF101" in done.stdout, done.stderr
 
 
 SAME = [

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from autofix.check import Options
 from autofix.project import files
 from autofix.project.discovery import is_skipped
+from autofix.project.ignoring import spec
 from autofix.settings.discovery import Finder, Settings, SettingsError
 from autofix.settings.selection import UnknownCode, codes_of, known, split
 from autofix.suppression import baseline as baselines
@@ -20,9 +19,6 @@ from autofix.suppression import since as revisions
 from autofix.suppression.baseline import Baseline
 from autofix.suppression.silencer import Silencer
 from autofix.suppression.since import Changed
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 
 @dataclass(frozen=True)
@@ -142,14 +138,7 @@ def matches(path: Path, is_folder: bool, folder: Path, patterns: tuple[str, ...]
     full = files.absolute(path)
     if not patterns or not full.is_relative_to(folder):
         return False
-    return _spec(patterns).match_file(full.relative_to(folder).as_posix() + "/" * is_folder)
-
-
-@lru_cache(maxsize=64)
-def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(patterns)
+    return spec(patterns).match_file(full.relative_to(folder).as_posix() + "/" * is_folder)
 
 
 def listed(patterns: Iterable[str]) -> tuple[str, ...]:

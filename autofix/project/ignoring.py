@@ -1,10 +1,11 @@
-"""Which files git ignores: the ignore files of a folder and of those above it, matched in bounded time."""
+"""Patterns for files, matched in bounded time: those of settings, and of the ignore files that git reads."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def rules_above(home: Path) -> dict[Path, GitIgnoreSpec]:
     """
     root = next((folder for folder in [home, *home.parents] if (folder / ".git").exists()), home)
     above = [folder for folder in reversed(home.parents) if folder.is_relative_to(root)]
-    rules = {folder: spec for folder in above if (spec := read_gitignore(folder)) is not None}
+    rules = {folder: rule for folder in above if (rule := read_gitignore(folder)) is not None}
     return {} if is_ignored(home, rules, is_folder=True) else rules
 
 
@@ -37,9 +38,15 @@ def read_gitignore(folder: Path) -> GitIgnoreSpec | None:
         lines = reading.settings(folder / ".gitignore").split("\n")
     except OSError:
         return None
+    return spec(tuple(lines))
+
+
+@lru_cache(maxsize=256)
+def spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    """Return what matches by *patterns*, those of an ignore file or of settings, which may mean harm."""
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(lines, pattern)
+    return GitIgnoreSpec.from_lines(patterns, pattern)
 
 
 def is_ignored(path: Path, rules: Mapping[Path, GitIgnoreSpec], *, is_folder: bool = False) -> bool:
@@ -53,7 +60,7 @@ def is_ignored(path: Path, rules: Mapping[Path, GitIgnoreSpec], *, is_folder: bo
 
 
 def pattern(line: str) -> GitIgnoreSpecPattern:
-    """Return one line of an ignore file; a line that is no pattern says nothing, as git has it."""
+    """Return one pattern; a line that is none says nothing, as git has it."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     try:

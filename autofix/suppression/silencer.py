@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autofix.findings import Finding
+from autofix.project.ignoring import spec
 from autofix.suppression.baseline import Baseline
 from autofix.suppression.directives import directives_in
 from autofix.suppression.since import Changed
 from codemods.source.program import Program
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 
 @dataclass(frozen=True)
@@ -48,15 +44,8 @@ class Silencer:
 
     def _names(self, pattern: str, path: str) -> bool:
         relative = os.path.relpath(path, self.folder or os.curdir)
-        return not Path(relative).is_absolute() and _spec(pattern).match_file(relative)
+        return not Path(relative).is_absolute() and spec((pattern,)).match_file(relative)
 
 
 def _is_commented(finding: Finding, text: str) -> bool:
     return any(directive.covers(finding) for directive in directives_in(finding.cause.path, text))
-
-
-@lru_cache(maxsize=256)
-def _spec(pattern: str) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines([pattern])
