@@ -16,6 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("autofix", "codemods") for path in (ROOT / folder).rglob("*.py"))
 OF_CHILD = ROOT / "autofix" / "child"
+SHARED = ("autofix.child.launchers",)
+"""What the child and its parent have to agree on."""
 DISTILS = ROOT / "codemods" / "autograd" / "distil_catalogue.py"
 FLOORS = [
     ["codemods.facts"],
@@ -89,7 +91,15 @@ def test_the_child_imports_torch_and_the_standard_library_alone(path: Path) -> N
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if not path.is_relative_to(OF_CHILD)], ids=module_name)
 def test_nobody_imports_the_child(path: Path) -> None:
-    assert not names(path, "autofix.child")
+    """But for what both sides have to agree on, which imports nothing of the child itself."""
+    known = {used for used in imports(path) if used.startswith("autofix.child.")}
+    assert all(used.startswith(SHARED) for used in known)
+
+
+@pytest.mark.parametrize("module", SHARED)
+def test_what_the_child_and_its_parent_share_needs_no_torch(module: str) -> None:
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    assert {used.split(".")[0] for used in imports(path)} <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "codemods").rglob("*.py")), ids=module_name)

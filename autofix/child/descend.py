@@ -13,10 +13,9 @@ from dataclasses import replace
 from .command import write
 from .imports import redirect
 from .job import Job, read_job
+from .launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
 
-LAUNCHERS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun")
-LAUNCHING_MODULES = ("torch.distributed.", "accelerate.commands", "deepspeed.launcher", "multiprocessing.")
-_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_NO_PROGRAMS = (*LAUNCHING_MODULES, "torch.distributed.", "multiprocessing.")
 
 
 def enter(path: str) -> None:
@@ -44,14 +43,14 @@ def program() -> tuple[str, str, list[str]] | None:
     """What this interpreter was started for, if that is a program of the user's: its way, target and arguments."""
     words = list(sys.orig_argv[1:])
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
-        words = words[2 if words[0] in _WITH_VALUE else 1 :]
+        words = words[2 if words[0] in WITH_VALUE else 1 :]
     if not words or words[0] in ("-c", "-"):
         return None
     if words[0] != "-m":
         script = os.path.abspath(words[0])
         known = os.path.basename(script) in LAUNCHERS or not os.path.isfile(script)
         return None if known else ("file", script, words[1:])
-    if len(words) < 2 or words[1].startswith(LAUNCHING_MODULES):
+    if len(words) < 2 or words[1].startswith(_NO_PROGRAMS):
         return None
     return "module", words[1], words[2:]
 

@@ -1,6 +1,6 @@
 """Lets a script that was written for a GPU run on the CPU: whatever it puts on ``cuda`` goes to the CPU.
 
-The mapping is a :class:`TorchFunctionMode`, which sees the device of every call (``.to``, ``.cuda``, ``device=``),
+The mapping is a :class:`CallMode`, which sees the device of every call (``.to``, ``.cuda``, ``device=``),
 and a few functions of ``torch.cuda`` that would ask for a driver.  To the script's own files
 ``torch.cuda.is_available()`` says yes, so that it takes the path that it takes on its own machine.
 """
@@ -8,30 +8,24 @@ and a few functions of ``torch.cuda`` that would ask for a driver.  To the scrip
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
+from .calls import CallMode
 from .stage import is_user_file
 
 CPU = torch.device("cpu")
 
 
-class OnCpu(TorchFunctionMode):
+class OnCpu(CallMode):
     """Maps every CUDA device among a call's arguments to the CPU."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is torch.Tensor.cuda or func is torch.Tensor.pin_memory:
             return args[0]
-        return func(*map(mapped, args), **{name: mapped(value) for name, value in (kwargs or {}).items()})
+        return func(*map(mapped, args), **{name: mapped(value) for name, value in kwargs.items()})
 
 
 def mapped(value: Any) -> Any:
@@ -45,7 +39,7 @@ def mapped(value: Any) -> Any:
 
 def install(root: str) -> None:
     """Map from now on.  *root* is the folder of the script's own files."""
-    OnCpu().__enter__()  # type: ignore[no-untyped-call]
+    OnCpu().enter()
     real = torch.cuda.is_available
 
     def is_available() -> bool:

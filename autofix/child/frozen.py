@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import Optimizer
-from torch.overrides import TorchFunctionMode
 
+from .calls import CallMode
 from .parameters import Parameters, has_no_gradient
 
 CUT = "does not require grad and does not have a grad_fn"
@@ -29,7 +29,7 @@ DATA = vars(torch._C.TensorBase)["data"]
 OPERATORS = frozenset({"__setitem__", *(f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow"))})
 
 
-class Frozen(TorchFunctionMode):
+class Frozen(CallMode):
     """Undoes what is done to parameters by hand."""
 
     def __init__(self, parameters: Parameters) -> None:
@@ -43,14 +43,7 @@ class Frozen(TorchFunctionMode):
         tensors = (tracked.tensor for tracked in self._parameters)
         self._held = {address(one): weakref.ref(one) for one in tensors if one is not None and one.requires_grad}
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(func, "__name__", "")
         if not self._held or not (writes(name) or name == "__set__" or "out" in kwargs):
             return func(*args, **kwargs)

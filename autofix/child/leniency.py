@@ -7,27 +7,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from .calls import CallMode
 
 LEAF = "leaf Variable that requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
 
 
-class Lenient(TorchFunctionMode):
+class Lenient(CallMode):
     """Repeats a call that failed in the way that was meant."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return func(*args, **kwargs)
         except RuntimeError as error:
@@ -42,7 +36,7 @@ class Lenient(TorchFunctionMode):
 
 def be_lenient() -> None:
     """Understand what was meant, from now on."""
-    Lenient().__enter__()  # type: ignore[no-untyped-call]
+    Lenient().enter()
     index = torch.Tensor.__getitem__
 
     def getitem(self: torch.Tensor, key: Any) -> Any:

@@ -117,7 +117,7 @@ class Probe:
         self._watch_clipping()
         self._called.install()
         if self._frozen is not None:
-            self._frozen.__enter__()  # type: ignore[no-untyped-call]
+            self._frozen.enter()
         if self._job.same_calls:
             SameCalls(self._job.seed).install()
         if self._reference is not None:

@@ -1,6 +1,6 @@
 """The run witness: watches what the script does to the tape, so that a failure can be told in places of the source.
 
-A :class:`TorchFunctionMode` sees every call of torch.  After a call, each new node of the graph is given the call's
+A :class:`CallMode` sees every call of torch.  After a call, each new node of the graph is given the call's
 site; the note lies in ``Node.metadata``, which lives exactly as long as the node.  A change of a tensor's version
 during a call is a change in place.  Passes are seen by wrapping ``torch.autograd.backward``; after one that frees its
 graph, the nodes that it walked are marked with its number.  What all that means when a pass fails is for
@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode
 
+from .calls import CallMode
 from .events import Events
 from .explain import Explainer
 from .follow import Followed, Follower
@@ -42,7 +42,7 @@ LOOK_AT = (8, 16)
 """The optimizer steps after which graphs that are held for nothing are looked for."""
 
 
-class Witness(TorchFunctionMode):
+class Witness(CallMode):
     """Watches the one run of this process.  ``install`` before the script starts, ``finish`` after it."""
 
     def __init__(self, job: Job, events: Events) -> None:
@@ -69,7 +69,7 @@ class Witness(TorchFunctionMode):
         self._modules.install()
         self._watch_functions()
         self._watch_sending()
-        self.__enter__()  # type: ignore[no-untyped-call]
+        self.enter()
         self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
 
     def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
@@ -80,14 +80,7 @@ class Witness(TorchFunctionMode):
 
     # -- calls
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._asleep or type(func) is GETTER:
             if type(func) is GETTER and getattr(func, "__self__", None) is DATA:
                 self._note_cut("data", args, None)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autofix.child.launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
 from autofix.execution.runner import Script, Way
 from autofix.project import files, imports
 from autofix.project.disk import Inquiry
@@ -26,14 +27,11 @@ from codemods.source.nodes import Nodes
 
 COMMAND, MODULE = "--", "-m"
 """First words that say what follows."""
-LAUNCHERS = frozenset({"torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun", "mpirun", "mpiexec"})
-LAUNCHING_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands", "deepspeed.launcher")
 TESTERS = ("pytest", "py.test")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?", re.IGNORECASE)
 _LONG = re.compile(r"""'''exec' "?([^"\n]+?)"? """)
 """How pip writes an interpreter whose path is too long for the first line."""
-_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-"""Options of the interpreter that take the next word."""
+_STARTERS = LAUNCHERS | {"mpirun", "mpiexec"}
 
 
 class InvocationError(Exception):
@@ -162,7 +160,7 @@ class _Caller:
             return caller.file(name, args, ())
         if Path(program).name in TESTERS and not interpreter:  # a shim of pyenv, say
             return caller.made(caller.named_test(args), Way.COMMAND, args, target=program)
-        if not interpreter or Path(program).name in LAUNCHERS:
+        if not interpreter or Path(program).name in _STARTERS:
             return caller.made(caller.named_source(words, program), Way.COMMAND, args, target=program)
         return caller.made(caller.main_source(Path(program), args), Way.FILE, args, target=program)
 
@@ -172,7 +170,7 @@ class _Caller:
         left = list(args)
         while left and left[0].startswith("-") and left[0] not in ("-m", "-c", "-"):
             options.append(left.pop(0))
-            if options[-1] in _WITH_VALUE and left:
+            if options[-1] in WITH_VALUE and left:
                 options.append(left.pop(0))
         options = [option for option in options if option not in ("-u", "-B")]  # as all runs are
         if not left or left[0] in ("-c", "-"):
