@@ -9,7 +9,7 @@ READY := $(VENV)/ready
 JOBS ?= 2
 SECONDS ?= 600
 
-.PHONY: help install demo test lint format docs bench benchmark corpus fuzz clean
+.PHONY: help install demo test lint format docs site package bench benchmark corpus fuzz clean
 
 help:
 	@echo "make demo       repair a broken training script and show cause, patch and proof"
@@ -21,6 +21,8 @@ help:
 	@echo "make fuzz       look for scripts that break a property, for SECONDS=600"
 	@echo "make format     format the sources"
 	@echo "make docs       write docs/rules.md anew, from the codemods' docstrings"
+	@echo "make site       build the pages of docs/ for the browser, into .site"
+	@echo "make package    build sdist and wheel, and check what PyPI would show"
 	@echo "make clean      remove the environment and all caches"
 
 install: $(READY)
@@ -53,6 +55,14 @@ format: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m tests.manual
+
+site: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file .mkdocs.yml
+
+package: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

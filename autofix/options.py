@@ -53,7 +53,7 @@ def output_format(command: Command) -> Command:
         type=click.Choice([*OF_RUN]),
         default="text",
         show_default=True,
-        help="json is described in the README.",
+        help="json is described in docs/formats.md.",
     )(command)
 
 

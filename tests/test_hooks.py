@@ -1,4 +1,4 @@
-"""The hooks for pre-commit and the workflow of the README: what they call exists and does what they say."""
+"""The hooks for pre-commit and the workflow of docs/: what they call exists and does what they say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from autofix.cli import main
 from tests.test_suppression import BROKEN
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+WORKFLOW = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
 yaml: Any = pytest.importorskip("yaml")
 
@@ -46,7 +47,7 @@ def test_a_hook_is_given_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_the_workflow_reports_and_then_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(BROKEN)
-    block = re.search(r"```yaml\n# \.github/workflows/autofix\.yml\n(.*?)```", README, re.DOTALL)
+    block = re.search(r"```yaml\n# \.github/workflows/autofix\.yml\n(.*?)```", WORKFLOW, re.DOTALL)
     assert block is not None
     steps = yaml.safe_load(block[1])["jobs"]["autofix"]["steps"]
     calls = [shlex.split(step["run"])[1:] for step in steps if step.get("run", "").startswith("autofix ")]
@@ -55,11 +56,11 @@ def test_the_workflow_reports_and_then_fails(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / upload["with"]["sarif_file"]).stat().st_size > 1000
 
 
-def test_the_settings_of_the_readme_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_of_the_page_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from autofix.settings.discovery import Finder
     from autofix.settings.table import KEYS
 
-    block = re.search(r"```toml\n(\[tool\.autofix\].*?)```", README, re.DOTALL)
+    block = re.search(r"```toml\n(\[tool\.autofix\].*?)```", SETTINGS, re.DOTALL)
     assert block is not None
     (tmp_path / "pyproject.toml").write_text(block[1])
     settings = Finder().of(tmp_path / "train.py")

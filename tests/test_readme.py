@@ -1,4 +1,4 @@
-"""README.md promises an example; here it is run."""
+"""README.md and the pages of docs/: the example does what is shown, and all that they name exists."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 
 
 def block(language: str, start: str) -> str:
@@ -38,19 +41,50 @@ def test_the_example_does_what_the_readme_shows(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) < 40
 
 
-def test_every_command_that_the_readme_names_exists() -> None:
+def test_every_command_is_described() -> None:
     from autofix.cli import cli
 
-    named = set(re.findall(r"(?:^|`)autofix ([a-z]+)", README[README.index("## Use") :], re.MULTILINE))
-    assert named == set(cli.commands)
+    named = set(re.findall(r"^## ([a-z]+):", PAGES["use.md"], re.MULTILINE))
+    assert named == {name for name, command in cli.commands.items() if f"{name}.md" not in PAGES and not command.hidden}
 
 
-def test_every_option_that_the_readme_names_exists() -> None:
+def test_every_command_that_a_page_names_exists() -> None:
+    from autofix.cli import cli
+
+    for name, page in {"README.md": README, **PAGES}.items():
+        for command in re.findall(r"(?:^|`)autofix ([a-z]+)", page, re.MULTILINE):
+            assert command in cli.commands, name
+
+
+def test_every_option_that_a_page_names_exists() -> None:
     from autofix.cli import cli
 
     known = {option for command in cli.commands.values() for one in command.params for option in one.opts}
     known |= {option for command in cli.commands.values() for one in command.params for option in one.secondary_opts}
-    use = README[README.index("## Use") : README.index("## Editors")]
-    named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", use))
+    pages = README + "".join(PAGES[name] for name in ("use.md", "proof.md", "settings.md", "formats.md"))
+    named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", pages))
     assert {"--allow-network", "--allow-write", "--memory", "--timeout", "--patch", "--no-static"} <= named
     assert named - known <= {"--epochs", "--help", "--nproc"}  # of scripts and of torchrun
+
+
+@pytest.mark.parametrize("name", ["README.md", *sorted(PAGES)])
+def test_every_link_leads_somewhere(name: str) -> None:
+    folder = ROOT if name == "README.md" else ROOT / "docs"
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", README if name == "README.md" else PAGES[name], flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
+        assert (folder / target).exists(), target
+
+
+def test_every_page_is_listed() -> None:
+    for listing in (README, PAGES["index.md"]):
+        listed = {Path(target).name for target in re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", listing, re.MULTILINE)}
+        assert set(PAGES) - listed - {"index.md"} == set()
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("material")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", ".mkdocs.yml"]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run([*command, "--site-dir", str(tmp_path)], cwd=ROOT, env=environment, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "rules" / "index.html").exists()
