@@ -178,8 +178,8 @@ def prove(
 ) -> Certificate:
     """Run the patched script within the original's limits, and judge the patch.
 
-    ``promises`` say what it may do beside what every patch may: each of them is a :class:`~codemods.proof.Keeps`, and
-    honoured by the point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
+    ``promises`` say what it may do beside what every patch may: each of them is one of ``Keeps``, and honoured by the
+    point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
     certificate = of_what_was_loaded(_judged(original, patched, promises, expected_error))

@@ -1,9 +1,10 @@
 """Distil PyTorch's own data into ``catalogue.json``: one row per operation, one per module of ``torch.nn``.
 
-Run ``python -m codemods.autograd.distil_catalogue`` where a torch wheel is installed.  Nothing else in autofix's static
-half imports torch.  Sources, all of them in the wheel: ``derivatives.yaml`` (saved values), ``native_functions.yaml``
-(arguments, alias annotations, tags), the signatures of ``torch.nn.functional``, and constructors and forward functions
-of ``torch.nn``.  Composite operations have no formula: ``composites`` says what they save.
+Run it as a module, ``python -m codemods.autograd.distil_catalogue``, where a torch wheel is installed.  Nothing else in
+the static half of autofix imports torch.  Sources, all of them in the wheel: ``derivatives.yaml`` (saved values),
+``native_functions.yaml`` (arguments, alias annotations, tags), the signatures of ``torch.nn.functional``, and
+constructors and forward functions of ``torch.nn``.  Composite operations have no formula: ``composites`` says what they
+save.
 
 The overloads of an operation are merged.  A row's name has no underscore at the end; an in-place operation that saves
 something else than the one that makes a new tensor (``elu_`` its result, ``elu`` its input) has a row of its own.

@@ -42,7 +42,7 @@ class Candidate:
 class Codemod(CodemodCommand, ABC):
     """The base of every codemod.  A subclass's docstring is its user documentation: the first line, then sections.
 
-    Also a LibCST command: ``python -m libcst.tool codemod -x --no-format codemods.detach_stored.DetachStored FILE``.
+    Also a command of LibCST, ``python -m libcst.tool codemod``, by its module and class.
     """
 
     code: ClassVar[str] = ""
