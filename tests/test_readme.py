@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -39,6 +40,15 @@ def test_the_example_does_what_the_readme_shows(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert told(done.stdout) == told("".join(shown[1:]))
     assert len(done.stdout.splitlines()) < 40
+
+
+def test_the_annotation_is_the_one_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from autofix.cli import main
+
+    (tmp_path / "train.py").write_text(block("python", "import torch"))
+    with contextlib.chdir(tmp_path):
+        assert main(["check", "--output-format", "github", "train.py"]) == 1
+    assert f"```text\n{capsys.readouterr().out}```" in PAGES["integrations.md"]
 
 
 def test_every_command_is_described() -> None:
