@@ -9,11 +9,12 @@ READY := $(VENV)/ready
 JOBS ?= 2
 SECONDS ?= 600
 
-.PHONY: help install demo test lint format docs site package bench benchmark corpus fuzz clean
+.PHONY: help install demo test test-all lint format docs site package bench benchmark corpus fuzz clean
 
 help:
 	@echo "make demo       repair a broken training script and show cause, patch and proof"
 	@echo "make test       run the tests"
+	@echo "make test-all   run the slow ones of which make test takes a part, too"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      time autofix check against TorchFix on 200 generated files"
 	@echo "make benchmark  score autofix, TorchFix and anomaly mode on the fixtures"
@@ -43,6 +44,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# Those of which `make test` runs a fixed part, too.
+test-all: $(READY)
+	AUTOFIX_ALL_TESTS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
 from autofix.proof.prove import Limits, Script
 from autofix.repair import Repair, repair
+from tests.sampling import sampled
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
 FIXTURES = sorted(path for path in FOLDER.iterdir() if path.is_dir())
@@ -107,8 +107,8 @@ states no name in the training loop leads to, or who is to compute anew what is 
 """
 SHOWN = [path for path in FIXTURES if not path.name.startswith(BY_READING)]
 NOT_SHOWN = [path for path in FIXTURES if path.name.startswith(BY_READING)]
-SAMPLE = [path for path in SHOWN if crc32(path.name.encode()) % 12 == 0]
-SAMPLE_NOT_SHOWN = [path for path in NOT_SHOWN if crc32(path.name.encode()) % 4 == 0]
+SAMPLE = [path for path in SHOWN if sampled(path.name, 12)]
+SAMPLE_NOT_SHOWN = [path for path in NOT_SHOWN if sampled(path.name, 4)]
 """A fixed twelfth and a fixed quarter, whatever is added: each costs three runs of its script and more.  ``make
 benchmark`` has them all, as ``run --no-static``.
 """
