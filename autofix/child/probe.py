@@ -86,10 +86,10 @@ class Probe:
         self._began = time.monotonic()
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
-        self._reference = Reference(self._parameters, apart=job.apart) if job.reference else None
+        self._reference = Reference(self._parameters, apart=job.bounds.apart) if job.bounds.reference else None
         self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float], dict[str, Any]]] = {}
-        if job.failed_steps is not None:
-            self._allow_more(job.failed_steps, job.failed_passes or 0)
+        if job.bounds.failed_steps is not None:
+            self._allow_more(job.bounds.failed_steps, job.bounds.failed_passes or 0)
         self._last: dict[int, str] = {}
         """The parameters' fingerprints after the last step."""
         self._stepping: list[int] = []
@@ -97,10 +97,10 @@ class Probe:
         self._left = Left()
         self._calls = 0
         """Calls of modules since the last optimizer step."""
-        self._frozen = Frozen(self._parameters) if job.frozen else None
+        self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
-        self._called = Called(self._parameters, events, job.failed_passes or 0)
+        self._called = Called(self._parameters, events, job.bounds.failed_passes or 0)
         self._used: dict[int, list[float]] = {}
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
@@ -118,13 +118,13 @@ class Probe:
         self._called.install()
         if self._frozen is not None:
             self._frozen.enter()
-        if self._job.same_calls:
+        if self._job.bounds.same_calls:
             SameCalls(self._job.seed).install()
         if self._reference is not None:
             self._reference.install()
         if self._job.streams:
             Streams(self._job.seed).install()
-        if self._job.between:
+        if self._job.bounds.between:
             register_module_forward_pre_hook(self._quietly(self._before_call))
         self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
 
@@ -318,7 +318,7 @@ class Probe:
         Well past the original's failure, and at most of the events of a long run, only of those whose movement no step
         records: leaves of no optimizer, and members of one that moves them by other means than its ``step``.
         """
-        comparable = self._job.failed_passes is None or self._passes <= self._job.failed_passes + COMPARED
+        comparable = self._job.bounds.failed_passes is None or self._passes <= self._job.bounds.failed_passes + COMPARED
         comparable = comparable and (ordinal <= SAMPLED or ordinal % SAMPLED == 0)
         return {
             tracked.index: digest(tensor)
@@ -358,10 +358,10 @@ class Probe:
 
     def _within_comparison(self) -> bool:
         """Whether the gradients of this step (of this pass, without an optimizer) are compared with the reference."""
-        start = self._job.compare_from
+        start = self._job.bounds.compare_from
         done = self._steps if self._made else self._passes
         # The step before the first that is compared shows what a patch did to the last pass that succeeded.
-        end = math.inf if self._job.throughout else (start or 0) + COMPARED * max(1, self._made)
+        end = math.inf if self._job.bounds.throughout else (start or 0) + COMPARED * max(1, self._made)
         return start is not None and start - 1 <= done <= end
 
     def _track(self, leaf: torch.Tensor) -> Any:
@@ -489,7 +489,7 @@ class Probe:
 
     def _is_healthy(self) -> bool:
         """Whether enough has been seen of a script that has not failed."""
-        patience = self._job.healthy
+        patience = self._job.bounds.healthy
         enough = self._steps >= self._job.more_steps * max(1, self._made)
         return patience is not None and enough and time.monotonic() - self._began > patience
 

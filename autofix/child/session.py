@@ -65,7 +65,7 @@ def run(job: Job) -> NoReturn:
     finder = redirect(job)
     events.at_end = lambda: events.write("unloaded", places=unloaded(job, copies.read | finder.found))
     gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
-    watcher: Probe | Witness = Witness(job, events) if job.trace else Probe(job, events)
+    watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
     outcome, error = perform(job)
     watcher.finish(outcome, error)

@@ -55,7 +55,7 @@ class Witness(CallMode):
         self._tape = Tape()
         self._explainer = Explainer(self._tape, self._sites, events, job.root)
         self._inside = threading.local()
-        values = [Followed(index, *value) for index, value in enumerate(job.follow)]
+        values = [Followed(index, *value) for index, value in enumerate(job.bounds.follow)]
         self._follower = Follower(values, self._tape, self._sites, events, job.root)
         self._wanted = self._follower.wanted
 
@@ -200,14 +200,15 @@ class Witness(CallMode):
             self._asleep = True
             self._explainer.tell_held()
             self._asleep = False
-        if self._job.failed_steps is not None and self._tape.steps >= self._job.failed_steps + self._job.more_steps:
+        end = self._job.bounds.failed_steps
+        if end is not None and self._tape.steps >= end + self._job.more_steps:
             self.finish("stopped", None)
 
     # -- passes
 
     def _end_without_steps(self) -> None:
         """Stop a script that has no optimizer when it has got as far past the failure as one with would in steps."""
-        start = self._job.failed_passes
+        start = self._job.bounds.failed_passes
         if start is not None and not self._tape.steps and self._tape.passes >= start + self._job.more_steps:
             self.finish("stopped", None)
 
