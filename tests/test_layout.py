@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("autofix", "codemods") for path in (ROOT / folder).rglob("*.py"))
 OF_CHILD = ROOT / "autofix" / "child"
-SHARED = ("autofix.child.launchers", "autofix.child.job", "autofix.child.wire")
+SHARED = ("autofix.child.launchers", "autofix.child.job", "autofix.child.recorded", "autofix.child.wire")
 """What the child and its parent have to agree on."""
 DISTILS = ROOT / "codemods" / "autograd" / "distil_catalogue.py"
 FLOORS = [

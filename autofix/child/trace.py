@@ -28,6 +28,7 @@ from .job import Job
 from .modules import InplaceModules
 from .notes import MADE, Call, Change, Cut, Tape, mark, node_of
 from .probe import leave, prepare
+from .recorded import End, RunError, Start
 from .sites import Sites
 
 Tensor = torch.Tensor
@@ -70,12 +71,12 @@ class Witness(CallMode):
         self._watch_functions()
         self._watch_sending()
         self.enter()
-        self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
+        self._events.write(Start(torch.__version__, sys.version.split()[0], self._job.device))
 
-    def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
+    def finish(self, outcome: str, error: RunError | None) -> NoReturn:
         """Close the record and end the process."""
         self._asleep = True
-        self._events.write("end", outcome=outcome, error=error, steps=self._tape.steps, passes=self._tape.passes)
+        self._events.write(End(outcome, error, self._tape.steps, self._tape.passes))
         leave(self._events, outcome)
 
     # -- calls
