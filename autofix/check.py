@@ -16,6 +16,7 @@ from autofix.project import files
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
 from autofix.spreading import spread
+from codemods.rewriting.patch import Patch, Replacement, composed
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
@@ -27,6 +28,14 @@ class Edit(NamedTuple):
     path: Path
     file: files.SourceFile
     text: str
+    changes: tuple[Replacement, ...] = ()
+    """What leads from the file's own text to that one."""
+
+    def after(self, earlier: Edit | None) -> Edit:
+        """The edit as one with an *earlier* one, which this one's file had undergone when it was analysed."""
+        if earlier is None:
+            return self
+        return self._replace(changes=composed(self.file.text, earlier.changes, self.changes))
 
 
 @dataclass(frozen=True)
@@ -60,14 +69,15 @@ class Result:
     @property
     def edits(self) -> list[Edit]:
         """Every file that the patch changes."""
-        changed = self.analysis.program.changed(self.analysis.repaired)
-        return [Edit(*self.project.find(before.path), after.text) for before, after in changed]
+        patch = self.analysis.patch
+        changed = patch.program.changed(patch.patched)
+        return [Edit(*self.project.find(one.path), after.text, patch.of_file(one.path)) for one, after in changed]
 
     @property
     def repaired(self) -> Result:
         """The result for the files as the patch leaves them, where it leaves nothing to find."""
         known = self.analysis
-        return replace(self, analysis=replace(known, program=known.repaired, findings=()))
+        return replace(self, analysis=replace(known, patch=Patch(known.repaired), findings=()))
 
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
@@ -79,7 +89,7 @@ class Result:
                 analysis = analysed(own, self.file.name, others, self.project.roots, options)
         except budget.Spent:
             program = self.analysis.program.with_texts(texts)
-            analysis = engine.Analysis(program, program, (), complete=False)
+            analysis = engine.Analysis(Patch(program), (), complete=False)
         return replace(self, analysis=analysis, options=options)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from autofix.check import Edit
 from autofix.findings import Finding
 from codemods.facts import Span
-from codemods.rewriting.patch import lines_of
+from codemods.rewriting.patch import Replacement, lines_of
 from codemods.source.sources import parses
 
 
@@ -32,7 +31,7 @@ def edits_of(changed: Iterable[Edit], findings: Sequence[Finding]) -> dict[Findi
     found: dict[Finding, tuple[TextEdit, ...]] = dict.fromkeys(fixed, ())
     for edit in changed:
         path, before = edit.file.name, edit.file.text
-        parts = list(text_edits(path, before, edit.text))
+        parts = list(text_edits(before, edit.changes))
         near = [finding for finding in fixed if lines_of_story(finding, path)] or fixed
         reasons = attribute([part.lines for part in parts], near, path)
         for finding in near:
@@ -41,14 +40,13 @@ def edits_of(changed: Iterable[Edit], findings: Sequence[Finding]) -> dict[Findi
     return found
 
 
-def text_edits(path: str, before: str, after: str) -> Iterator[TextEdit]:
-    """Yield what leads from one text to the other: whole lines, or the part of a line that alone differs."""
-    old, new = lines_of(before), lines_of(after)
-    for tag, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        text = "".join(new[first:last])
-        if end - start == last - first == 1:
+def text_edits(before: str, changes: Iterable[Replacement]) -> Iterator[TextEdit]:
+    """Yield the *changes* of a text: whole lines, or the part of a line that alone differs."""
+    old = lines_of(before)
+    for change in changes:
+        path, start, end = change.path, change.start - 1, change.stop - 1
+        text = "".join(line.text for line in change.lines)
+        if end - start == len(change.lines) == 1:
             lead = common(old[start], text)
             tail = common(old[start][lead:][::-1], text[lead:][::-1])
             span = Span(path, start + 1, lead, start + 1, len(old[start]) - tail)

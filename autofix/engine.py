@@ -23,6 +23,7 @@ from codemods.facts import (
 )
 from codemods.interpreter.analysis import AnalysisResult, analyze
 from codemods.proof import Keeps, key_of
+from codemods.rewriting.patch import Line, Patch, lines_of
 from codemods.source import old_keywords, sources
 from codemods.source.program import Program
 
@@ -74,7 +75,7 @@ def analyse(
         program = Program.of(source, path)
         seen = analyze(program)
     if not seen.facts:
-        return _with_reach(Analysis(program, program, (), seen.complete), seen)
+        return _with_reach(Analysis(Patch(program), (), seen.complete), seen)
     search = partial(_mended, program, _selected(select), rejected, seen)
     mended, findings = _repaired(program, search, select, unsafe=unsafe)
     silenced: list[Finding] = []
@@ -88,7 +89,7 @@ def analyse(
         mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
     steps = tuple(step.patched for step in mended.steps)
     return _with_reach(
-        Analysis(program, mended.patched, findings, mended.observation.complete, silenced=tuple(silenced), steps=steps),
+        Analysis(mended.patch, findings, mended.observation.complete, silenced=tuple(silenced), steps=steps),
         seen,
     )
 
@@ -125,7 +126,6 @@ def _mended(
     """The repair of a program; none where an expression is nested too deeply to be rewritten, or time is over."""
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
     from codemods.repair import Mended, mend
-    from codemods.rewriting.patch import Patch
 
     try:
         return mend(program, codemods, rejected, seen, **options)
@@ -178,7 +178,9 @@ def _with_new_keywords(
         findings.append(Finding(Codemod.code, Codemod.name, fact, True, remedy, span))
     findings.sort(key=lambda finding: (finding.cause, finding.code))
     program = known.program.with_texts({known.path: source})
-    return replace(known, program=program, findings=tuple(findings), steps=(known.program, *known.steps))
+    renamed = [Line(line, number) for number, line in enumerate(lines_of(old.text), 1)]
+    patch = Patch.of(program, {known.path: renamed}).then(known.patch)
+    return replace(known, patch=patch, findings=tuple(findings), steps=(known.program, *known.steps))
 
 
 def parse(text: str, path: str) -> ast.Module:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from autofix.escaping import escaped
 from codemods.facts import Certainty, Fact, Role, Span
 from codemods.proof import Keeps
+from codemods.rewriting.patch import Patch
 from codemods.source.program import Program
 
 
@@ -74,9 +75,7 @@ Place = tuple[str, int]
 class Analysis:
     """What the static witness has to say of one program: a script, and the files that it imports."""
 
-    program: Program
-    repaired: Program
-    """Equal to ``program`` where nothing is to be done."""
+    patch: Patch
     findings: tuple[Finding, ...]
     """Sorted by file and position of the cause."""
     complete: bool = True
@@ -89,6 +88,16 @@ class Analysis:
     """Mistakes that the user does not want to hear of: neither among the findings nor repaired."""
     steps: tuple[Program, ...] = ()
     """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
+
+    @property
+    def program(self) -> Program:
+        """The program as it is."""
+        return self.patch.program
+
+    @property
+    def repaired(self) -> Program:
+        """The program after the patch; equal to ``program`` where nothing is to be done."""
+        return self.patch.patched
 
     @property
     def path(self) -> str:

@@ -54,7 +54,8 @@ class Outcomes:
             return
         result = self._after_others(outcome)
         self.results.append(result)
-        self._edits.update((edit.file.name, edit) for edit in result.edits)
+        for edit in result.edits:
+            self._edits[edit.file.name] = edit.after(self._edits.get(edit.file.name))
         for finding in result.analysis.findings:
             key = (finding.code, finding.cause)
             if key not in self._told:

@@ -32,6 +32,7 @@ from autofix.proof.prove import (
 )
 from codemods.facts import Fact
 from codemods.proof import Keeps, passes_by_the_way
+from codemods.rewriting.patch import Patch
 from codemods.source.program import Program
 
 ATTEMPTS = 4
@@ -71,7 +72,7 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     engine.check_syntax(source.text, source.name)
     project = project_of(script, source, limits)
     nothing = Program.of(source.text, source.name, project.others, project.roots)
-    analysis = Analysis(nothing, nothing, ())
+    analysis = Analysis(Patch(nothing), ())
     if static:
         analysis = engine.analyse(source.text, source.name, others=project.others, roots=project.roots)
     if analysis.findings:
@@ -125,7 +126,7 @@ class _Attempt:
         met = analysis
         if len(silent) < len({finding.code for finding in analysis.findings}):
             source = analysis.program.files[0]
-            met = replace(analysis, repaired=analysis.program, findings=(), steps=())
+            met = replace(analysis, patch=Patch(analysis.program), findings=(), steps=())
             if silent:
                 met = engine.analyse(
                     source.text, source.path, others=self.project.others, roots=self.project.roots, select=silent

@@ -13,6 +13,7 @@ from typing import Any
 
 from autofix.engine import Analysis, Finding, SourceError
 from codemods.facts import Span, StaleGraph
+from codemods.rewriting.patch import Line, Patch, lines_of
 from codemods.source.program import Program
 
 MISTAKE = re.compile(r"(store|hopeless)\.append\((\w+)\)")
@@ -39,7 +40,8 @@ def analyse(source: str, path: str, *, select: Collection[str] | None = None, **
 
 def analysis(path: str, source: str, patched: str, findings: tuple[Finding, ...] = ()) -> Analysis:
     """The analysis of a program of one file."""
-    return Analysis(Program.of(source, path), Program.of(patched, path), findings)
+    lines = [Line(line, number) for number, line in enumerate(lines_of(patched), 1)]
+    return Analysis(Patch.of(Program.of(source, path), {path: lines}), findings)
 
 
 def finding(path: str, line: int, match: re.Match[str]) -> Finding:

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from autofix import __version__, engine, exits
+from autofix.child.recorded import RunError
 from autofix.cli import main
 from autofix.engine import Analysis
 from autofix.evidence.witness import Evidence
-from autofix.execution.record import RunError
 from autofix.project import files
 from autofix.project.gather import Project
 from autofix.proof.promises import Promises

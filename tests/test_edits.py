@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.facts import Span
-from codemods.rewriting.patch import Patch
+from codemods.rewriting.patch import Patch, composed, written
 from codemods.rewriting.tree import Edit, Statement, Tree, detach
 from codemods.source.program import Program
 
@@ -121,3 +121,16 @@ def test_an_empty_patch_leaves_the_program_as_it_is() -> None:
     program = Program.of(TEXT, "train.py")
     assert Patch(program).patched is program
     assert Patch(program).original(14) == 14
+
+
+def test_edits_of_one_file_by_two_patches_are_told_in_its_own_lines() -> None:
+    tree = tree_of(TEXT)
+    first = Edit(tree).insert_before(statement(tree, "loss ="), "h = 1").patch()
+    after = Tree(first.patched)
+    second = Edit(after).insert_after(statement(after, "loss.backward"), "loss = 0").patch()
+    both = composed(TEXT, first.edits, second.edits)
+    assert [(edit.start, edit.stop, [line.text for line in edit.lines]) for edit in both] == [
+        (6, 6, ["    h = 1\n"]),
+        (12, 12, ["    loss = 0\n"]),
+    ]
+    assert "".join(line.text for line in written(TEXT, both)) == second.patched.files[0].text

@@ -21,8 +21,8 @@ pytest.importorskip("graphlay", reason="the libraries for pages are not installe
 pytest.importorskip("pygal", reason="the libraries for pages are not installed")
 pytest.importorskip("jinja2", reason="the libraries for pages are not installed")
 
+from autofix.child.recorded import Live, Pass, RunError, Step
 from autofix.evidence.witness import Evidence, Holder, Site
-from autofix.execution.record import Live, Pass, RunError, Step
 from autofix.proof.prove import Certificate, Outcome, Point, RunRecord, Verdict
 from autofix.report import page
 from autofix.report.chart import decades, thinned

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from autofix.execution.record import Outcome, RunError, RunRecord, parse
+from autofix.child.recorded import End, Event, Live, OptimizerMade, Pass, RunError, Step, written
+from autofix.execution.record import Outcome, RunRecord, parse
 from autofix.proof.points.base import Verdict
 from autofix.proof.points.failure import fails_before
 from autofix.proof.points.gradient import Kind, Meant, Values, classify
@@ -117,7 +115,7 @@ def test_gradient_that_is_all_of_the_past_may_be_dropped_at_one_step() -> None:
 
 
 def test_torn_last_line_is_dropped() -> None:
-    whole = json.dumps({"event": "optimizer", "number": 0, "type": "Adam"})
+    whole = written(OptimizerMade(0, "Adam"), 0.1)
     record = parse([whole, '{"event": "end", "outc'], timed_out=True)
     assert record.optimizers == ("Adam",)
     assert record.outcome is Outcome.TIMED_OUT
@@ -140,17 +138,14 @@ def test_only_the_error_to_be_repaired_is_a_failure_to_prove(error: RunError, ve
 
 def trained(steps: int, outcome: Outcome) -> RunRecord:
     """A run of one optimizer that holds nothing."""
-    live = {"nodes": 1, "armed": 0, "bytes": 8}
-    common: dict[str, Any] = {"gradients": {}, "state": {}, "live": live}
-    lines: list[dict[str, Any]] = [{"event": "optimizer", "type": "SGD"}]
+    events: list[Event] = [OptimizerMade(0, "SGD")]
     for number in range(1, steps + 1):
-        one = {"number": number, "kind": "backward", "step": number - 1, "losses": [1.0], "line": 3, "file": "a.py"}
-        rest = {"walked": 2, "past": 0, "keeps": False, "reached": [], "random": "", "error": None}
-        lines.append({"event": "pass", **one, **rest, **common})
-        lines.append({"event": "step", "number": number, "optimizer": 0, "passes": number, **common})
-        lines[-1] |= {"moved": {}, "settings": []}
-    lines.append({"event": "end", "outcome": outcome.value, "error": None})
-    return parse(map(json.dumps, lines))
+        events.append(
+            Pass(number=number, step=number - 1, losses=(1.0,), line=3, file="a.py", walked=2, live=Live(1, 0, 8))
+        )
+        events.append(Step(number=number, passes=number, live=Live(1, 0, 8)))
+    events.append(End(outcome.value))
+    return parse(written(event, 0.1) for event in events)
 
 
 @pytest.mark.parametrize(

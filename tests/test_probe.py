@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from autofix.child.job import Bounds
 from autofix.execution.record import Outcome, RunRecord
-from autofix.execution.runner import Bounds, Limits, Script, run
+from autofix.execution.runner import Limits, Script, run
 
 START = """
 import torch

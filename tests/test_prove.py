@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autofix.execution.record import Failure, RunError, Step
+from autofix.child.recorded import RunError, Step
+from autofix.execution.record import Failure
 from autofix.foreign import patched
 from autofix.proof.points.training import Own, why_trained_otherwise
 from autofix.proof.prove import HELD, Certificate, Limits, Original, Script, Verdict, prove

@@ -9,6 +9,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from .events import Events
 from .parameters import Parameters, Tracked
+from .recorded import CalledBefore
 
 
 class Called:
@@ -46,4 +47,4 @@ class Called:
         found = [index for place, index in unknown.items() if place in come_to or place not in named]
         if found:
             self._told.update(found)
-            self._events.write("called", number=number, parameters=found)
+            self._events.write(CalledBefore(number, frozenset(found)))

@@ -6,13 +6,14 @@ import os
 import sys
 from typing import NoReturn
 
-from .job import Job, written
+from .job import Job
+from .wire import encode
 
 
 def write(path: str, job: Job) -> None:
     """Put another job in the place of the one at *path*, as a whole."""
     with open(f"{path}.new", "w", encoding="utf-8") as file:
-        file.write(written(job))
+        file.write(encode(job))
     os.replace(f"{path}.new", path)
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from .command import write
 from .imports import redirect
-from .job import Job, read_job
+from .job import Job
 from .launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
+from .wire import decode
 
 _NO_PROGRAMS = (*LAUNCHING_MODULES, "torch.distributed.", "multiprocessing.")
 
@@ -22,7 +23,7 @@ def enter(path: str) -> None:
     """Prepare this process for the job at *path*."""
     try:
         with open(path, encoding="utf-8") as file:
-            job = read_job(file.read())
+            job = decode(Job, file.read())
     except (OSError, ValueError):
         return
     own = os.path.dirname(os.path.abspath(__file__))

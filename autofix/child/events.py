@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+
+from .recorded import Event, written
 
 TAG = 16
 """Bytes of a tag."""
@@ -41,12 +41,11 @@ class Events:
         """Whether this is the process that opened the record."""
         return os.getpid() == self._process
 
-    def write(self, event: str, **values: Any) -> None:
+    def write(self, event: Event) -> None:
         """Append one event with the seconds since the record was opened."""
         if not self.ours:
             return
-        seconds = round(time.monotonic() - self._began, 4)
-        data = json.dumps({"event": event, "at": seconds, **values}).encode()
+        data = written(event, time.monotonic() - self._began).encode()
         with self._lock:
             if self._tags is not None:
                 self._tags.update(data)

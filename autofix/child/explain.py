@@ -21,6 +21,7 @@ from .holders import forms_in_frames, holders, tensors_made_by
 from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape, node_of
 from .parameters import parameter_names
 from .picture import Notes, picture
+from .recorded import Fact
 from .reference import saved_names
 from .sites import Chain, Sites
 
@@ -78,7 +79,7 @@ class Explainer:
             return
         self._told += 1
         told = {name: self._sites.told(chain) for name, chain in roles.items() if chain}
-        self._events.write("fact", kind=kind, roles=told, **details)
+        self._events.write(Fact({"kind": kind, "roles": told, **details}))
 
     def _tell_stale(self, roots: list[Any], failed: Chain) -> None:
         before = parents(roots, to_freed=True)

@@ -17,6 +17,7 @@ import torch
 from .events import Events
 from .holders import CONTAINERS, first_of, form_of, paths_to
 from .notes import MADE, Tape, node_of
+from .recorded import Carried
 from .sites import Sites
 from .stage import is_user_file
 
@@ -133,19 +134,19 @@ class Follower:
         item, index = first_of(self._alive, holder)
         chain = self._sites.of(frame)
         self._told += 1
-        self._events.write(
-            "carried",
-            value=index,
-            name=path,
-            kind=kind,
-            form=form_of(holder),
-            item=form_of(item),
-            function=getattr(code, "co_qualname", code.co_name),
-            line=line,
-            number=self._tape.calls,
-            passes=self._tape.passes,
-            frames=self._sites.told(chain),
-        )
+        told = {
+            "value": index,
+            "name": path,
+            "kind": kind,
+            "form": form_of(holder),
+            "item": form_of(item),
+            "function": getattr(code, "co_qualname", code.co_name),
+            "line": line,
+            "number": self._tape.calls,
+            "passes": self._tape.passes,
+            "frames": self._sites.told(chain),
+        }
+        self._events.write(Carried(told))
 
 
 def made_in(tensor: torch.Tensor, number: int) -> bool:

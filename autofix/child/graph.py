@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from .recorded import Live
+
 LIMIT = 200_000
 """Nodes that one walk looks at.  More would make the meter slower than the training; growth shows long before."""
 
@@ -221,15 +223,6 @@ def is_of_earlier_iteration(notes: dict[str, Any], now: Moment, *, by_hand: bool
         return True
     went_back = then.file != now.file or (then.line or 0) >= (now.line or 0)
     return SPENT in notes and went_back
-
-
-@dataclass(frozen=True)
-class Live:
-    """What is alive: graph nodes, those of them that still hold saved tensors, bytes of tensors that Python sees."""
-
-    nodes: int
-    armed: int
-    bytes: int
 
 
 class Meter:

@@ -1,10 +1,41 @@
-"""What a run is asked to do: the job that the runner writes and the child reads, as JSON."""
+"""What a run is asked to do: the job that the runner writes and the child reads."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a run is for, and where it may stop, from what the original did when it failed."""
+
+    failed_steps: int | None = None
+    """Optimizer steps that the original had made when it failed; None in the run of the original itself."""
+    failed_passes: int | None = None
+    """Backward passes that the original had started when it failed."""
+    compare_from: int | None = None
+    """Optimizer steps (passes, where there is no optimizer) after which gradients are recorded for comparison."""
+    reference: bool = False
+    """Whether the broken script is to run on with the gradients that its formulas mean: with all graphs kept."""
+    more_steps: int | None = None
+    """Optimizer steps past the failure; None for what the job says."""
+    trace: bool = False
+    """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
+    between: bool = False
+    """Whether live graphs are counted when modules are called between steps, too: an evaluation holds them there."""
+    follow: tuple[tuple[int, int, str], ...] = ()
+    """Values that are followed through a traced run: the numbers of the calls that make and read them, their node."""
+    apart: bool = False
+    """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
+    healthy: float | None = None
+    """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
+    throughout: bool = False
+    """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
+    frozen: bool = False
+    """Whether every parameter update is left out.  See ``frozen.py``."""
+    same_calls: bool = False
+    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
 
 
 @dataclass(frozen=True)
@@ -17,6 +48,7 @@ class Job:
     """The scratch copy of the project: what lies under it is the user's code."""
     record: str
     """Where the events go, one JSON object a line."""
+    bounds: Bounds = Bounds()
     way: str = "file"
     """``file`` for ``python TARGET``, ``module`` for ``python -m TARGET``, ``command`` for another program."""
     origin: str = ""
@@ -33,34 +65,10 @@ class Job:
     seed: int = 0
     parent: int = 0
     """The process that must outlive this one; 0 for none."""
-    more_steps: int = 20
-    """How many optimizer steps to run past ``failed_steps`` (or past the failure, where it is unknown)."""
-    failed_steps: int | None = None
-    """Optimizer steps that the original had made when it failed; None in the run of the original itself."""
-    failed_passes: int | None = None
-    """Backward passes that the original had started when it failed."""
-    compare_from: int | None = None
-    """Optimizer steps (passes, where there is no optimizer) after which gradients are recorded for comparison."""
-    reference: bool = False
-    """Whether the broken script is to run on with the gradients that its formulas mean."""
-    apart: bool = False
-    """Whether, in such a run, modules with ``inplace=True`` leave their inputs as they are."""
-    healthy: float | None = None
-    """The seconds after which a run without a failure that has made ``more_steps`` steps is stopped."""
-    throughout: bool = False
-    """Whether gradients are recorded to the end of the run."""
-    frozen: bool = False
-    """Whether every parameter update is left out.  See ``frozen.py``."""
-    same_calls: bool = False
-    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
+    steps: int = 20
+    """Optimizer steps past ``failed_steps`` (or past the failure, where it is unknown), unless the bounds say more."""
     streams: bool = False
     """Whether every network draws random numbers of its own.  See ``streams.py``."""
-    trace: bool = False
-    """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
-    follow: tuple[tuple[int, int, str], ...] = ()
-    """Values that are followed through a traced run: the numbers of the calls that make and read them, their node."""
-    between: bool = False
-    """Whether live graphs are counted when modules are called between steps, too: an evaluation holds them there."""
     device: str = ""
     """``cpu`` to map GPU devices to the CPU; empty to leave them."""
     sandbox: bool = False
@@ -73,19 +81,19 @@ class Job:
     memory: int = 0
     """The most bytes of data for one process; 0 for no limit."""
 
+    @property
+    def more_steps(self) -> int:
+        """How many optimizer steps to run past the failure."""
+        return self.steps if self.bounds.more_steps is None else self.bounds.more_steps
 
-def written(job: Job) -> str:
-    """The text from which :func:`read_job` makes *job* again."""
-    return json.dumps(asdict(job))
 
+@dataclass(frozen=True)
+class Request:
+    """A job for the warm server, and with what surroundings it is run."""
 
-def read_job(text: str) -> Job:
-    """Parse *text*; unknown keys are an error, because the two sides must agree."""
-    values: dict[str, Any] = json.loads(text)
-    known = {field.name for field in fields(Job)}
-    if unknown := set(values) - known:
-        raise ValueError(f"unknown keys in the job: {sorted(unknown)}")
-    for name in ("args", "writable", "import_roots", "changed", "open_ends"):
-        values[name] = tuple(values.get(name, ()))
-    values["follow"] = tuple(tuple(value) for value in values.get("follow", ()))
-    return Job(**values)
+    job: Job
+    folder: str
+    """The working directory."""
+    scratch: str
+    """What is removed by whoever is left when the caller is killed."""
+    environment: Mapping[str, str]

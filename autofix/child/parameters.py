@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from .events import Events
+from .recorded import Parameter
 from .stage import is_user_file
 
 MOST = 20_000
@@ -109,15 +110,7 @@ class Parameters:
         self._count += 1
         self._by_id[id(tensor)] = tracked
         self._by_key[key] = tracked
-        self._events.write(
-            "parameter",
-            index=tracked.index,
-            key=key,
-            name=self._unique(name or key),
-            shape=list(tensor.shape),
-            optimizer=optimizer,
-            norm=norm(tensor.detach()),
-        )
+        self._events.write(Parameter(tracked.index, key, self._unique(name or key), tuple(tensor.shape), optimizer))
         return tracked
 
     def of_modules(self, places: Iterable[int]) -> set[int]:

@@ -17,6 +17,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -55,6 +56,18 @@ from .graph import (
 from .job import Job
 from .left import Left
 from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
+from .recorded import (
+    Between,
+    Compared,
+    End,
+    Mistake,
+    OptimizerMade,
+    Pass,
+    RunError,
+    Sketches,
+    Start,
+    Step,
+)
 from .reference import GRAD, Asked, Reference
 from .sketch import sketch
 from .stage import user_chain, user_place
@@ -86,10 +99,11 @@ class Probe:
         self._began = time.monotonic()
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
-        self._reference = Reference(self._parameters, apart=job.apart) if job.reference else None
-        self._before: dict[int, tuple[dict[int, torch.Tensor], dict[int, float], dict[str, Any]]] = {}
-        if job.failed_steps is not None:
-            self._allow_more(job.failed_steps, job.failed_passes or 0)
+        self._reference = Reference(self._parameters, apart=job.bounds.apart) if job.bounds.reference else None
+        self._before: dict[int, tuple[dict[int, torch.Tensor], Step]] = {}
+        """The members of optimizers that make a step, as they were before, and what is known of it so far."""
+        if job.bounds.failed_steps is not None:
+            self._allow_more(job.bounds.failed_steps, job.bounds.failed_passes or 0)
         self._last: dict[int, str] = {}
         """The parameters' fingerprints after the last step."""
         self._stepping: list[int] = []
@@ -97,11 +111,11 @@ class Probe:
         self._left = Left()
         self._calls = 0
         """Calls of modules since the last optimizer step."""
-        self._frozen = Frozen(self._parameters) if job.frozen else None
+        self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
-        self._called = Called(self._parameters, events, job.failed_passes or 0)
-        self._used: dict[int, list[float]] = {}
+        self._called = Called(self._parameters, events, job.bounds.failed_passes or 0)
+        self._used: dict[int, tuple[float, ...]] = {}
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
         """The norms to which gradients were clipped since the last step."""
@@ -118,19 +132,19 @@ class Probe:
         self._called.install()
         if self._frozen is not None:
             self._frozen.enter()
-        if self._job.same_calls:
+        if self._job.bounds.same_calls:
             SameCalls(self._job.seed).install()
         if self._reference is not None:
             self._reference.install()
         if self._job.streams:
             Streams(self._job.seed).install()
-        if self._job.between:
+        if self._job.bounds.between:
             register_module_forward_pre_hook(self._quietly(self._before_call))
-        self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
+        self._events.write(Start(torch.__version__, sys.version.split()[0], self._job.device))
 
-    def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
+    def finish(self, outcome: str, error: RunError | None) -> NoReturn:
         """Close the record and end the process."""
-        self._events.write("end", outcome=outcome, error=error, steps=self._steps, passes=self._passes)
+        self._events.write(End(outcome, error, self._steps, self._passes))
         leave(self._events, outcome)
 
     def _before_call(self, *_: Any) -> None:
@@ -138,7 +152,7 @@ class Probe:
         self._calls += 1
         if self._calls >= FIRST_COUNT and not self._calls & (self._calls - 1):
             nodes = self._meter.measure().nodes
-            self._events.write("between", steps=self._steps, calls=self._calls, nodes=nodes)
+            self._events.write(Between(self._steps, self._calls, nodes))
 
     # -- passes
 
@@ -156,14 +170,14 @@ class Probe:
             walked = walk(roots_of(tensors))
             file, line = self._quietly(user_place)(self._job.root) or ("", None)
             moment = Moment(self._steps, file, line)
-            state = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps) or {}
+            seen = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps)
             leaves = self._quietly(self._leaves_asked)(args, kwargs) if kind == "grad" else None
             if leaves is not None and self._made:
                 known = [self._parameters.find(leaf) for leaf in leaves]
-                state["asked"] = any(one is not None and one.in_optimizer for one in known)
+                asked = any(one is not None and one.in_optimizer for one in known)
                 leaves = None  # how they are updated, the steps show
-            elif leaves is not None:
-                state["asked"] = True
+            else:
+                asked = leaves is not None
             given: dict[int, torch.Tensor] = {}
             failure: BaseException | None = None
             self._inside.depth = 1
@@ -181,7 +195,8 @@ class Probe:
                 raise
             finally:
                 self._inside.depth = 0
-                self._quietly(self._after_pass)(state, walked, moment, keeps, failure, given)
+                if seen is not None:
+                    self._quietly(self._after_pass)(replace(seen, asked=asked), walked, moment, failure, given)
 
         return watched
 
@@ -203,7 +218,7 @@ class Probe:
             before = self._quietly(self._reference.before_pass)
             without = before(self._passes, Asked.by(bound, leaves), walked, moment, site, not self._made)
             if without:
-                self._events.write("without", **without)
+                self._events.write(without)
         if kind == "backward" and self._quietly(self._reference.is_repetition)(bound, walked, moment):
             return None
         try:
@@ -222,7 +237,7 @@ class Probe:
         plain = all(isinstance(leaf, torch.Tensor) and leaf.is_leaf and leaf.requires_grad for leaf in leaves)
         return leaves if plain and not bound.arguments.get("create_graph") else None
 
-    def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> dict[str, Any]:
+    def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> Pass:
         for optimizer in list(self._optimizers):
             self._members(optimizer)
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
@@ -236,71 +251,69 @@ class Probe:
         again = repeats(places, moment, by_hand=not self._made)
         for node, place in places.items():
             node.metadata.setdefault(PLACE, place)
-        return {
-            "kind": kind,
-            "repeats": again,
-            "again": sends_again(places),
-            "number": self._passes,
-            "step": self._steps,
-            "losses": loss_values(tensors),
-            "file": moment.file,
-            "line": moment.line,
-            "keeps": keeps,
-            "walked": len(walked.nodes),
-            "past": count_past(walked.nodes, self._steps),
-            "over": {one.index: number for leaf, number in over.items() if (one := self._track(leaf)) is not None},
-            "reached": sorted({tracked.index for tracked in reached}),
-            "random": random_state(),
-            "state": self._state(self._passes),
-            "trunk": trunk_of(roots),
-            "types": sorted({type(node).__name__ for node in walked.nodes}),
-            "low": is_low_precision(walked.nodes),
-            "frozen": [one.index for one in members if one.tensor is not None and not one.tensor.requires_grad],
-            **self._values(members),
-        }
+        return Pass(
+            number=self._passes,
+            kind=kind,
+            step=self._steps,
+            losses=tuple(loss_values(tensors)),
+            file=moment.file,
+            line=moment.line,
+            walked=len(walked.nodes),
+            past=count_past(walked.nodes, self._steps),
+            over={one.index: number for leaf, number in over.items() if (one := self._track(leaf)) is not None},
+            repeats=again,
+            again=sends_again(places),
+            keeps=keeps,
+            reached=frozenset(tracked.index for tracked in reached),
+            state=self._state(self._passes),
+            random=random_state(),
+            trunk=tuple(trunk_of(roots)),
+            types=frozenset(type(node).__name__ for node in walked.nodes),
+            low=is_low_precision(walked.nodes),
+            frozen=frozenset(m.index for m in members if m.tensor is not None and not m.tensor.requires_grad),
+            values=self._values(members),
+        )
 
     def _after_pass(
         self,
-        state: dict[str, Any],
+        seen: Pass,
         walked: Walk,
         moment: Moment,
-        keeps: bool,
         failure: BaseException | None,
         given: dict[int, torch.Tensor],
     ) -> None:
         mark(walked.nodes, WALKED, moment)
         for node in walked.nodes:
-            node.metadata.setdefault(FIRST, state.get("number", self._passes))
-        if failure is None and not keeps:
+            node.metadata.setdefault(FIRST, seen.number)
+        if failure is None and not seen.keeps:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
-        reached = set(state.get("reached", ()))
-        if self._cut:
-            self._cut, state["cut"] = False, True
-            reached = {tracked.index for tracked in self._parameters if tracked.in_optimizer}
+        reached, cut = seen.reached, self._cut
+        if cut:
+            self._cut = False
+            reached = frozenset(tracked.index for tracked in self._parameters if tracked.in_optimizer)
         gradients = {
             tracked.index: norm(tensor.grad)
             for tracked in self._parameters
             if tracked.index in reached and (tensor := tracked.tensor) is not None and tensor.grad is not None
         }
         gradients |= {index: norm(gradient) for index, gradient in given.items()}
-        sent = state.get("kind") == "backward"
+        sent = seen.kind == "backward"
         if self._stepping and sent:
-            self._after_pass_within(self._stepping[-1], state["number"])
-        sketches = self._sketches([tracked.index for tracked in self._parameters if tracked.index in reached], given)
-        self._left.after_pass(sketches if sent else {})
+            self._after_pass_within(self._stepping[-1], seen.number)
+        found = self._compared([tracked.index for tracked in self._parameters if tracked.index in reached], given)
+        self._left.after_pass(found if sent else Compared())
         if self._frozen is not None:
             self._frozen.hold()
-        live = self._meter.measure() if not self._made else None
-        self._events.write(
-            "pass",
-            **state,
+        told = replace(
+            seen,
+            cut=cut,
             gradients=gradients,
-            live=vars(live) if live else None,
-            # Weights that are updated by hand are compared pass by pass.
-            **(sketches if not self._made else {}),
-            error={"type": type(failure).__name__, "message": str(failure)} if failure else None,
+            live=self._meter.measure() if not self._made else None,
+            error=RunError(type(failure).__name__, str(failure), seen.line, seen.file) if failure else None,
         )
+        # Weights that are updated by hand are compared pass by pass.
+        self._events.write(told if self._made else replace(told, **vars(found)))
         if failure is not None and self._stop_at is None:
             self._allow_more(self._steps, self._passes)
         if self._stop_at_pass is not None and self._passes >= self._stop_at_pass:
@@ -308,9 +321,9 @@ class Probe:
 
     def _after_pass_within(self, optimizer: int, number: int) -> None:
         """The first pass of a closure shows the gradients that others have before the step."""
-        values, _, told = self._before.get(optimizer, ({}, {}, {"closure": 0}))
-        if "closure" not in told:
-            told |= {"closure": number, **self._sketches(list(values))}
+        values, step = self._before.get(optimizer, ({}, None))
+        if step is not None and not step.closure:
+            self._before[optimizer] = values, replace(step, closure=number, **vars(self._compared(list(values))))
 
     def _state(self, ordinal: int) -> dict[int, str]:
         """Fingerprints of the parameters, at the pass or step *ordinal*.
@@ -318,7 +331,7 @@ class Probe:
         Well past the original's failure, and at most of the events of a long run, only of those whose movement no step
         records: leaves of no optimizer, and members of one that moves them by other means than its ``step``.
         """
-        comparable = self._job.failed_passes is None or self._passes <= self._job.failed_passes + COMPARED
+        comparable = self._job.bounds.failed_passes is None or self._passes <= self._job.bounds.failed_passes + COMPARED
         comparable = comparable and (ordinal <= SAMPLED or ordinal % SAMPLED == 0)
         return {
             tracked.index: digest(tensor)
@@ -326,14 +339,12 @@ class Probe:
             if (comparable or not tracked.stepped) and (tensor := tracked.tensor) is not None
         }
 
-    def _sketches(
-        self, indices: list[int], given: Mapping[int, torch.Tensor] = MappingProxyType({})
-    ) -> dict[str, dict[int, Any]]:
+    def _compared(self, indices: list[int], given: Mapping[int, torch.Tensor] = MappingProxyType({})) -> Compared:
         """Sketches of the gradients as they are, or were *given*, while they are compared; where it differs, of their
         sound part, of their part without the past, and of the ways into both.
         """
         if not self._within_comparison():
-            return {}
+            return Compared()
         found: dict[str, dict[int, Any]] = {kind: {} for kind in ("sketches", "sound", "ways", "present", "parts")}
         for tracked in self._parameters:
             tensor = tracked.tensor
@@ -347,21 +358,21 @@ class Probe:
                 if part is not None and part.total is not None:
                     found[rest][tracked.index] = sketch(gradient - part.total)
                     if part.known:
-                        found[ways][tracked.index] = [sketch(way) for way in part.ways]
-        return found
+                        found[ways][tracked.index] = tuple(sketch(way) for way in part.ways)
+        return Compared(**found)
 
-    def _values(self, members: list[Tracked]) -> dict[str, dict[int, list[float]]]:
+    def _values(self, members: list[Tracked]) -> Sketches:
         """The parameters themselves: at the first pass, and while those that are updated by hand are compared."""
         if not self._made and (self._passes == 1 or self._within_comparison()):
-            return {"values": values_of([one for one in self._parameters if one.needs_grad])}
-        return {"values": values_of(members)} if self._passes == 1 else {}
+            return values_of([one for one in self._parameters if one.needs_grad])
+        return values_of(members) if self._passes == 1 else {}
 
     def _within_comparison(self) -> bool:
         """Whether the gradients of this step (of this pass, without an optimizer) are compared with the reference."""
-        start = self._job.compare_from
+        start = self._job.bounds.compare_from
         done = self._steps if self._made else self._passes
         # The step before the first that is compared shows what a patch did to the last pass that succeeded.
-        end = math.inf if self._job.throughout else (start or 0) + COMPARED * max(1, self._made)
+        end = math.inf if self._job.bounds.throughout else (start or 0) + COMPARED * max(1, self._made)
         return start is not None and start - 1 <= done <= end
 
     def _track(self, leaf: torch.Tensor) -> Any:
@@ -418,7 +429,7 @@ class Probe:
         if number is None:
             number = self._optimizers[optimizer] = self._made
             self._made += 1
-            self._events.write("optimizer", number=number, type=type(optimizer).__name__)
+            self._events.write(OptimizerMade(number, type(optimizer).__name__))
         return number
 
     def _members(self, optimizer: Optimizer) -> list[tuple[int, torch.Tensor]]:
@@ -433,44 +444,43 @@ class Probe:
         members = self._members(optimizer)
         values = {index: tensor.detach().clone() for index, tensor in members}
         # Scaled or clipped gradients depend on all of them: they are compared as the backward pass left them.
-        sketches = self._left.by(self._sketches([index for index, _ in members]))
+        left = self._left.by(self._compared([index for index, _ in members]))
         elsewhere = [i for i, tensor in members if i in self._last and digest(tensor) != self._last[i]]
-        self._stepping.append(self._register(optimizer))
-        self._before[self._register(optimizer)] = (
-            values,
-            gradient_norms(members),
-            {
-                **sketches,
-                "elsewhere": elsewhere,
-                "settings": [settings_of(group) for group in optimizer.param_groups],
-            },
+        number = self._register(optimizer)
+        self._stepping.append(number)
+        step = Step(
+            optimizer=number,
+            gradients=gradient_norms(members),
+            elsewhere=frozenset(elsewhere),
+            settings=tuple(settings_of(group) for group in optimizer.param_groups),
+            **vars(left),
         )
+        self._before[number] = values, step
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
         self._calls = 0
         members = self._members(optimizer)
         number = self._register(optimizer)
-        values, gradients, sketches = self._before.pop(number, ({}, {}, {}))
+        values, step = self._before.pop(number, ({}, Step(optimizer=number)))
         self._stepping = [one for one in self._stepping if one != number]
         for one in members:
             if (tracked := self._parameters.find(one[1])) is not None:
                 tracked.stepped = True
         self._last = state = self._state(self._steps)
-        self._events.write(
-            "step",
+        told = replace(
+            step,
             number=self._steps,
-            optimizer=number,
             passes=self._passes,
             # A closure (LBFGS) computes them only within the step.
-            gradients=gradients or gradient_norms(members),
+            gradients=step.gradients or gradient_norms(members),
             moved={index: norm(tensor.detach() - values[index]) for index, tensor in members if index in values},
             state=state,
-            live=vars(self._meter.measure()),
-            used=self._otherwise(sketches),
-            clips=self._clips,
-            **sketches,
+            live=self._meter.measure(),
+            used=self._otherwise(step),
+            clips=tuple(self._clips),
         )
+        self._events.write(told)
         self._used, self._clips = {}, []
         self._left.forget(values)
         if self._reference is not None:
@@ -480,16 +490,16 @@ class Probe:
         if self._stop_at is not None and self._steps >= self._stop_at + self._job.more_steps * max(1, self._made):
             self.finish("stopped", None)
 
-    def _otherwise(self, told: dict[str, Any]) -> dict[int, list[float]]:
+    def _otherwise(self, step: Step) -> Sketches:
         """Of what a step was made of, the gradients that are not as the passes left them."""
-        left = {} if "closure" in told else told.get("sketches", {})
+        left = (not step.closure and step.sketches) or {}
         return {i: values for i, values in self._used.items() if i in left and values != left[i]}
 
     # -- bounds and safety
 
     def _is_healthy(self) -> bool:
         """Whether enough has been seen of a script that has not failed."""
-        patience = self._job.healthy
+        patience = self._job.bounds.healthy
         enough = self._steps >= self._job.more_steps * max(1, self._made)
         return patience is not None and enough and time.monotonic() - self._began > patience
 
@@ -508,7 +518,7 @@ class Probe:
                 with torch.no_grad():
                     return method(*args)
             except Exception:
-                self._events.write("mistake", traceback=traceback.format_exc())
+                self._events.write(Mistake(traceback.format_exc()))
                 return None
 
         return guarded
@@ -562,7 +572,7 @@ def seed_everything(seed: int) -> None:
     numpy.random.default_rng = default_rng
 
 
-def values_of(members: list[Tracked]) -> dict[int, list[float]]:
+def values_of(members: list[Tracked]) -> Sketches:
     """Sketches of parameters."""
     return {one.index: sketch(tensor) for one in members if (tensor := one.tensor) is not None}
 

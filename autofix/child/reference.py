@@ -32,6 +32,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of, walk
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
+from .recorded import Without
 from .sketch import sketch
 
 REMEMBERED = 4
@@ -159,7 +160,7 @@ class Reference:
 
     def before_pass(
         self, number: int, asked: Asked, walked: Walk, moment: Moment, site: Site, by_hand: bool
-    ) -> dict[str, Any]:
+    ) -> Without | None:
         """Measure what pass *number*, about to run at *site*, will add to each gradient, and by which ways.
 
         Before it, because an optimizer may take its step within the pass.  At the first pass that goes through faulty
@@ -176,8 +177,8 @@ class Reference:
         if not bad:
             if not self._failed:
                 self._latest.append((number, asked))
-            return {}
-        without = {} if self._failed else self._without(bad)
+            return None
+        without = None if self._failed else self._without(bad)
         self._failed = True
         added = self._closed(asked, leaves, [])
         sound = self._parts(asked, walked, leaves, bad)
@@ -195,7 +196,7 @@ class Reference:
                     faulty.old.add(added[leaf], present[leaf])
         return without
 
-    def _without(self, bad: set[Any]) -> dict[str, Any]:
+    def _without(self, bad: set[Any]) -> Without | None:
         """Of the last pass that had gone through *bad* before it was faulty, the gradients as they are without it."""
         latest = list(self._latest)
         self._latest.clear()
@@ -205,8 +206,8 @@ class Reference:
             if shared and not begins_in(asked, shared) and asked.leaves is None:
                 closed = self._closed(asked, earlier.leaves, entries_of(earlier, shared))
                 found = {self._parameters.find(leaf): sketch(gradient) for leaf, gradient in closed.items()}
-                return {"number": number, "sketches": {one.index: v for one, v in found.items() if one is not None}}
-        return {}
+                return Without(number, {one.index: v for one, v in found.items() if one is not None})
+        return None
 
     def after_step(self, tensors: list[torch.Tensor]) -> None:
         """Note that these parameters were stepped."""

@@ -17,7 +17,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import json
 import os
 import selectors
 import shutil
@@ -27,10 +26,11 @@ import sys
 import tempfile
 import traceback
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from .job import read_job
+from .job import Request
 from .session import end_with, run
+from .wire import decode
 
 WARM = ("torch", "torch.optim", "torch.utils.data", "torch._dynamo")
 """What nearly every training script imports in the end; torch loads the last one when the first optimizer is made."""
@@ -83,20 +83,20 @@ class Server:
         if not message:
             return False
         caller, output = socket.socket(fileno=descriptors[0]), descriptors[1]
-        job = json.loads(message)
+        request = decode(Request, message.decode())
         sys.stdout.flush()
         process = os.fork()
         if process == 0:
-            self._become_run(job, caller, output)
+            self._become_run(request, caller, output)
         os.close(output)
-        record = Run(process, caller, job["scratch"])
+        record = Run(process, caller, request.scratch)
         self._runs[process] = record
         self._selector.register(caller, selectors.EVENT_READ, record)
         with contextlib.suppress(OSError):
             caller.sendall(f"started {process}\n".encode())
         return True
 
-    def _become_run(self, job: dict[str, Any], caller: socket.socket, output: int) -> NoReturn:
+    def _become_run(self, request: Request, caller: socket.socket, output: int) -> NoReturn:
         """In the child: leave everything of the server behind, and run the job."""
         parent = os.getppid()
         try:
@@ -114,12 +114,12 @@ class Server:
             os.dup2(output, 2)
             os.close(output)
             os.environ.clear()
-            os.environ.update(job["environment"])
-            os.chdir(job["folder"])
+            os.environ.update(request.environment)
+            os.chdir(request.folder)
             tempfile.tempdir = None
-            forget_folder(job["folder"])
+            forget_folder(request.folder)
             end_with(parent)
-            run(read_job(json.dumps(job["job"])))
+            run(request.job)
         except BaseException:  # a fault of ours, which nobody would hear of
             traceback.print_exc()
         finally:

@@ -37,6 +37,7 @@ def end_with(parent: int) -> None:
 def run(job: Job) -> NoReturn:
     """Run the script of *job* as ``__main__`` under the probe or the witness, and end this process."""
     from .events import Events
+    from .recorded import Sandbox, Unable, Unloaded
     from .stage import perform
 
     if job.way == "command":
@@ -54,18 +55,18 @@ def run(job: Job) -> NoReturn:
         from .trace import Witness
     except ImportError as missing:
         # Without torch the script cannot train, but what it says of that is the user's to read.
-        events.write("unable", reason=f"{type(missing).__name__}: {missing}")
+        events.write(Unable(f"{type(missing).__name__}: {missing}"))
         os._exit(1)
     copies = Copies(job.scratch)
     if job.scratch:
         if any(one.startswith("writing") for one in open_ends):
             open_ends += copies.replace_links(job.root)
         copies.install()
-    events.write("sandbox", open=open_ends, network=job.network)
+    events.write(Sandbox(tuple(open_ends), job.network))
     finder = redirect(job)
-    events.at_end = lambda: events.write("unloaded", places=unloaded(job, copies.read | finder.found))
+    events.at_end = lambda: events.write(Unloaded(unloaded(job, copies.read | finder.found)))
     gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
-    watcher: Probe | Witness = Witness(job, events) if job.trace else Probe(job, events)
+    watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
     outcome, error = perform(job)
     watcher.finish(outcome, error)

@@ -17,7 +17,7 @@ WIDTH = 64
 _signs: dict[int, torch.Tensor] = {}
 
 
-def sketch(gradient: torch.Tensor) -> list[float]:
+def sketch(gradient: torch.Tensor) -> tuple[float, ...]:
     """At most ``WIDTH`` numbers for *gradient*."""
     if gradient.is_sparse:
         gradient = gradient.to_dense()
@@ -28,10 +28,10 @@ def sketch(gradient: torch.Tensor) -> list[float]:
     if flat.numel() <= LARGE:
         flat = flat.to(torch.float64)
     if flat.numel() <= WIDTH:
-        return flat.tolist()
+        return tuple(flat.tolist())
     signed = flat * _signs_for(flat.numel())
     padded = torch.nn.functional.pad(signed, (0, -flat.numel() % WIDTH))
-    return padded.view(-1, WIDTH).sum(0, dtype=torch.float64).tolist()
+    return tuple(padded.view(-1, WIDTH).sum(0, dtype=torch.float64).tolist())
 
 
 def _signs_for(size: int) -> torch.Tensor:

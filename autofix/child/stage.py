@@ -13,15 +13,15 @@ import threading
 import types
 from importlib.abc import InspectLoader
 from pathlib import Path
-from typing import Any
 
 from .job import Job
+from .recorded import RunError
 from .tests import Caught
 
 HERE = str(Path(__file__).absolute().parent) + os.sep
 
 
-def perform(job: Job) -> tuple[str, dict[str, Any] | None]:
+def perform(job: Job) -> tuple[str, RunError | None]:
     """Execute the script as ``__main__``.
 
     Returns the outcome (``finished`` or ``raised``) and, for the latter, the error's type, message, place and frames.
@@ -96,30 +96,24 @@ def own_frames_removed(trace: types.TracebackType | None) -> types.TracebackType
     return result
 
 
-def describe(error: BaseException, root: str) -> dict[str, Any]:
+def describe(error: BaseException, root: str) -> RunError:
     """The error as plain data: type, message, and the user's frames with the innermost last."""
-    frames: list[dict[str, Any]] = []
+    frames: list[tuple[str, int, str]] = []
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if is_user_file(code.co_filename, root):
             file = os.path.relpath(code.co_filename, root)
-            frames.append({"file": file, "line": trace.tb_lineno, "function": code.co_qualname})
+            frames.append((file, trace.tb_lineno, code.co_qualname))
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename, root):
-        frames.append({"file": os.path.relpath(error.filename, root), "line": error.lineno, "function": ""})
-    last = frames[-1] if frames else {"file": "", "line": None}
-    return {
-        "type": type(error).__name__,
-        "message": _said(str(error)),
-        **refused(error),
-        "file": last["file"],
-        "line": last["line"],
-        "frames": frames,
-    }
+        frames.append((os.path.relpath(error.filename, root), error.lineno or 1, ""))
+    file, line, _ = frames[-1] if frames else ("", None, "")
+    what, path = refused(error)
+    return RunError(type(error).__name__, _said(str(error)), line, file, tuple(frames), what, path)
 
 
-def refused(error: BaseException) -> dict[str, str]:
+def refused(error: BaseException) -> tuple[str, str]:
     """What the system has not allowed, if *error* comes of that: ``write`` with the path, or ``network``."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
@@ -132,12 +126,12 @@ def refused(error: BaseException) -> dict[str, str]:
         if isinstance(one, OSError) and one.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and one.filename:
             place = one.filename2 or one.filename
             if isinstance(place, (str, bytes)):
-                return {"refused": "write", "path": os.path.realpath(os.fsdecode(place))}
+                return "write", os.path.realpath(os.fsdecode(place))
         if isinstance(one, socket.gaierror) or (
             isinstance(one, OSError) and one.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
         ):
-            return {"refused": "network", "path": ""}
-    return {"refused": "", "path": ""}
+            return "network", ""
+    return "", ""
 
 
 def _said(message: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-from .job import read_job
+from .job import Job
 from .session import end_with, run
+from .wire import decode
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -16,7 +17,7 @@ def main(arguments: list[str]) -> NoReturn:
 
         serve(int(arguments[1]))
     with open(arguments[0], encoding="utf-8") as file:
-        job = read_job(file.read())
+        job = decode(Job, file.read())
     os.unlink(arguments[0])  # it holds the key of the record
     end_with(job.parent)
     run(job)

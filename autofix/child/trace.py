@@ -28,6 +28,7 @@ from .job import Job
 from .modules import InplaceModules
 from .notes import MADE, Call, Change, Cut, Tape, mark, node_of
 from .probe import leave, prepare
+from .recorded import End, RunError, Start
 from .sites import Sites
 
 Tensor = torch.Tensor
@@ -55,7 +56,7 @@ class Witness(CallMode):
         self._tape = Tape()
         self._explainer = Explainer(self._tape, self._sites, events, job.root)
         self._inside = threading.local()
-        values = [Followed(index, *value) for index, value in enumerate(job.follow)]
+        values = [Followed(index, *value) for index, value in enumerate(job.bounds.follow)]
         self._follower = Follower(values, self._tape, self._sites, events, job.root)
         self._wanted = self._follower.wanted
 
@@ -70,12 +71,12 @@ class Witness(CallMode):
         self._watch_functions()
         self._watch_sending()
         self.enter()
-        self._events.write("start", torch=torch.__version__, python=sys.version.split()[0], device=self._job.device)
+        self._events.write(Start(torch.__version__, sys.version.split()[0], self._job.device))
 
-    def finish(self, outcome: str, error: dict[str, Any] | None) -> NoReturn:
+    def finish(self, outcome: str, error: RunError | None) -> NoReturn:
         """Close the record and end the process."""
         self._asleep = True
-        self._events.write("end", outcome=outcome, error=error, steps=self._tape.steps, passes=self._tape.passes)
+        self._events.write(End(outcome, error, self._tape.steps, self._tape.passes))
         leave(self._events, outcome)
 
     # -- calls
@@ -200,14 +201,15 @@ class Witness(CallMode):
             self._asleep = True
             self._explainer.tell_held()
             self._asleep = False
-        if self._job.failed_steps is not None and self._tape.steps >= self._job.failed_steps + self._job.more_steps:
+        end = self._job.bounds.failed_steps
+        if end is not None and self._tape.steps >= end + self._job.more_steps:
             self.finish("stopped", None)
 
     # -- passes
 
     def _end_without_steps(self) -> None:
         """Stop a script that has no optimizer when it has got as far past the failure as one with would in steps."""
-        start = self._job.failed_passes
+        start = self._job.bounds.failed_passes
         if start is not None and not self._tape.steps and self._tape.passes >= start + self._job.more_steps:
             self.finish("stopped", None)
 

@@ -112,7 +112,7 @@ class Found:
             )
             for one in self.done
         ]
-        return Analysis(original, self.program, tuple(findings), steps=(self.program,))
+        return Analysis(self.patch, tuple(findings), steps=(self.program,))
 
 
 @dataclass

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from autofix.child.job import Bounds
 from autofix.execution.record import RunRecord
-from autofix.execution.runner import Bounds, Limits, Script, run
+from autofix.execution.runner import Limits, Script, run
 from codemods.facts import Span
 
 MOST_FOLLOWED = 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -13,10 +12,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from autofix.child.job import Job, Request
+from autofix.child.wire import encode
 from autofix.execution.guard import MARK, end_marked
 from autofix.execution.guardian import new_mark
 
@@ -63,7 +63,7 @@ class Launch:
     """What to start: the job as the child reads it, where, and with what surroundings."""
 
     python: str
-    job: Mapping[str, Any]
+    job: Job
     folder: Path
     """The working directory, inside ``scratch``."""
     scratch: Path
@@ -102,7 +102,7 @@ def launch(what: Launch, *, warm: bool) -> Ending:
 def launch_fresh(what: Launch) -> Ending:
     """Start a new interpreter for one run."""
     job_file = what.scratch / "job.json"
-    job_file.write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
+    job_file.write_text(encode(replace(what.job, parent=os.getpid())), encoding="utf-8")
     mark = new_mark()
     began = time.monotonic()
     reading, writing = os.pipe()
@@ -219,12 +219,8 @@ class WarmServer:
 
     def launch(self, what: Launch) -> Ending | None:
         """Run one child; None if the server cannot, so that a fresh process must."""
-        request = {
-            "job": {**what.job, "parent": 0},
-            "folder": str(what.folder),
-            "scratch": str(what.scratch),
-            "environment": {**what.environment, MARK: self._mark},
-        }
+        surroundings = {**what.environment, MARK: self._mark}
+        request = Request(what.job, str(what.folder), str(what.scratch), surroundings)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         output, reader = collect(reading, echo=what.echo)
@@ -242,7 +238,7 @@ class WarmServer:
         finally:
             reader.join(0.0)
 
-    def _request(self, request: Mapping[str, Any], ours: socket.socket, theirs: int, writing: int) -> str:
+    def _request(self, request: Request, ours: socket.socket, theirs: int, writing: int) -> str:
         """Send the request and return the child's process number, or nothing if the server is gone."""
         ours.settimeout(START)
         try:
@@ -252,7 +248,7 @@ class WarmServer:
                     self._ready = self._control.recv(64) == b"ready\n"
                     if not self._ready:
                         return ""
-                message = json.dumps(request).encode() + b"\n"
+                message = encode(request).encode() + b"\n"
                 sent = socket.send_fds(self._control, [message[:1]], [theirs, writing])
                 self._control.sendall(message[sent:])
                 word, _, number = line_of(ours).partition(" ")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from autofix.execution.record import Failure, Outcome, RunError, RunRecord
+from autofix.child.recorded import RunError
+from autofix.execution.record import Failure, Outcome, RunRecord
 
 BY_TYPE = {
     "ModuleNotFoundError": "a module is missing",

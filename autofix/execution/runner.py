@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import secrets
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
+from autofix.child.job import Bounds, Job
+from autofix.child.wire import encode
 from autofix.execution.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.execution.record import RunRecord, not_started, parse, unsealed
 from autofix.execution.scratch import FULL, Scratch, is_full, no_room, scratch_copy
@@ -74,6 +74,7 @@ class Script:
 
 OVER = "the budget is spent; --budget SECONDS gives more"
 """Why no run is made any more."""
+TO_THE_END = Bounds()
 
 
 @dataclass(frozen=True)
@@ -112,37 +113,7 @@ class Limits:
         return self.deadline - time.monotonic()
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Where a run may stop, from what the original did: steps and passes that it had started when it failed."""
-
-    failed_steps: int | None = None
-    failed_passes: int | None = None
-    compare_from: int | None = None
-    """The step (the pass, without an optimizer) after which gradients are recorded."""
-    reference: bool = False
-    """Whether the script is run on with all graphs kept."""
-    more_steps: int | None = None
-    """Optimizer steps past the failure; None for what the limits say."""
-    trace: bool = False
-    """Whether the run witness watches, and the record holds its facts."""
-    between: bool = False
-    """Whether live graphs are counted between steps as well."""
-    follow: tuple[tuple[int, int, str], ...] = ()
-    """Values that the witness follows from call to call.  See ``child/follow.py``."""
-    apart: bool = False
-    """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
-    healthy: float | None = None
-    """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
-    throughout: bool = False
-    """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
-    frozen: bool = False
-    """Whether every parameter update is left out.  See ``child/frozen.py``."""
-    same_calls: bool = False
-    """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
-
-
-def run(script: Script, limits: Limits, bounds: Bounds = Bounds()) -> RunRecord:
+def run(script: Script, limits: Limits, bounds: Bounds = TO_THE_END) -> RunRecord:
     """Run *script* once.  Never raises for what the script does; the record says how it ended."""
     if script.text is None and not script.path.is_file():
         return not_started(f"there is no file {script.path}")
@@ -161,33 +132,21 @@ def _run_in_copy(script: Script, limits: Limits, bounds: Bounds) -> RunRecord:
     with scratch_copy(script.folder, script.texts, script.start) as scratch:
         seal = secrets.token_hex(16)
         scratch.record.touch(0o600)
-        job = {
-            **program(script, scratch),
-            "record": str(scratch.record),
-            "seal": seal,
-            "seed": limits.seed,
-            "more_steps": limits.steps if bounds.more_steps is None else bounds.more_steps,
-            "failed_steps": bounds.failed_steps,
-            "failed_passes": bounds.failed_passes,
-            "compare_from": bounds.compare_from,
-            "reference": bounds.reference,
-            "apart": bounds.apart,
-            "throughout": bounds.throughout,
-            "healthy": bounds.healthy,
-            "frozen": bounds.frozen,
-            "same_calls": bounds.same_calls,
-            "streams": limits.streams,
-            "trace": bounds.trace,
-            "between": bounds.between,
-            "follow": bounds.follow,
-            "device": limits.device,
-            "sandbox": limits.sandbox,
-            "writable": [str(scratch.top), *limits.writable],
-            "network": limits.network,
-            "memory": limits.memory or default_memory(),
-        }
-        shown = job if script.way is Way.COMMAND else {**job, "seal": ""}
-        scratch.job.write_text(json.dumps(shown), encoding="utf-8")
+        job = replace(
+            program(script, scratch),
+            bounds=bounds,
+            seal=seal,
+            seed=limits.seed,
+            steps=limits.steps,
+            streams=limits.streams,
+            device=limits.device,
+            sandbox=limits.sandbox,
+            writable=(str(scratch.top), *limits.writable),
+            network=limits.network,
+            memory=limits.memory or default_memory(),
+        )
+        shown = job if script.way is Way.COMMAND else replace(job, seal="")
+        scratch.job.write_text(encode(shown), encoding="utf-8")
         surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
         surroundings = for_descendants(surroundings, scratch.job)
         what = Launch(
@@ -218,20 +177,21 @@ def label(script: Script, bounds: Bounds) -> str:
     return "the patched script" if script.texts else "the script as it is"
 
 
-def program(script: Script, scratch: Scratch) -> dict[str, Any]:
-    """The part of a job that says what is run, in places of the copy."""
+def program(script: Script, scratch: Scratch) -> Job:
+    """The job so far as it says what is run, in places of the copy."""
     root, copy = script.folder, scratch.copy
     target = counterpart(script.target, root, copy) if script.target else str(copy / script.key)
-    return {
-        "way": script.way.value,
-        "target": target,
-        "args": [counterpart(argument, root, copy) for argument in script.args],
-        "root": str(copy),
-        "origin": str(root),
-        "scratch": str(scratch.top),
-        "import_roots": [str(copy / place.relative_to(root)) for place in import_roots(root)],
-        "changed": [name for name in script.texts if name.endswith(".py")],
-    }
+    return Job(
+        target,
+        str(copy),
+        str(scratch.record),
+        way=script.way.value,
+        args=tuple(counterpart(argument, root, copy) for argument in script.args),
+        origin=str(root),
+        scratch=str(scratch.top),
+        import_roots=tuple(str(copy / place.relative_to(root)) for place in import_roots(root)),
+        changed=tuple(name for name in script.texts if name.endswith(".py")),
+    )
 
 
 def counterpart(text: str, root: Path, copy: Path) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from autofix.child.job import Bounds
 from autofix.execution.record import Outcome, RunRecord
-from autofix.execution.runner import Bounds, Limits, Script, run
+from autofix.execution.runner import Limits, Script, run
 from autofix.proof.points.agreement import (
     but_for_what_is_reached,
     in_another_order,

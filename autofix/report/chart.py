@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import pygal
 
 if TYPE_CHECKING:
-    from autofix.execution.record import Pass, RunRecord
+    from autofix.child.recorded import Pass
+    from autofix.execution.record import RunRecord
     from autofix.proof.prove import Certificate
 
 Loss = float | None

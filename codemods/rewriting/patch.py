@@ -76,26 +76,20 @@ class Patch:
 
     def written(self, path: str) -> list[Line]:
         """All lines of a file after the patch."""
-        before, result, done = lines_of(self.program.texts[path]), [], 1
-        for edit in self.edits:
-            if edit.path == path:
-                result += [Line(before[number - 1], number) for number in range(done, edit.start)]
-                result += edit.lines
-                done = edit.stop
-        return result + [Line(text, number) for number, text in enumerate(before[done - 1 :], done)]
+        return written(self.program.texts[path], self.of_file(path))
+
+    def of_file(self, path: str) -> tuple[Replacement, ...]:
+        """The edits of one file."""
+        return tuple(edit for edit in self.edits if edit.path == path)
 
     def then(self, later: Patch) -> Patch:
         """This patch and a *later* one, of the program that it leads to, as one."""
         if not self.edits:
             return replace(later, program=self.program)
-        written: dict[str, list[Line]] = {path: self.written(path) for path in self.paths}
-        for path in later.paths:
-            came = {number: line.origin for number, line in enumerate(written.get(path, ()), 1)}
-            known = path in written
-            written[path] = [
-                Line(line.text, came.get(line.origin, 0) if known else line.origin) for line in later.written(path)
-            ]
-        return Patch.of(self.program, written)
+        texts, edits = self.program.texts, list[Replacement]()
+        for file in self.program.files:
+            edits += composed(texts[file.path], self.of_file(file.path), later.of_file(file.path))
+        return Patch(self.program, tuple(edits))
 
     def without(self, edit: Replacement) -> Patch:
         """The patch less one of its edits."""
@@ -163,6 +157,26 @@ class Patch:
     def texts_written(self) -> tuple[str, ...]:
         """The texts of all lines that it writes."""
         return tuple(line.text for edit in self.edits for line in edit.lines)
+
+
+def written(text: str, edits: Iterable[Replacement]) -> list[Line]:
+    """All lines of a file, which has this *text*, after *edits* of it."""
+    before, result, done = lines_of(text), list[Line](), 1
+    for edit in edits:
+        result += [Line(before[number - 1], number) for number in range(done, edit.start)]
+        result += edit.lines
+        done = edit.stop
+    return result + [Line(line, number) for number, line in enumerate(before[done - 1 :], done)]
+
+
+def composed(text: str, first: Sequence[Replacement], later: Sequence[Replacement]) -> tuple[Replacement, ...]:
+    """The *first* edits of a file, which has this *text*, and *later* ones of what they lead to, as one."""
+    if not first or not later:
+        return tuple(first or later)
+    between = written(text, first)
+    lines = written("".join(line.text for line in between), later)
+    came = [0, *(line.origin for line in between)]
+    return tuple(_replacements(first[0].path, lines_of(text), [Line(one.text, came[one.origin]) for one in lines]))
 
 
 def _replacements(path: str, before: Sequence[str], written: Sequence[Line]) -> Iterator[Replacement]:

@@ -6,7 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from autofix.execution.runner import Bounds, Limits, Script
+from autofix.child.job import Bounds
+from autofix.execution.runner import Limits, Script
 from autofix.execution.runner import run as run_child
 from tests.bench.timing import Comparison, run, turn_by_turn
 

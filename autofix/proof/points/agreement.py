@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autofix.execution.record import Outcome, Pass, RunRecord, Sketches
+from autofix.child.recorded import Pass, Sketches
+from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point
 from autofix.proof.points.gradient import EXACT, NOISE
 from autofix.proof.promises import NOTHING, Promises

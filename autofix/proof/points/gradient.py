@@ -34,7 +34,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from autofix.execution.record import Parts, RunRecord, Sketches
+from autofix.child.recorded import Parts, Sketches
+from autofix.execution.record import RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, short
 from autofix.proof.promises import NOTHING, Promises
 from codemods.proof import Keeps

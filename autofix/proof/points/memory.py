@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autofix.execution.record import Outcome, RunRecord, Step
+from autofix.child.recorded import Step
+from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.base import Point, Verdict, count, point, trains_nothing_by_design
 
 LEAST = 4

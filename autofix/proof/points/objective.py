@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 
-from autofix.execution.record import Pass, RunRecord
+from autofix.child.recorded import Pass
+from autofix.execution.record import RunRecord
 from autofix.proof.points.base import listed, matching
 from autofix.proof.points.gradient import (
     EXACT,

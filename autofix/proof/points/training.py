@@ -8,7 +8,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from autofix.execution.record import Failure, Outcome, RunRecord, Step
+from autofix.child.recorded import Step
+from autofix.execution.record import Failure, Outcome, RunRecord
 from autofix.proof.points.agreement import ROUNDING, close
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, trains_nothing_by_design
 

@@ -10,7 +10,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from autofix.execution.record import Pass, RunRecord, Step
+from autofix.child.recorded import Pass, Step
+from autofix.execution.record import RunRecord
 from autofix.proof.points.base import matching
 from autofix.proof.points.gradient import EXACT, MULTIPLE, ROUGH, Values, factor_of, size
 from autofix.proof.points.objective import close

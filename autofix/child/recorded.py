@@ -1,0 +1,281 @@
+"""What a run tells of itself, event by event: the child writes these, and its caller reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, get_args
+
+from .wire import decode, encode
+
+Sketches = Mapping[int, tuple[float, ...]]
+"""Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
+Parts = Mapping[int, tuple[tuple[float, ...], ...]]
+"""The same for several pieces of the gradient."""
+
+
+@dataclass(frozen=True)
+class RunError:
+    """An exception: its type's name, its message, and the innermost line of the user's that it passed."""
+
+    type: str
+    message: str
+    line: int | None = None
+    file: str = ""
+    """Relative to the script's folder."""
+    frames: tuple[tuple[str, int, str], ...] = ()
+    """The user's frames as (file, line, function), the innermost last."""
+    refused: str = ""
+    """``write`` or ``network`` where the system did not allow it."""
+    path: str = ""
+    """What was not to be written."""
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+@dataclass(frozen=True)
+class Live:
+    """Graph nodes alive, those that still hold saved tensors, and bytes of tensors."""
+
+    nodes: int
+    armed: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Gradients that are compared with the reference."""
+
+    sketches: Sketches | None = None
+    """What each was behind the pass, or when the step began; None for what is not compared."""
+    sound: Sketches = field(default_factory=dict)
+    """In a reference run, the gradients without what came through faulty nodes, where that differs."""
+    ways: Parts = field(default_factory=dict)
+    """What came through each entry into faulty nodes, where the entries are few."""
+    present: Sketches = field(default_factory=dict)
+    """The gradients without what came through old nodes alone: what the present iteration means, where that differs."""
+    parts: Parts = field(default_factory=dict)
+    """What came through each entry into old nodes, where the entries are few."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass(Compared):
+    """One call of ``backward`` (or of ``torch.autograd.grad``).  Keys of the mappings are indices of parameters."""
+
+    number: int
+    kind: str = "backward"
+    step: int = 0
+    """Optimizer steps that had been made before it."""
+    losses: tuple[float, ...] = ()
+    line: int | None = None
+    file: str = ""
+    walked: int = 0
+    """Graph nodes that it visits."""
+    past: int = 0
+    """Those of them that an earlier pass had freed, or had visited before an earlier optimizer step."""
+    over: Mapping[int, int] = field(default_factory=dict)
+    """Parameters behind nodes that earlier passes had visited, and the first of these passes."""
+    repeats: bool = False
+    """Whether it comes to the past only where an earlier iteration's pass came to the very same nodes from."""
+    again: bool = False
+    """Whether it comes to freed graphs only at whole losses that another pass had sent back."""
+    keeps: bool = False
+    """Whether it keeps the graph: ``retain_graph`` or ``create_graph``."""
+    reached: frozenset[int] = frozenset()
+    gradients: Mapping[int, float] = field(default_factory=dict)
+    """Norms after the pass of the gradients that it reached."""
+    state: Mapping[int, str] = field(default_factory=dict)
+    """Fingerprints of the parameters before it."""
+    random: str = ""
+    """Fingerprint of the random generator before it."""
+    trunk: tuple[str, ...] = ()
+    """The types of the nodes from its root to the first that parts into several."""
+    types: frozenset[str] = frozenset()
+    """The types of all nodes that it visits."""
+    low: bool = False
+    """Whether some of them compute in half precision."""
+    frozen: frozenset[int] = frozenset()
+    """Members of optimizers that do not require grad."""
+    values: Sketches = field(default_factory=dict)
+    """Of the first pass: the parameters, in few numbers, to tell whether what differs is rounding."""
+    live: Live | None = None
+    error: RunError | None = None
+    asked: bool = False
+    """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
+
+    cut: bool = False
+    """Whether it found no graph, in a run that goes on past that."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether its gradients are such as a step is made of."""
+        return self.kind == "backward" or self.asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Compared):
+    """One optimizer step."""
+
+    number: int = 0
+    optimizer: int = 0
+    passes: int = 0
+    """Passes that had been started before its end."""
+    closure: int = 0
+    """The first of them that it started itself, by calling a closure; 0 where it did not."""
+    gradients: Mapping[int, float] = field(default_factory=dict)
+    moved: Mapping[int, float] = field(default_factory=dict)
+    settings: tuple[Mapping[str, float], ...] = ()
+    """The learning rate and the like with which it is made, for each group of parameters."""
+    elsewhere: frozenset[int] = frozenset()
+    """What was changed since the last step by other means; known for the first steps past the failure."""
+    state: Mapping[int, str] = field(default_factory=dict)
+    """Fingerprints of all parameters after it."""
+    live: Live = Live(0, 0, 0)
+    used: Sketches = field(default_factory=dict)
+    """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
+    clips: tuple[float, ...] = ()
+    """The norms to which gradients were clipped before it."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor that may be trained.  ``key`` names it alike in two runs of one script."""
+
+    index: int
+    key: str
+    name: str
+    shape: tuple[int, ...]
+    optimizer: int | None
+    """The number of its optimizer; None for a leaf outside of all."""
+
+
+@dataclass(frozen=True)
+class OptimizerMade:
+    """An optimizer was made; they are numbered in this order."""
+
+    number: int
+    type: str
+
+
+@dataclass(frozen=True)
+class Start:
+    """The script is about to start."""
+
+    torch: str = ""
+    python: str = ""
+    device: str = ""
+    """``cpu`` if what was written for a GPU runs on the CPU."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """The sandbox is closed but for these ends, in words."""
+
+    open: tuple[str, ...]
+    network: bool = False
+
+
+@dataclass(frozen=True)
+class Between:
+    """Live graph nodes between two optimizer steps."""
+
+    steps: int
+    calls: int
+    """Calls of modules since the last step."""
+    nodes: int
+
+
+@dataclass(frozen=True)
+class CalledBefore:
+    """Members of optimizers that a forward pass came to before the backward pass of this number."""
+
+    number: int
+    parameters: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Without:
+    """The last pass that went through what failed later, and its gradients without that."""
+
+    number: int
+    sketches: Sketches
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A mistake that the run showed, as the run witness tells it.  See ``trace.py``."""
+
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Where a value that is followed was put.  See ``follow.py``."""
+
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Unloaded:
+    """The changed sources that the run did not load from its copy, and the file that was loaded in their place."""
+
+    places: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A traceback of the probe itself: a gap in the record."""
+
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Unable:
+    """The run cannot begin."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class End:
+    """How the run ended."""
+
+    outcome: str
+    error: RunError | None = None
+    steps: int = 0
+    passes: int = 0
+
+
+Event: TypeAlias = (
+    Pass
+    | Step
+    | Parameter
+    | OptimizerMade
+    | Start
+    | Sandbox
+    | Between
+    | CalledBefore
+    | Without
+    | Fact
+    | Carried
+    | Unloaded
+    | Mistake
+    | Unable
+    | End
+)
+_BY_NAME: dict[str, Any] = {kind.__name__.lower(): kind for kind in get_args(Event)}
+
+
+def written(event: Event, seconds: float) -> str:
+    """The line of a record for an event, so many *seconds* after it was opened."""
+    return encode(event, event=type(event).__name__.lower(), at=round(seconds, 4))
+
+
+def read(line: str) -> Event:
+    """The event of a line.  Raises :class:`json.JSONDecodeError` where the line is torn."""
+    values = json.loads(line)
+    name, _ = values.pop("event"), values.pop("at", 0)
+    event: Event = decode(_BY_NAME[name], values)
+    return event
