@@ -70,8 +70,8 @@ def check(paths: tuple[Path, ...], **others: Any) -> Exit:
     refuse_contradictions(paths, **others)
     from dataclasses import fields
 
+    from autofix.choices import Choices
     from autofix.commands.check import Request, check
-    from autofix.commands.choices import Choices
 
     watch, diff = others.pop("watch"), others.pop("diff")
     choices = Choices(**{field.name: others.pop(field.name) for field in fields(Choices)})
@@ -220,7 +220,7 @@ def review(words: tuple[str, ...], **others: Any) -> Exit:
     """
     from dataclasses import fields
 
-    from autofix.commands.choices import Choices
+    from autofix.choices import Choices
     from autofix.commands.launch import started
     from autofix.commands.review import review as command
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from autofix.check import Edit
+from autofix.checking import Edit
 from autofix.findings import Finding
 from codemods.facts import Span
 from codemods.rewriting.patch import lines_of
