@@ -247,6 +247,21 @@ def rule(code: str | None) -> Exit:
     return command(code)
 
 
+@cli.command(
+    short_help="Serve an editor: diagnostics and fixes while you type.",
+    epilog=examples("autofix server    what an editor starts; docs/editors.md says how"),
+)
+@click.option("--stdio", is_flag=True, help="Standard input and output, which are used in any case.")
+def server(stdio: bool) -> Exit:
+    """Speak the Language Server Protocol over standard input and output.
+
+    Diagnostics, quick fixes and hovers come from reading the source; only the command autofix.prove runs a script.
+    """
+    from autofix.commands.server import server as command
+
+    return command()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.  Never raises."""
     for name in ("stdout", "stderr"):

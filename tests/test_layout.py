@@ -45,6 +45,7 @@ FLOORS = [
     ["autofix.pages", "autofix.review", "autofix.revision"],
     ["autofix.report.formats"],
     ["autofix.options"],
+    ["autofix.server"],
     ["autofix.commands"],
     ["autofix.api"],
     ["autofix.cli"],
