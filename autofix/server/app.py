@@ -152,7 +152,7 @@ class Server(LanguageServer):
     def finish(self, token: str, text: str) -> None:
         """End the display of a run."""
         if token in self.work_done_progress.tokens:
-            self.work_done_progress.end(token, types.WorkDoneProgressEnd(text))
+            self.work_done_progress.end(token, types.WorkDoneProgressEnd(message=text))
             self.work_done_progress.tokens.pop(token)
 
     def say(self, kind: types.MessageType, text: str) -> None:
