@@ -36,7 +36,7 @@ for step in range(100):
     loss.backward()
     optimizer.step()
 """
-FIXED = BROKEN + "    store[-1] = store[-1].detach()\n"
+FIXED = BROKEN.replace("    optimizer.step()\n", "    store[-1] = store[-1].detach()\n    optimizer.step()\n")
 
 
 class Editor:
@@ -274,6 +274,18 @@ async def test_an_editor_that_asks_gets_the_latest_text_judged(pulling: Editor) 
 @pytest.mark.asyncio
 async def test_the_command_runs_and_proves(editor: Editor) -> None:
     (editor.folder / "train.py").write_text(BROKEN)
+    patched: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @editor.client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)  # type: ignore[untyped-decorator]
+    def asked(params: types.ShowMessageRequestParams) -> types.MessageActionItem:
+        assert params.actions is not None
+        return params.actions[0]
+
+    @editor.client.feature(types.WORKSPACE_APPLY_EDIT)  # type: ignore[untyped-decorator]
+    def applies(params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        patched.set_result(applied(BROKEN, params.edit, editor.uri("train.py")))
+        return types.ApplyWorkspaceEditResult(applied=True)
+
     editor.open("train.py", BROKEN + "\n")
     run = types.ExecuteCommandParams("autofix.prove", [editor.uri("train.py")])
     assert await editor.client.workspace_execute_command_async(run) is None
@@ -286,7 +298,8 @@ async def test_the_command_runs_and_proves(editor: Editor) -> None:
     document = await editor.client.workspace_execute_command_async(run)
     assert document is not None and document["proof"]["proved"] is True
     assert "Proved" in editor.client.messages[-1].message
+    assert await asyncio.wait_for(patched, WAIT) == FIXED
     assert (editor.folder / "train.py").read_text() == BROKEN
     (token,) = editor.client.progress_reports
-    kinds = [getattr(one.value, "kind", "") for one in editor.client.progress_reports[token]]
+    kinds = [getattr(one, "kind", "") for one in editor.client.progress_reports[token]]
     assert kinds[0] == "begin" and kinds[-1] == "end" and set(kinds[1:-1]) <= {"report"}
