@@ -70,8 +70,8 @@ def check(paths: tuple[Path, ...], **others: Any) -> Exit:
     refuse_contradictions(paths, **others)
     from dataclasses import fields
 
+    from autofix.choices import Choices
     from autofix.commands.check import Request, check
-    from autofix.commands.choices import Choices
 
     watch, diff = others.pop("watch"), others.pop("diff")
     choices = Choices(**{field.name: others.pop(field.name) for field in fields(Choices)})
@@ -220,7 +220,7 @@ def review(words: tuple[str, ...], **others: Any) -> Exit:
     """
     from dataclasses import fields
 
-    from autofix.commands.choices import Choices
+    from autofix.choices import Choices
     from autofix.commands.launch import started
     from autofix.commands.review import review as command
 
@@ -245,6 +245,21 @@ def rule(code: str | None) -> Exit:
     from autofix.commands.rule import rule as command
 
     return command(code)
+
+
+@cli.command(
+    short_help="Serve an editor: diagnostics and fixes while you type.",
+    epilog=examples("autofix server    what an editor starts; docs/editors.md says how"),
+)
+@click.option("--stdio", is_flag=True, help="Standard input and output, which are used in any case.")
+def server(stdio: bool) -> Exit:
+    """Speak the Language Server Protocol over standard input and output.
+
+    Diagnostics, quick fixes and hovers come from reading the source; only the command autofix.prove runs a script.
+    """
+    from autofix.commands.server import server as command
+
+    return command()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from autofix.check import Edit
+from autofix.checking import Edit
 from autofix.findings import Finding
 from codemods.facts import Span
 from codemods.rewriting.patch import Replacement, lines_of

@@ -79,7 +79,7 @@ CODES = "CODES"
 
 
 def choices(command: Command) -> Command:
-    """Add what says which mistakes and which files: :class:`autofix.commands.choices.Choices` has the fields."""
+    """Add what says which mistakes and which files: :class:`autofix.choices.Choices` has the fields."""
     options = [
         click.option("--select", multiple=True, metavar=CODES, help="Only these codes, names, or how they begin."),
         click.option("--extend-select", multiple=True, metavar=CODES, help="These as well as those of the settings."),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from autofix.check import Edit, Options, Problem, Result
+from autofix.checking import Edit, Options, Problem, Result
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files

@@ -17,7 +17,7 @@ from enum import Enum
 
 from unidiff.patch import Hunk
 
-from autofix.check import Edit, Problem
+from autofix.checking import Edit, Problem
 from autofix.edits import attribute
 from autofix.findings import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of

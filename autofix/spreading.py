@@ -145,6 +145,11 @@ def _prepare_worker(states: Any) -> None:
     """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
     global _states
     _states = states
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Let this process, a child, end when Ctrl-C or a signal ends its parent."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = parent_process()
     if parent is not None:

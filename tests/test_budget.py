@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix import budget, check, engine
+from autofix import budget, engine
+from autofix.checking import Problem, Result, check
 from autofix.outcomes import Outcomes
 from codemods import repair
 
@@ -81,31 +82,31 @@ def test_a_file_that_takes_too_long_is_given_up_and_the_others_go_on(
     monkeypatch.setattr(engine, "analyse", lambda text, *a, **k: forever() if "slow" in text else real(text, *a, **k))
     (tmp_path / "a.py").write_text("slow = 1\n")
     (tmp_path / "b.py").write_text("x = 1\n")
-    first, second = check.check([tmp_path / "a.py", tmp_path / "b.py"])
-    assert isinstance(first, check.Problem)
+    first, second = check([tmp_path / "a.py", tmp_path / "b.py"])
+    assert isinstance(first, Problem)
     assert first.reason == "given up after 2 seconds of computing"
-    assert isinstance(second, check.Result)
+    assert isinstance(second, Result)
 
 
 def test_mistakes_whose_repair_takes_too_long_are_told_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.py").write_text(BROKEN)
-    (known,) = check.check([tmp_path / "a.py"])  # LibCST is imported, which takes time of its own
-    assert isinstance(known, check.Result)
+    (known,) = check([tmp_path / "a.py"])  # LibCST is imported, which takes time of its own
+    assert isinstance(known, Result)
     assert [finding.fixed for finding in known.analysis.findings] == [True]
     monkeypatch.setattr(budget, "SECONDS", 1.0)
     monkeypatch.setattr(repair, "mend", endless)
-    (told,) = check.check([tmp_path / "a.py"])
-    assert isinstance(told, check.Result)
+    (told,) = check([tmp_path / "a.py"])
+    assert isinstance(told, Result)
     assert [finding.fixed for finding in told.analysis.findings] == [False]
     assert not told.analysis.complete
 
 
 def test_what_is_looked_at_again_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.py").write_text(BROKEN)
-    (known,) = check.check([tmp_path / "a.py"])
-    assert isinstance(known, check.Result)
+    (known,) = check([tmp_path / "a.py"])
+    assert isinstance(known, Result)
     report = Outcomes(tell=lambda _: None)
     report.add(known)
     report.write()
@@ -122,7 +123,7 @@ def test_an_expression_too_deep_to_be_followed_is_one_line(tmp_path: Path, monke
 
     monkeypatch.setattr(engine, "analyse", deep)
     (tmp_path / "a.py").write_text("x = 1\n")
-    (told,) = check.check([tmp_path / "a.py"])
-    assert isinstance(told, check.Problem)
+    (told,) = check([tmp_path / "a.py"])
+    assert isinstance(told, Problem)
     assert told.reason == "an expression is nested too deeply to be followed"
     assert not told.trace

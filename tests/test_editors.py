@@ -1,4 +1,4 @@
-"""The editor set-ups of README.md, tried on what the command really prints."""
+"""The editor set-ups of docs/editors.md, tried on what the command really prints."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from autofix.cli import cli
+
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "editors.md").read_text(encoding="utf-8")
 SCRIPT = """\
 import torch
 from torch import nn
@@ -52,7 +56,7 @@ def output(arguments: list[str], folder: Path) -> list[str]:
 
 
 def vs_code_task() -> dict[str, Any]:
-    block = re.search(r"```json\n(\{\n  \"version\": \"2\.0\.0\".*?\n\})\n```", README, re.DOTALL)
+    block = re.search(r"```json\n(\{\n  \"version\": \"2\.0\.0\".*?\n\})\n```", PAGE, re.DOTALL)
     assert block is not None
     task = json.loads(block[1])["tasks"][0]
     assert isinstance(task, dict)
@@ -97,7 +101,7 @@ def test_vs_code_reads_what_could_not_be_checked(project: Path) -> None:
 
 
 def field(name: str) -> str:
-    row = re.search(rf"^\| {name}[^|]*\| `([^`]+)`", README, re.MULTILINE)
+    row = re.search(rf"^\| {name}[^|]*\| `([^`]+)`", PAGE, re.MULTILINE)
     assert row is not None
     return row[1]
 
@@ -116,6 +120,38 @@ def test_pycharm_links_every_position(project: Path) -> None:
     for link in links:
         assert Path(link["file"]) == script
         check_position(script, link["line"], link["column"])
+
+
+def block(language: str, start: str) -> str:
+    found = re.search(rf"```{language}\n({re.escape(start)}.*?)```", PAGE, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def options(element: ElementTree.Element) -> dict[str, str]:
+    return {one.attrib["name"].lower(): one.attrib.get("value", "") for one in element.iter("option")}
+
+
+def test_the_files_for_pycharm_say_what_the_table_says() -> None:
+    tool = options(ElementTree.fromstring(block("xml", "<toolSet")))
+    watcher = options(ElementTree.fromstring(block("xml", "<TaskOptions>")))
+    assert tool["command"] == watcher["program"] == field("Program")
+    assert tool["parameters"] == watcher["arguments"] == field("Arguments")
+    assert tool["working_directory"] == watcher["workingdir"] == field("Working directory")
+    assert tool["regexp"] == field("Output filters")
+    assert watcher["regexp"] == f"{field('Output filters')}: $MESSAGE$"
+    assert watcher["outputfromstdout"] == "true" and watcher["fileextension"] == "py"
+
+
+def test_the_settings_of_other_editors_start_the_server() -> None:
+    helix = tomllib.loads(block("toml", "[language-server.autofix]"))
+    server = helix["language-server"]["autofix"]
+    assert [server["command"], *server["args"]] == ["autofix", "server"]
+    assert helix["language"][0]["language-servers"] == ["autofix"]
+    assert PAGE.count('cmd = { "autofix", "server" }') == 2  # Neovim's two forms
+    assert '("autofix" "server")' in block("elisp", "(with-eval-after-load")
+    assert "server" in cli.commands
+    assert json.loads(block("json", '{"editor')) == {"editor.codeActionsOnSave": {"source.fixAll.autofix": "explicit"}}
 
 
 def check_position(path: Path, line: str, column: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autofix.check import Result, check
+from autofix.checking import Result, check
 from autofix.cli import main
 from autofix.project import files
 from autofix.project.gather import MOST_FILES, gather

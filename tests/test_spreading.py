@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from autofix import check as checker
-from autofix.check import Problem, Result
+from autofix import checking as checker
+from autofix.checking import Problem, Result
 from autofix.spreading import spread
 
 pytestmark = pytest.mark.skipif(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from autofix import check as checker
-from autofix.check import Edit, Problem, Result
-from autofix.commands.choices import Choices, Plan
+from autofix import checking as checker
+from autofix.checking import Edit, Problem, Result
+from autofix.choices import Choices, Plan
 from autofix.commands.waiting import tell, watched
 from autofix.escaping import escaped
 from autofix.exits import Exit
@@ -51,11 +51,11 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
         outcomes: Iterable[Result | Problem] = [examine_standard_input(request, plan)]
         asked = 1
     else:
-        found = discover(plan.wanted(paths), tell, plan.excludes)
+        found, outcomes = examine(paths, plan, from_root=request.absolute)
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
         asked = len(found)
-        outcomes = watched(checker.check(found, plan.options, from_root=request.absolute), asked)
+        outcomes = watched(outcomes, asked)
     if request.add_ignores:
         return add_ignores(outcomes, verbose=request.verbose)
     report = gathered(outcomes, verbose=request.verbose)
@@ -91,6 +91,14 @@ def reporter_of(request: Request, plan: Plan) -> type[Reporter]:
     return kind
 
 
+def examine(
+    paths: Sequence[Path], plan: Plan, tell: Callable[[str], None] = tell, *, from_root: bool = False
+) -> tuple[list[Path], Iterator[Result | Problem]]:
+    """The files that *paths* name or contain, and the outcome of each as it comes; *tell* hears what is passed by."""
+    found = discover(plan.wanted(paths), tell, plan.excludes)
+    return found, checker.check(found, plan.options, from_root=from_root)
+
+
 def gathered(outcomes: Iterable[Result | Problem], *, verbose: bool) -> Outcomes:
     """The outcomes put together; verbose, with a line for each file as it comes."""
     report = Outcomes(verbose=verbose, tell=tell)
@@ -106,15 +114,19 @@ def examine_standard_input(request: Request, plan: Plan) -> Result | Problem:
     given = request.stdin_filename
     name = files.STDIN_NAME if given is None else files.display_name(Path(given))
     data = sys.stdin.buffer.read()
-    try:
-        file = files.decode(data, name)
-    except files.FileError as error:
-        outcome: Result | Problem = Problem.of(error)
-    else:
-        outcome = checker.check_file(Path(name), file, plan.options(Path(name)), alone=request.fix)
+    outcome = examine_source(data, name, plan, alone=request.fix)
     if request.fix and isinstance(outcome, Problem):
         sys.stdout.buffer.write(data)
     return outcome
+
+
+def examine_source(data: bytes, name: str, plan: Plan, *, alone: bool = False) -> Result | Problem:
+    """The outcome for a source that comes from elsewhere than its file *name*; unless *alone*, with what it imports."""
+    try:
+        file = files.decode(data, name)
+    except files.FileError as error:
+        return Problem.of(error)
+    return checker.check_file(Path(name), file, plan.options(Path(name)), alone=alone)
 
 
 def add_ignores(outcomes: Iterable[Result | Problem], *, verbose: bool) -> Exit:

@@ -17,7 +17,7 @@ from autofix.report import formats
 from autofix.report.base import Proved
 
 if TYPE_CHECKING:
-    from autofix.proof.prove import Script
+    from autofix.proof.prove import Certificate, Limits, Script
 
 
 def prove(
@@ -37,8 +37,6 @@ def prove(
     It is the script *fixed*, the diff *patch*, or the files as they are, *against* a revision of git.
     """
     from autofix.foreign import DiffError
-    from autofix.proof import prove as prover
-    from autofix.repair import granted
 
     if html is not None:
         pages.require(html)
@@ -48,23 +46,46 @@ def prove(
         warn_of_misplaced("prove", original)
     try:
         file = files.read(original.path)
-        if patch is not None:
-            original, patched = with_diff(original, patch)
-        elif against is not None:
-            original, patched = since_revision(original, against)
-        else:
-            patched = in_place_of(original, fixed or original.path)
-        files.read(patched.path)
+        original, patched = sides(original, fixed, None if patch is None else diff_of(patch), against)
     except files.FileError as error:
         tell(str(error))
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT
     with busy(f"running {original.path} as it is and as it is patched"):
-        certificate = prover.prove(prover.Original(original, within), patched, granted(original, file, within))
+        certificate = judged(original, patched, file, within)
         view = pages.view_of_proof(certificate, original, patched, within) if html is not None else None
     told = Proved(certificate, view, html)
     for name in (["html"] if html else []) + [output_format]:
         formats.reporter(name)(sys.stdout, quiet=quiet, verbose=verbose).proof(told)
     return Exit.CLEAN if certificate.proved else Exit.LEFT
+
+
+def sides(
+    original: Script, fixed: Path | None, diff: tuple[bytes, str] | None, against: str | None
+) -> tuple[Script, Script]:
+    """The script before and after a repair: the script *fixed*, a *diff* and its name, or what git has *against* now.
+
+    Raises :class:`autofix.project.files.FileError`.
+    """
+    if diff is not None:
+        from autofix.foreign import both_sides
+
+        before, after = both_sides(original, *diff)
+    elif against is not None:
+        from autofix.revision import since
+
+        before, after = since(original, against)
+    else:
+        before, after = original, in_place_of(original, fixed or original.path)
+    files.read(after.path)
+    return before, after
+
+
+def judged(original: Script, patched: Script, file: files.SourceFile, within: Limits) -> Certificate:
+    """Run both scripts and say what the repair shows; *file* is the original's as it is on the disk."""
+    from autofix.proof import prove as prover
+    from autofix.repair import granted
+
+    return prover.prove(prover.Original(original, within), patched, granted(original, file, within))
 
 
 def in_place_of(original: Script, fixed: Path) -> Script:
@@ -76,22 +97,12 @@ def in_place_of(original: Script, fixed: Path) -> Script:
     return replace(original, path=fixed, root=root)
 
 
-def with_diff(script: Script, diff: Path) -> tuple[Script, Script]:
-    """Return *script* before and after the diff in a file, or on standard input, which is applied in memory."""
-    from autofix.foreign import both_sides
-
+def diff_of(diff: Path) -> tuple[bytes, str]:
+    """The diff in a file, or on standard input, and what messages call it."""
     if str(diff) == files.STANDARD_INPUT:
-        return both_sides(script, sys.stdin.buffer.read(), files.STDIN_NAME)
+        return sys.stdin.buffer.read(), files.STDIN_NAME
     name = files.display_name(diff)
     try:
-        data = diff.read_bytes()
+        return diff.read_bytes(), name
     except OSError as error:
         raise files.FileError(name, f"cannot be read: {files.reason_of(error)}") from None
-    return both_sides(script, data, name)
-
-
-def since_revision(script: Script, revision: str) -> tuple[Script, Script]:
-    """Return *script* as git has its project at *revision*, and as it is on the disk."""
-    from autofix.revision import since
-
-    return since(script, revision)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from autofix import check as checker
-from autofix.commands.choices import Choices, Plan
+from autofix import checking as checker
+from autofix.choices import Choices, Plan
 from autofix.commands.waiting import tell, watched
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes

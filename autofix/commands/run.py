@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from autofix import engine, pages
-from autofix.check import Problem, Result
+from autofix.checking import Problem, Result
 from autofix.commands.launch import Bounds, limits, warn_of_misplaced, with_settings
 from autofix.commands.waiting import tell
 from autofix.exits import Exit

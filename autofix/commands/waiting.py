@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from autofix.check import Problem, Result
+from autofix.checking import Problem, Result
 from autofix.escaping import escaped_lines
 from autofix.report.terminal import wants_colour
 

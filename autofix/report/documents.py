@@ -16,7 +16,7 @@ from autofix.outcomes import in_order
 from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
-    from autofix.check import Problem
+    from autofix.checking import Problem
     from autofix.edits import TextEdit
     from autofix.evidence.witness import Evidence, Site
     from autofix.outcomes import Outcomes

@@ -6,7 +6,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Mapping
 
-from autofix.check import Edit, Problem
+from autofix.checking import Edit, Problem
 from autofix.findings import Finding
 from autofix.suppression.directives import directives_in, statements_of
 

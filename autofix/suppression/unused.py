@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from autofix.check import Result
+from autofix.checking import Result
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches
 from autofix.suppression.directives import Directive, directives_in

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from autofix.check import Options, Problem, check_path
+from autofix.checking import Options, Problem, check_path
 from autofix.execution.runner import run
 from autofix.proof.promises import Promises
 from autofix.proof.prove import Limits, Original, Script, prove

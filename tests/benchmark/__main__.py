@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from autofix.check import cpu_count
+from autofix.checking import cpu_count
 from tests.benchmark.cases import Case, load
 from tests.benchmark.contenders import Contender, anomaly, check, run_alone, run_with_both, torchfix
 from tests.benchmark.score import Alarm, Repaired, Row, Score, total

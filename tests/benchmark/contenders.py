@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from autofix import check as checker
-from autofix.check import Problem, Result
+from autofix import checking as checker
+from autofix.checking import Problem, Result
 from autofix.execution.runner import run
 from autofix.project import files
 from autofix.proof.prove import Certificate, Limits, Original, Script, Verdict, prove

@@ -16,8 +16,8 @@ from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
-from autofix import check as checker
-from autofix.check import Problem
+from autofix import checking as checker
+from autofix.checking import Problem
 from autofix.engine import Finding
 from tests.corpus.fetch import FetchError, fetch, packages
 

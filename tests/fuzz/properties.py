@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from autofix.check import Options, Problem, Result, check_file
+from autofix.checking import Options, Problem, Result, check_file
 from autofix.patch import Change, patch
 from autofix.project import files
 

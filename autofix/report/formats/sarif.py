@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from autofix import __version__
-from autofix.check import Problem
+from autofix.checking import Problem
 from autofix.edits import TextEdit
 from autofix.findings import Finding
 from autofix.outcomes import in_order

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from autofix.check import Options
+from autofix.checking import Options
 from autofix.project import files
 from autofix.project.discovery import is_skipped
 from autofix.project.ignoring import spec

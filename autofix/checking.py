@@ -13,6 +13,7 @@ from typing import NamedTuple
 from autofix import budget, engine
 from autofix.escaping import escaped
 from autofix.project import files
+from autofix.project.disk import Inquiry
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
 from autofix.spreading import spread
@@ -145,12 +146,21 @@ def check_path(path: Path, options: Options = Options(), *, from_root: bool = Fa
 
 
 def check_file(
-    path: Path, file: files.SourceFile, options: Options = Options(), *, from_root: bool = False, alone: bool = False
+    path: Path,
+    file: files.SourceFile,
+    options: Options = Options(),
+    *,
+    from_root: bool = False,
+    alone: bool = False,
+    disk: Inquiry | None = None,
 ) -> Result | Problem:
-    """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
+    """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project.
+
+    The *disk* is asked for what is imported.
+    """
     try:
         with budget.bounded():
-            return _examined(path, file, options, from_root=from_root, alone=alone)
+            return _examined(path, file, options, from_root=from_root, alone=alone, disk=disk)
     except engine.SourceError as error:
         return Problem.of(error)
     except budget.Spent:
@@ -163,14 +173,14 @@ def check_file(
 
 
 def _examined(
-    path: Path, file: files.SourceFile, options: Options, *, from_root: bool, alone: bool
+    path: Path, file: files.SourceFile, options: Options, *, from_root: bool, alone: bool, disk: Inquiry | None
 ) -> Result | Problem:
     """What is found in a file.  Raises :class:`engine.SourceError`."""
     if reason := files.other_language(file):
         return Problem(file.name, reason)
     engine.check_syntax(file.text, file.name)
     layout = layout_for(path, options)
-    project = Project(path, file) if alone else gather(path, file, from_root=from_root, layout=layout)
+    project = Project(path, file) if alone else gather(path, file, from_root=from_root, layout=layout, disk=disk)
     return Result(project, analysed(file.text, file.name, project.others, project.roots, options), options)
 
 

@@ -1,0 +1,215 @@
+"""Analyses one open document as ``autofix check`` would, with the unsaved texts of all in place of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import click
+
+from autofix import engine
+from autofix.checking import Options, Problem, Result, analysed, check_file, layout_for
+from autofix.choices import Choices, Plan
+from autofix.edits import TextEdit, edits_of, text_edits
+from autofix.findings import Analysis, Finding
+from autofix.outcomes import Outcomes, in_order
+from autofix.project import files
+from autofix.project.disk import Disk, Inquiry
+from autofix.project.gather import gather
+from autofix.server.carrying import Known
+from autofix.server.reports import Fix, Report, Request
+from codemods.source import sources
+from codemods.source.program import Program
+
+MOST_KNOWN = 16
+"""Documents of which the last analysis is kept."""
+MOST_FIXES = 3
+"""Repairs of one program that are offered beside each other."""
+
+
+def load() -> None:
+    """Import what the first finding needs, so that it does not wait for it."""
+    import codemods.repair
+    import codemods.rules.registry
+
+    codemods.rules.registry.all_codemods()
+
+
+class Overlay(Disk):
+    """The disk with the texts of open documents in place of their files."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def _read(self, path: Path, *, from_root: bool) -> files.SourceFile | files.FileError:
+        text = self._texts.get(str(path))
+        return super()._read(path, from_root=from_root) if text is None else source_file(str(path), text)
+
+
+def source_file(path: str, text: str) -> files.SourceFile:
+    """A document's text as a file: an editor has decoded it already, whatever the encoding on the disk."""
+    return files.SourceFile(path, text.encode("utf-8", "surrogatepass"), text, "utf-8")
+
+
+@dataclass
+class Analyst:
+    """Answers requests, and remembers what was found in each document for the next one."""
+
+    _known: dict[str, Known] = field(default_factory=dict)
+
+    def reports(self, request: Request) -> Iterator[Report]:
+        """Yield what is found in a document: what is told at once, then the whole, then further repairs."""
+        opened = _opened(request)
+        if isinstance(opened, Report):
+            yield opened
+            return
+        path, file, options, disk = opened
+        empty = Report(request.serial, request.path, request.version)
+        program = _program(path, file, options, disk)
+        before = self._known.get(request.path)
+        early = before.carried(program, options) if before is not None and program is not None else None
+        if early is not None:
+            yield replace(early, serial=request.serial, version=request.version)
+        outcome = check_file(path, file, options, from_root=True, disk=disk)
+        if isinstance(outcome, Problem):
+            yield replace(empty, problems=(outcome,), texts={request.path: file.text})
+            return
+        report = _report(empty, outcome)
+        if program is None or not outcome.analysis.complete:
+            self._known.pop(request.path, None)
+            yield report
+            return
+        self._known.pop(request.path, None)
+        known = self._known[request.path] = Known(program, options, report)
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        yield report
+        if any(one.fixed or one.needs_review for one in report.findings):
+            known.report = _with_alternatives(report, outcome)
+            yield known.report
+        known.prepare()
+
+
+def _opened(request: Request) -> tuple[Path, files.SourceFile, Options, Inquiry] | Report:
+    """The document of a request, how it is to be analysed, and the disk around it; a report where it is not."""
+    empty = Report(request.serial, request.path, request.version)
+    path = Path(request.path)
+    try:
+        plan = Plan(Choices(force_exclude=True))
+        if not plan.wanted([path]):
+            return empty
+        options = plan.options(path)
+    except click.ClickException as error:
+        return replace(empty, error=error.message)
+    text = request.texts.get(request.path)
+    if text is None:
+        return empty
+    return path, source_file(request.path, text), options, Inquiry(Overlay(request.texts))
+
+
+def _program(path: Path, file: files.SourceFile, options: Options, disk: Inquiry) -> Program | None:
+    """The document with what it imports; None where it cannot be parsed as it is."""
+    if not sources.parses(file.text):
+        return None
+    project = gather(path, file, from_root=True, layout=layout_for(path, options), disk=disk)
+    return Program.of(file.text, file.name, project.others, project.roots)
+
+
+def _report(empty: Report, outcome: Result) -> Report:
+    """What ``autofix check`` says of a document."""
+    told = Outcomes(tell=lambda _: None)
+    told.add(outcome)
+    told.add_unused()
+    findings = tuple(in_order(told.findings))
+    fixes = {one: (Fix(one.remedy, edits, one.safe, True),) for one, edits in told.repairs.items() if edits}
+    return replace(
+        empty,
+        findings=findings,
+        fixes=fixes,
+        all_safe=() if outcome.options.unsafe else _edits(outcome.analysis),
+        texts=outcome.analysis.program.texts,
+        companions=frozenset(outcome.project.companions),
+        rules={code: rule_text(code) for code in sorted({one.code for one in findings})},
+    )
+
+
+def _with_alternatives(report: Report, result: Result) -> Report:
+    """The report with the repairs that come after the first, and those that are likely to be right only."""
+    fixes = dict(report.fixes)
+    safe = replace(result.options, unsafe=False)
+    if result.options.unsafe:
+        report = replace(report, all_safe=_edits(_again(result, safe)))
+    rejected: set[Program] = set(result.analysis.steps)
+    if any(one.needs_review for one in result.analysis.findings):
+        rejected = set()
+    for _ in range(MOST_FIXES - 1):
+        found = _again(result, replace(result.options, unsafe=True), tuple(rejected))
+        if not found.changes:
+            break
+        _add(fixes, report.findings, found, result)
+        rejected |= set(found.steps)
+    return replace(report, fixes=fixes)
+
+
+def _again(result: Result, options: Options, rejected: Sequence[Program] = ()) -> Analysis:
+    program = result.analysis.program
+    if rejected:
+        return engine.analyse(
+            program.files[0].text,
+            program.path,
+            others={file.path: file.text for file in program.files[1:]},
+            roots=program.roots,
+            select=options.select,
+            rejected=rejected,
+            unsafe=options.unsafe,
+            silence=options.silence,
+        )
+    return analysed(result.file.text, result.file.name, result.project.others, result.project.roots, options)
+
+
+def _add(fixes: dict[Finding, tuple[Fix, ...]], known: Sequence[Finding], found: Analysis, result: Result) -> None:
+    """Add the repairs of another analysis to those of the findings that are *known*, told apart by their stories."""
+    changed = replace(result, analysis=found).edits
+    for other, edits in edits_of(changed, found.findings).items():
+        own = next(
+            (one for one in known if one.fact == other.fact or (one.code, one.cause) == (other.code, other.cause)), None
+        )
+        before = fixes.get(own, ()) if own is not None else ()
+        if own is None or not edits or any(one.edits == edits for one in before):
+            continue
+        fixes[own] = (*before, Fix(other.remedy, edits, other.safe, not before and other.safe))
+
+
+def _edits(analysis: Analysis) -> tuple[TextEdit, ...]:
+    """What the patch of an analysis changes, in all files."""
+    return tuple(
+        edit
+        for before, after in analysis.program.changed(analysis.repaired)
+        for edit in text_edits(before.path, before.text, after.text)
+    )
+
+
+@cache
+def rule_text(code: str) -> str:
+    """The page of ``autofix rule`` for a code, in Markdown."""
+    from autofix.report import catalogue
+    from codemods.rules.registry import all_codemods
+
+    lines = [
+        "".join(piece if isinstance(piece, str) else piece[0] for piece in line)
+        for line in catalogue.page(code, all_codemods())
+    ]
+    if not lines:
+        return ""
+    title, *rest = lines
+    return "\n".join([f"**{title}**", *(_paragraph(line) for line in rest)])
+
+
+def _paragraph(line: str) -> str:
+    """A line of the page: headings in bold, what is indented by four as running text, and deeper as code."""
+    if line.endswith(":") and line[:1].isupper() and " " not in line.strip(":").strip():
+        return f"**{line}**\n"
+    return line.removeprefix("    ")

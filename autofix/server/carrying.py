@@ -1,0 +1,202 @@
+"""Carries a report over to a text that was edited since, where one path through the program shows the same as before.
+
+A whole analysis follows many paths, and takes longer than the time between two keystrokes.  The first of them alone is
+followed here, before and after the edit: where it shows the same graph, the same backward calls and the same mistakes
+on the same statements, what is known of the program is told at once, on the lines where it stands now.  The whole
+analysis comes behind, and corrects the answer where another path shows something else.
+"""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from autofix.edits import TextEdit
+from autofix.findings import Finding
+from autofix.server.reports import Fix, Report
+from codemods.facts import Fact, Span
+from codemods.interpreter.analysis import AnalysisResult, Edge, Place, analyze
+from codemods.interpreter.entries import MODULE, entries
+from codemods.interpreter.policy import Path
+from codemods.source.program import Program, split
+from codemods.source.sources import Sources
+
+MOST_ENTRIES = 2
+"""Functions that nobody calls of which the first path is followed; with more of them, a whole analysis is as good."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Where the lines of a text are after one edit: those in the middle that it replaced have no place."""
+
+    first: int
+    """Lines before the edit."""
+    old: int
+    """Lines that were replaced."""
+    new: int
+    """Lines that took their place."""
+
+    @classmethod
+    def between(cls, before: list[str], after: list[str]) -> Shift:
+        """The edit that leads from some lines to others."""
+        most = min(len(before), len(after))
+        first = next((at for at in range(most) if before[at] != after[at]), most)
+        last = next((at for at in range(most - first) if before[-1 - at] != after[-1 - at]), most - first)
+        return cls(first, len(before) - first - last, len(after) - first - last)
+
+    def line(self, line: int) -> int:
+        """Where a line (from 1) is now; of those that were replaced, where it would be if none had come or gone."""
+        return line if line <= self.first + min(self.old, self.new) else line + self.new - self.old
+
+    def touches(self, span: Span) -> bool:
+        """Whether a span reaches into what was replaced."""
+        return span.line <= self.first + max(self.old, 1) and span.end_line > self.first
+
+    def span(self, span: Span) -> Span:
+        """Where a span is now."""
+        return replace(span, line=self.line(span.line), end_line=self.line(span.end_line))
+
+
+@dataclass
+class Known:
+    """What is known of one document: its program as it was analysed as a whole, the report, and its first paths."""
+
+    program: Program
+    options: Hashable
+    """Whatever decided on the report beside the program, in a form that can be compared."""
+    report: Report
+    _shown: dict[str, AnalysisResult] = field(default_factory=dict)
+
+    def shown(self, entry: str) -> AnalysisResult:
+        """What the first path from an entry shows."""
+        if entry not in self._shown:
+            self._shown[entry] = analyze(self.program, Path(entry=entry))
+        return self._shown[entry]
+
+    def prepare(self) -> None:
+        """Follow the first paths, while nobody waits."""
+        for entry in _entries(self.program):
+            self.shown(entry)
+
+    def carried(self, program: Program, options: Hashable) -> Report | None:
+        """The report as it is for *program*; None where that must be analysed first."""
+        known, text = self.program, program.files[0].text
+        if (options, program.files[1:], program.roots) != (self.options, known.files[1:], known.roots):
+            return None
+        before, after = split(known.files[0].text), split(text)
+        shift = Shift.between(before, after)
+        changed = before[shift.first : shift.first + shift.old] + after[shift.first : shift.first + shift.new]
+        if any("autofix" in line or "noqa" in line.lower() for line in changed):
+            return None
+        moved = _moved(self.report, program.path, shift)
+        if moved is None or not (_same_tokens(known.files[0].text, text) or self._shows_the_same(program, shift)):
+            return None
+        return replace(moved, texts={**self.report.texts, program.path: text})
+
+    def _shows_the_same(self, program: Program, shift: Shift) -> bool:
+        now = _entries(program)
+        if not now or now != _entries(self.program):
+            return False
+        return all(_same(self.shown(entry), analyze(program, Path(entry=entry)), shift) for entry in now)
+
+
+def _entries(program: Program) -> list[str]:
+    """Where the paths of a program begin; none where there are too many to follow one of each."""
+    found = entries(Sources(program))
+    if MODULE in found:
+        return [MODULE]  # what it does not come to is left to the whole analysis
+    return found if len(found) <= MOST_ENTRIES else []
+
+
+def _same_tokens(before: str, after: str) -> bool:
+    """Whether two texts differ in comments, blank lines and spaces alone."""
+    try:
+        return _tokens(before) == _tokens(after)
+    except (tokenize.TokenError, SyntaxError):
+        return False
+
+
+def _tokens(text: str) -> list[tuple[int, str]]:
+    passed_by = (tokenize.COMMENT, tokenize.NL)
+    found = tokenize.generate_tokens(io.StringIO(text.removeprefix("\ufeff")).readline)
+    return [
+        (token.type, "" if token.type in (tokenize.INDENT, tokenize.NEWLINE) else token.string)
+        for token in found
+        if token.type not in passed_by
+    ]
+
+
+def _same(before: AnalysisResult, after: AnalysisResult, shift: Shift) -> bool:
+    """Whether two paths show the same, the first one's lines being shifted."""
+    line = shift.line
+    return (
+        before.complete
+        and after.complete
+        and [_key(fact, shift) for fact in before.facts] == [_key(fact, None) for fact in after.facts]
+        and {_edge(edge, shift) for edge in before.edges} == set(after.edges)
+        and {(line(at), name) for at, name in before.trained} == after.trained
+        and {(line(at), name) for at, name in before.once} == after.once
+        and {line(at) for at in before.rootless} == after.rootless
+        and {line(at) for at in before.passes} == after.passes
+        and {line(at) for at in before.written} == after.written
+        and {(line(one.line), one.reason) for one in before.missed} == {(one.line, one.reason) for one in after.missed}
+    )
+
+
+def _key(fact: Fact, shift: Shift | None) -> Hashable:
+    """What makes two facts the same story."""
+    places = [(role.name, role.span.line) for role in fact.roles()]
+    return (type(fact), *((name, shift.line(line) if shift is not None else line) for name, line in places))
+
+
+def _edge(edge: Edge, shift: Shift) -> Edge:
+    return edge._replace(
+        line=shift.line(edge.line), consumer=_place(edge.consumer, shift), producer=_place(edge.producer, shift)
+    )
+
+
+def _place(place: Place, shift: Shift) -> Place:
+    calls = tuple((shift.line(line), rank, name) for line, rank, name in place.calls)
+    return place._replace(line=shift.line(place.line), calls=calls)
+
+
+def _moved(report: Report, path: str, shift: Shift) -> Report | None:
+    """A report with the places of the file *path* where they are now; None where the edit touches one of them."""
+    spans = [role.span for one in report.findings for role in one.roles() if role.name != "loop"]
+    spans += [one.cause for one in report.findings]
+    edits = [edit for fixes in report.fixes.values() for fix in fixes for edit in fix.edits]
+    spans += [edit.span for edit in (*edits, *report.all_safe)]
+    if any(span.path == path and shift.touches(span) for span in spans):
+        return None
+    found = {one: _finding(one, path, shift) for one in report.findings}
+    return replace(
+        report,
+        findings=tuple(found.values()),
+        fixes={found[one]: tuple(_fix(fix, path, shift) for fix in fixes) for one, fixes in report.fixes.items()},
+        all_safe=tuple(_edit(edit, path, shift) for edit in report.all_safe),
+    )
+
+
+def _finding(finding: Finding, path: str, shift: Shift) -> Finding:
+    values = {one.name: getattr(finding.fact, one.name) for one in fields(finding.fact)}
+    changed: dict[str, Any] = {
+        name: _span(value, path, shift) for name, value in values.items() if isinstance(value, Span)
+    }
+    return replace(finding, fact=replace(finding.fact, **changed), cause=_span(finding.cause, path, shift))
+
+
+def _fix(fix: Fix, path: str, shift: Shift) -> Fix:
+    return replace(fix, edits=tuple(_edit(edit, path, shift) for edit in fix.edits))
+
+
+def _edit(edit: TextEdit, path: str, shift: Shift) -> TextEdit:
+    if edit.span.path != path:
+        return edit
+    return replace(edit, span=shift.span(edit.span), lines=tuple(map(shift.line, edit.lines)))
+
+
+def _span(span: Span, path: str, shift: Shift) -> Span:
+    return shift.span(span) if span.path == path else span

@@ -1,0 +1,67 @@
+"""Spans of a text as ranges of the protocol, in the units that the editor counts in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsprotocol import types
+from pygls import uris
+from pygls.workspace import PositionCodec
+
+from autofix.project.reading import read
+from codemods.facts import Span
+from codemods.source.program import split
+
+
+@dataclass
+class Positions:
+    """Turns spans (lines from 1, columns in code points) into ranges."""
+
+    codec: PositionCodec
+    texts: Mapping[str, str]
+    """By absolute path."""
+    _lines: dict[str, list[str]] = field(default_factory=dict)
+
+    def lines(self, path: str) -> list[str]:
+        """The lines of a file as the protocol counts them; of one that was not given, those on the disk."""
+        if path not in self._lines:
+            text = self.texts.get(path)
+            if text is None:
+                try:
+                    text = read(Path(path)).decode("utf-8", "replace")
+                except OSError:
+                    text = ""
+            self._lines[path] = split(text)
+        return self._lines[path]
+
+    def range(self, span: Span) -> types.Range:
+        """The range of a span."""
+        return types.Range(
+            self.position(span.path, span.line, span.column), self.position(span.path, span.end_line, span.end_column)
+        )
+
+    def position(self, path: str, line: int, column: int) -> types.Position:
+        """The position of a line, from 1, and a column; behind the last line, the end of the text."""
+        lines = self.lines(path)
+        if line > len(lines):
+            line, column = len(lines), len(lines[-1])
+        return types.Position(line - 1, self.codec.client_num_units(lines[line - 1][:column]))
+
+    def location(self, span: Span) -> types.Location:
+        """The range of a span, in its file."""
+        return types.Location(uri_of(span.path), self.range(span))
+
+
+def uri_of(path: str) -> str:
+    """The URI of an absolute path."""
+    uri: str | None = uris.from_fs_path(path)
+    assert uri is not None
+    return uri
+
+
+def path_of(uri: str) -> str:
+    """The absolute path of a document; of one that is in no file, its URI."""
+    path: str | None = uris.to_fs_path(uri)
+    return path or uri
