@@ -80,22 +80,23 @@ def why_not(source: str) -> SyntaxError | None:
 
 def _neutral(line: str, *, continues: bool) -> Neutral:
     code = line.rstrip("\r")
+    end = line[len(code) :]
     blank = code[: len(code) - len(code.lstrip())]
     magic = code[len(blank) :]
     if not continues:
         timed = _TIMED.match(magic)
         if timed is not None and parses(rest := magic[timed.end() :]):
             lead = f"{blank}pass;".ljust(len(blank) + timed.end())
-            return Neutral(lead + rest, lead, blank + timed[0])
+            return Neutral(lead + rest + end, lead, blank + timed[0])
         assigned = _ASSIGNED.match(code)
         if assigned is not None and not magic.startswith(("%", "!")):
             target = assigned["target"]
             timed = _TIMED.match(assigned["magic"])
             if timed is not None and parses(target.strip() + (rest := assigned["magic"][timed.end() :])):
                 lead = target + " " * timed.end()
-                return Neutral(lead + rest, lead, target + timed[0])
-            return Neutral(f"{target}None", f"{target}None", code)
-    return Neutral(f"{blank}pass", f"{blank}pass", code)
+                return Neutral(lead + rest + end, lead, target + timed[0])
+            return Neutral(f"{target}None{end}", f"{target}None", code)
+    return Neutral(f"{blank}pass{end}", f"{blank}pass", code)
 
 
 def _magic_lines(source: str) -> Iterator[int]:

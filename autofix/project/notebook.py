@@ -225,7 +225,11 @@ def _cell(number: int, place: Place) -> Cell:
 
 def _left_out(source: str) -> tuple[magics.Neutral, ...]:
     """The lines of a cell that is no part of the program."""
-    return tuple(magics.Neutral("", "", line.rstrip("\r")) for line in source.split("\n"))
+    found: list[magics.Neutral] = []
+    for line in source.split("\n"):
+        code = line.rstrip("\r")
+        found.append(magics.Neutral(line[len(code) :], "", code))
+    return tuple(found)
 
 
 # The program's text, and back -----------------------------------------------------------------------------------------
