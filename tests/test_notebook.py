@@ -45,17 +45,30 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def write(made: Any, path: str) -> None:
+    nbformat.write(made, path)  # type: ignore[no-untyped-call]
+
+
+def written(made: Any) -> str:
+    return str(nbformat.writes(made))  # type: ignore[no-untyped-call]
+
+
+def cells_of(path: str) -> Any:
+    return nbformat.read(path, as_version=4).cells  # type: ignore[no-untyped-call]
+
+
 def book(*cells: str, **metadata: Any) -> Any:
-    made = new_notebook(metadata=metadata)
+    made = new_notebook(metadata=metadata)  # type: ignore[no-untyped-call]
     for number, source in enumerate(cells):
-        output = new_output("stream", text=f"été {number}\n")
-        made.cells.append(new_code_cell(source, outputs=[output], execution_count=number, metadata={"tags": ["a"]}))
+        output = new_output("stream", text=f"été {number}\n")  # type: ignore[no-untyped-call]
+        cell = new_code_cell(source, outputs=[output], metadata={"tags": ["a"]})  # type: ignore[no-untyped-call]
+        made.cells.append(cell)
     return made
 
 
 def trained() -> Any:
     made = book(SET_UP, LOOP)
-    made.cells.insert(0, new_markdown_cell("# Training"))
+    made.cells.insert(0, new_markdown_cell("# Training"))  # type: ignore[no-untyped-call]
     return made
 
 
@@ -66,7 +79,7 @@ def check(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> tuple[s
 
 
 def test_a_mistake_is_told_in_its_cell(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nbformat.write(trained(), "nb.ipynb")
+    write(trained(), "nb.ipynb")
     out, _ = check(capsys, "nb.ipynb", code=1)
     assert out.startswith("nb.ipynb:cell 3:4:5: AF102 [*] `h` carries")
     assert "nb.ipynb:cell 3:7:5: note: this backward frees the graph" in out
@@ -78,7 +91,7 @@ def test_a_mistake_is_told_in_its_cell(here: Path, capsys: pytest.CaptureFixture
 
 
 def test_machines_are_told_the_line_of_the_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nbformat.write(trained(), "nb.ipynb")
+    write(trained(), "nb.ipynb")
     lines = Path("nb.ipynb").read_text().split("\n")
     at = next(number for number, line in enumerate(lines, 1) if "out, h = net" in line)
     column = lines[at - 1].index("out, h") + 1
@@ -94,7 +107,7 @@ def test_machines_are_told_the_line_of_the_file(here: Path, capsys: pytest.Captu
 
 
 STYLES: list[tuple[str, Callable[[Any], str]]] = [
-    ("as-jupyter-writes-it", lambda made: str(nbformat.writes(made)) + "\n"),
+    ("as-jupyter-writes-it", lambda made: written(made) + "\n"),
     ("on-one-line", lambda made: json.dumps(made)),
     ("indented-by-tabs", lambda made: json.dumps(made, indent="\t", ensure_ascii=False)),
     ("windows-line-ends", lambda made: json.dumps(made, indent=2).replace("\n", "\r\n")),
@@ -120,57 +133,57 @@ def test_a_fix_changes_the_source_of_its_cell_alone(
     # All that is new stands in one place, and nothing was taken away.
     first = next(at for at in range(len(before)) if before[at] != after[at])
     assert after.endswith(before[first:])
-    nbformat.validate(nbformat.reads(after.decode(), as_version=4))
+    nbformat.validate(new)
 
 
 def test_git_takes_the_diff(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    nbformat.write(trained(), "nb.ipynb")
+    write(trained(), "nb.ipynb")
     assert main(["check", "--diff", "nb.ipynb"]) == 1
     diff = capfd.readouterr().out
     assert diff.count("\n+") == 2  # the header's, and one line
     assert '\n+    "    h = tuple(state.detach() for state in h)\\n",\n' in diff
     subprocess.run(["git", "init", "-q"], check=True)
     subprocess.run(["git", "apply"], input=diff.encode(), check=True)
-    assert nbformat.read("nb.ipynb", as_version=4).cells[2].source == FIXED
+    assert cells_of("nb.ipynb")[2].source == FIXED
     assert main(["check", "nb.ipynb"]) == 0
 
 
 def test_a_review_shows_the_lines_of_the_cell(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nbformat.write(trained(), "nb.ipynb")
+    write(trained(), "nb.ipynb")
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert main(["review", "nb.ipynb"]) == 0
     out = capsys.readouterr().out
     assert "AF102 cell 3, line 4: `h` carries" in out and "\n+    h = tuple(state.detach() for state in h)\n" in out
-    assert nbformat.read("nb.ipynb", as_version=4).cells[2].source == FIXED
+    assert cells_of("nb.ipynb")[2].source == FIXED
 
 
 def test_a_broken_cell_is_named_and_the_rest_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nbformat.write(book(SET_UP, "x = (1,\nprint 'no'", "%%bash\nfor x in *; do echo $x; done", LOOP), "nb.ipynb")
+    write(book(SET_UP, "x = (1,\nprint 'no'", "%%bash\nfor x in *; do echo $x; done", LOOP), "nb.ipynb")
     out, err = check(capsys, "nb.ipynb", code=1)
     assert err.startswith("nb.ipynb:cell 2:1:5: '(' was never closed") and err.count("\n") == 1
     assert out.startswith("nb.ipynb:cell 4:4:5: AF102")
     check(capsys, "--fix", "nb.ipynb", code=1)
-    assert nbformat.read("nb.ipynb", as_version=4).cells[3].source == FIXED
+    assert cells_of("nb.ipynb")[3].source == FIXED
 
 
 def test_comments_suppress_findings_within_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quiet = LOOP.replace("# «état»", "# autofix: ignore[AF102]")
-    nbformat.write(book("1  # autofix: ignore[AF101]", SET_UP, quiet), "nb.ipynb")
+    write(book("1  # autofix: ignore[AF101]", SET_UP, quiet), "nb.ipynb")
     out, _ = check(capsys, "nb.ipynb", code=1)
     assert out.splitlines()[0].startswith("nb.ipynb:cell 1:1:4: AF001") and "AF102" not in out
-    nbformat.write(trained(), "nb.ipynb")
+    write(trained(), "nb.ipynb")
     check(capsys, "--add-ignores", "nb.ipynb", code=0)
-    assert "# «état»  # autofix: ignore[AF102]\n" in nbformat.read("nb.ipynb", as_version=4).cells[2].source
+    assert "# «état»  # autofix: ignore[AF102]\n" in cells_of("nb.ipynb")[2].source
     check(capsys, "nb.ipynb", code=0)
 
 
 def test_notebooks_in_folders_are_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / ".ipynb_checkpoints").mkdir()
-    nbformat.write(trained(), "nb.ipynb")
-    nbformat.write(trained(), ".ipynb_checkpoints/nb-checkpoint.ipynb")
-    nbformat.write(book("x <- 1", kernelspec={"name": "ir", "language": "R", "display_name": "R"}), "r.ipynb")
+    write(trained(), "nb.ipynb")
+    write(trained(), ".ipynb_checkpoints/nb-checkpoint.ipynb")
+    write(book("x <- 1", kernelspec={"name": "ir", "language": "R", "display_name": "R"}), "r.ipynb")
     out, err = check(capsys, code=1)
     assert err == "r.ipynb: passed by: its kernel runs R, and no Python\n"
     assert "Found 1 mistake (1 fixable with --fix); the backward pass was followed.\n" in out
@@ -179,15 +192,15 @@ def test_notebooks_in_folders_are_read(here: Path, capsys: pytest.CaptureFixture
 
 def test_changed_lines_of_cells_are_known_to_git(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = trained()
-    nbformat.write(made, "nb.ipynb")
+    write(made, "nb.ipynb")
     own = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
         subprocess.run([*own, *words], check=True)
     made.cells[0].source = "# Other"
-    nbformat.write(made, "nb.ipynb")
+    write(made, "nb.ipynb")
     check(capsys, "--since", "HEAD", "nb.ipynb", code=0)
     made.cells[2].source = LOOP.replace("# «état»", "")
-    nbformat.write(made, "nb.ipynb")
+    write(made, "nb.ipynb")
     check(capsys, "--since", "HEAD", "nb.ipynb", code=1)
 
 
@@ -198,7 +211,7 @@ def test_older_notebooks_are_read(here: Path, capsys: pytest.CaptureFixture[str]
     out, _ = check(capsys, "nb.ipynb", code=1)
     assert out.startswith("nb.ipynb:cell 2:4:5: AF102")
     check(capsys, "--fix", "nb.ipynb", code=0)
-    assert nbformat.read("nb.ipynb", as_version=4).cells[1].source == FIXED
+    assert cells_of("nb.ipynb")[1].source == FIXED
 
 
 @pytest.mark.parametrize(
@@ -244,7 +257,7 @@ def test_magics_are_put_out_of_the_way(source: str, read: str) -> None:
 
 
 def raw_of(sources: Sequence[str]) -> str:
-    return str(nbformat.writes(book(*sources)))
+    return written(book(*sources))
 
 
 @pytest.mark.parametrize(

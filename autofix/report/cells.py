@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from autofix.check import Edit, Problem
 from autofix.edits import TextEdit
@@ -13,6 +15,11 @@ from autofix.project import notebook
 from autofix.project.notebook import Layout, Notebook, cell_of, name_of_cell
 from codemods.facts import Span
 from codemods.source.program import with_spans
+
+if TYPE_CHECKING:
+    from autofix.proof.prove import Certificate
+    from autofix.repair import Repair
+    from autofix.report.view import View
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,21 @@ class Cells:
         end = own.place_in_file(cell, span.end_line, span.end_column)
         return Span(name, *start, *max(start, end))
 
+    def words(self, text: str) -> str:
+        """*text*, which names lines of a notebook's program, with the cells that they are in."""
+        for name, layout in self.layouts.items():
+
+            def told(found: re.Match[str], layout: Layout = layout) -> str:
+                cell, line = layout.place(int(found[1]))
+                return f"cell {cell}, line {line}"
+
+            def placed(found: re.Match[str], name: str = name, layout: Layout = layout) -> str:
+                cell, line = layout.place(int(found[1]))
+                return f"{name_of_cell(name, cell)}:{line}"
+
+            text = re.sub(rf"(?<![\w./-]){re.escape(name)}:(\d+)", placed, re.sub(r"\bline (\d+)\b", told, text))
+        return text
+
 
 class CellOutcomes(Outcomes):
     """Outcomes with every place of a notebook in its cell."""
@@ -107,6 +129,60 @@ def in_cells(found: Outcomes) -> Outcomes:
     """*found* with every place of a notebook in its cell; as it is where there is none."""
     notebooks = {one.file.name: one.file.notebook for one in found.results if one.file.notebook is not None}
     return CellOutcomes(found, Cells(notebooks, found.sources)) if notebooks else found
+
+
+def cells_of_repair(outcome: Repair) -> Cells:
+    """The cells of the notebook that ``run`` was given, if it was one."""
+    file = outcome.project.file
+    return Cells({} if file.notebook is None else {file.name: file.notebook}, {file.name: file.text})
+
+
+def repair_in_cells(outcome: Repair) -> Repair:
+    """*outcome* with every place of a notebook in its cell, but for the evidence."""
+    cells = cells_of_repair(outcome)
+    if not cells.notebooks:
+        return outcome
+    findings = tuple(with_spans(one, cells.span) for one in outcome.analysis.findings)
+    return replace(
+        outcome,
+        analysis=replace(outcome.analysis, findings=findings),
+        certificate=_certificate(outcome, cells),
+        refused=tuple(map(cells.words, outcome.refused)),
+        note=cells.words(outcome.note),
+    )
+
+
+def view_in_cells(view: View, outcome: Repair) -> View:
+    """The *view* of an outcome with every place of a notebook in its cell."""
+    cells = cells_of_repair(outcome)
+    if not cells.notebooks:
+        return view
+    evidence = [
+        replace(one, sites={role: with_spans(site, cells.span) for role, site in one.sites.items()})
+        for one in view.evidence
+    ]
+    return replace(
+        view,
+        stories=tuple(with_spans(story, cells.span) for story in view.stories),
+        sources={**view.sources, **cells.sources},
+        certificate=_certificate(outcome, cells),
+        refused=tuple(map(cells.words, view.refused)),
+        note=cells.words(view.note),
+        evidence=tuple(evidence),
+    )
+
+
+def _certificate(outcome: Repair, cells: Cells) -> Certificate | None:
+    """The proof in the words of cells; what it says of the patched script counts that one's lines."""
+    known = outcome.certificate
+    if known is None:
+        return None
+    name = outcome.project.file.name
+    after = Cells(cells.notebooks, {name: outcome.analysis.patched}) if outcome.analysis.path == name else cells
+    points = [
+        replace(point, detail=(cells if point.number == 1 else after).words(point.detail)) for point in known.points
+    ]
+    return replace(known, points=tuple(points))
 
 
 def span_of(problem: Problem) -> Span:
