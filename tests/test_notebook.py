@@ -288,3 +288,22 @@ def test_no_patch_moves_a_cell_or_a_magic() -> None:
     ):
         with pytest.raises(NotebookError, match="a patch would"):
             read.with_text(text)
+
+
+def test_a_run_tells_and_repairs_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = ["get_ipython().system('true')\ndisplay('begun')\n!true", SET_UP, LOOP]
+    write(book(*cells), "nb.ipynb")
+    assert main(["run", "--fix", "--no-static", "nb.ipynb"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("nb.ipynb:cell 3:4:5: AF102 ")
+    assert "passed  cell 3, line 7: RuntimeError: Trying to backward" in out
+    assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in out
+    found = cells_of("nb.ipynb")
+    assert [cell.source for cell in found[:2]] == cells[:2]
+    assert "detach" in found[2].source and found[2].source.startswith("%%time\nfor step")
+
+
+def test_a_notebook_with_a_broken_cell_is_not_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(book("x = (", LOOP), "nb.ipynb")
+    assert main(["run", "nb.ipynb"]) == 2
+    assert "nb.ipynb:cell 1:1:5: '(' was never closed" in capsys.readouterr().err
