@@ -41,6 +41,8 @@ FLOORS = [
     ["autofix.suppression"],
     ["autofix.outcomes", "autofix.repair"],
     ["autofix.report"],
+    ["autofix.live"],
+    ["autofix.lightning"],
     ["autofix.pages", "autofix.review", "autofix.revision"],
     ["autofix.report.formats"],
     ["autofix.options"],
