@@ -9,7 +9,6 @@ from pathlib import Path
 
 from autofix.check import Options, Problem, check_file
 from autofix.live.death import Explanation, explains
-from autofix.live.ipython import FILE
 from autofix.project import files
 from autofix.project.notebook import cell_of
 from autofix.report.cells import Cells
@@ -17,6 +16,8 @@ from autofix.report.view import View, story_of_finding
 from codemods.facts import Span
 from codemods.source.program import with_spans
 
+FILE = "kernel.ipynb"
+"""What the program of the cells is called while it is read."""
 NOTHING = "no mistake that explains this error was found by reading the cells that were run"
 
 

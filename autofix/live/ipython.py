@@ -15,8 +15,6 @@ from autofix.live.frames import Frame, frames_of
 if TYPE_CHECKING:
     from autofix.live.death import Explanation
 
-FILE = "kernel.ipynb"
-"""What the program of the cells is called while it is read."""
 TIMED = ("<timed exec>", "<timed eval>")
 """The names under which ``%%time`` runs the lines below it."""
 
