@@ -7,15 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autofix.api import check, prove, run
+    from autofix.live.hook import explain
+    from autofix.live.ipython import load_ipython_extension
     from autofix.results import AutofixError, CheckResult, Finding, ProveResult, RunResult
 
 __version__ = "0.1.0"
-__all__ = ["AutofixError", "CheckResult", "Finding", "ProveResult", "RunResult", "check", "prove", "run"]
+__all__ = [
+    "AutofixError",
+    "CheckResult",
+    "Finding",
+    "ProveResult",
+    "RunResult",
+    "check",
+    "explain",
+    "load_ipython_extension",
+    "prove",
+    "run",
+]
 
 _HOMES = {
     "check": "autofix.api",
     "prove": "autofix.api",
     "run": "autofix.api",
+    "explain": "autofix.live.hook",
+    "load_ipython_extension": "autofix.live.ipython",
     "AutofixError": "autofix.results",
     "CheckResult": "autofix.results",
     "Finding": "autofix.results",

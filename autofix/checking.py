@@ -16,6 +16,7 @@ from autofix.project import files
 from autofix.project.disk import Inquiry
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
+from autofix.project.notebook import name_of_cell
 from autofix.spreading import spread
 from codemods.rewriting.patch import Patch, Replacement, composed
 
@@ -64,6 +65,15 @@ class Result:
     options: Options = Options()
 
     @property
+    def problems(self) -> list[Problem]:
+        """The cells of a notebook that are no Python; the rest of it was read."""
+        notebook = self.file.notebook
+        return [
+            Problem(name_of_cell(self.file.name, cell), reason, line, column)
+            for cell, reason, line, column in (notebook.problems if notebook is not None else ())
+        ]
+
+    @property
     def file(self) -> files.SourceFile:
         return self.project.file
 
@@ -104,14 +114,18 @@ class Problem:
     column: int = 1
     trace: str = ""
     """The traceback, where the reason is a bug in autofix."""
+    is_passed_by: bool = False
+    """Whether the file is sound, and none of those that are to be read."""
 
     def __str__(self) -> str:
-        return escaped(f"{self.name}:{self.line}:{self.column}: {self.reason}")
+        where = self.name if self.is_passed_by else f"{self.name}:{self.line}:{self.column}"
+        return escaped(f"{where}: {self.reason}")
 
     @classmethod
     def of(cls, error: files.FileError | engine.SourceError) -> Problem:
         name = error.name if isinstance(error, files.FileError) else error.path
-        return cls(name, error.reason, error.line, error.column)
+        is_passed_by = isinstance(error, files.FileError) and error.is_passed_by
+        return cls(name, error.reason, error.line, error.column, is_passed_by=is_passed_by)
 
 
 def check(

@@ -10,8 +10,10 @@ from autofix.checking import Edit, Options, Problem, Result
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files
+from autofix.project.notebook import cell_of
 from autofix.suppression.directives import directives_in
 from autofix.suppression.unused import unused
+from codemods.facts import Span
 
 if TYPE_CHECKING:
     from autofix.edits import TextEdit
@@ -37,6 +39,8 @@ class Outcomes:
         self.findings: list[Finding] = []
         self.written: list[str] = []
         """Names of the files that were replaced."""
+        self.passed_by = 0
+        """How many files are sound, and none of those that are to be read."""
         self._edits: dict[str, Edit] = {}
         self._told: set[object] = set()
 
@@ -47,11 +51,10 @@ class Outcomes:
 
     def add(self, outcome: Result | Problem) -> None:
         if isinstance(outcome, Problem):
-            self.problems.append(outcome)
-            self.tell(str(outcome))
-            if self.verbose and outcome.trace:
-                self.tell(outcome.trace)
+            self._add_problem(outcome)
             return
+        for problem in outcome.problems:
+            self._add_problem(problem)
         result = self._after_others(outcome)
         self.results.append(result)
         for edit in result.edits:
@@ -61,6 +64,15 @@ class Outcomes:
             if key not in self._told:
                 self._told.add(key)
                 self.findings.append(finding)
+
+    def _add_problem(self, problem: Problem) -> None:
+        self.tell(str(problem))
+        if problem.is_passed_by:
+            self.passed_by += 1
+            return
+        self.problems.append(problem)
+        if self.verbose and problem.trace:
+            self.tell(problem.trace)
 
     def _after_others(self, result: Result) -> Result:
         texts = self._texts(result)
@@ -86,7 +98,7 @@ class Outcomes:
     @property
     def fixed(self) -> int:
         """How many mistakes were repaired on disk."""
-        return sum(finding.fixed and finding.cause.path in self.written for finding in self.findings)
+        return sum(finding.fixed and cell_of(finding.cause.path)[0] in self.written for finding in self.findings)
 
     @property
     def repairs(self) -> dict[Finding, tuple[TextEdit, ...]]:
@@ -99,6 +111,10 @@ class Outcomes:
     def sources(self) -> dict[str, str]:
         """The texts that the findings' spans point into, by file."""
         return {name: text for one in self.results for name, text in one.analysis.program.texts.items()}
+
+    def in_file(self, span: Span) -> Span:
+        """*span* in the file's own text, for programs: that of a notebook is JSON."""
+        return span
 
     def left(self, options: Callable[[Options], Options] = lambda same: same) -> Outcomes:
         """Return what is left to find in the files as they are now: positions move when lines above them change.
@@ -183,5 +199,10 @@ class Outcomes:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings as they are shown: file by file, from the top down."""
-    return sorted(findings, key=lambda finding: (finding.cause, finding.code))
+    """Findings as they are shown: file by file, cell by cell, from the top down."""
+
+    def place(finding: Finding) -> tuple[str, int, Span, str]:
+        file, cell = cell_of(finding.cause.path)
+        return file, cell or 0, finding.cause, finding.code
+
+    return sorted(findings, key=place)

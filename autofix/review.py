@@ -22,6 +22,8 @@ from autofix.edits import attribute
 from autofix.findings import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
 from autofix.project import files
+from autofix.project.notebook import cell_of
+from autofix.report.cells import Cells
 from autofix.report.lines import count, location
 from autofix.report.terminal import Printer
 
@@ -77,7 +79,11 @@ class Reviewer:
 
     def review_file(self, edit: Edit, findings: Sequence[Finding]) -> None:
         file = edit.file
-        change = Change(file.name, file.data, files.check_result(file, edit.text))
+        after = files.check_result(file, edit.text)
+        if file.notebook is None:
+            change = Change(file.name, file.data, after)
+        else:  # a person decides about the lines of cells, not about those of JSON
+            change = Change(file.name, file.text.encode(), edit.text.encode())
         units = divide(change, findings)
         accepted = self.ask_all(file, change, units)
         if not accepted:
@@ -87,7 +93,8 @@ class Reviewer:
         applied, total = (sum(unit.size for unit in some) for some in (accepted, units))
         self.printer.line(f"{file.name}: applied {applied} of {count(total, 'hunk')}.")
         for finding in half_done(units, accepted):
-            self.printer.line((location(finding.cause), "bold"), f": {finding.code} is repaired in part only")
+            where = location(cells_of(file).span(finding.cause))
+            self.printer.line((where, "bold"), f": {finding.code} is repaired in part only")
 
     def ask_all(self, file: files.SourceFile, change: Change, units: list[Unit]) -> list[Unit]:
         """Return the units that the user accepts.  Replaces those in *units* that are split by their parts."""
@@ -117,7 +124,9 @@ class Reviewer:
     def show(self, file: files.SourceFile, change: Change, unit: Unit, units: Sequence[Unit]) -> None:
         self.printer.line((f"{file.name}: {unit.title}", "bold"))
         for finding in unit.findings if not self.quiet else ():
-            self.printer.line((finding.code, "bold red"), f" line {finding.cause.line}: {finding.message}")
+            cause = cells_of(file).span(finding.cause)
+            cell = f" cell {number}," if (number := cell_of(cause.path)[1]) else ""
+            self.printer.line((finding.code, "bold red"), f"{cell} line {cause.line}: {finding.message}")
             if finding.remedy:
                 self.printer.line("  ", finding.remedy)
             others = [other.title for other in units if other is not unit and finding in other.findings]
@@ -145,6 +154,11 @@ class Reviewer:
                 return Answer(letter)
             else:
                 self.printer.line(HELP)
+
+
+def cells_of(file: files.SourceFile) -> Cells:
+    """The cells of a file that is a notebook; none of any other."""
+    return Cells({} if file.notebook is None else {file.name: file.notebook}, {file.name: file.text})
 
 
 def divide(change: Change, findings: Sequence[Finding]) -> list[Unit]:

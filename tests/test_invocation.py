@@ -91,7 +91,7 @@ def test_the_interpreter_of_a_command_is_the_one_that_is_run(tmp_path: Path) -> 
     [
         ("nowhere.py", "File 'nowhere.py' does not exist."),
         ("scripts", "'scripts' is a folder; name a script."),
-        ("book.ipynb", "'book.ipynb' is a notebook, which autofix does not run."),
+        ("book.ipynb", "File 'book.ipynb' does not exist."),
         ("-m", "Missing the module behind -m."),
         ("-m acme.nothing", "No module named 'acme.nothing'"),
         ("--", "Missing the command behind --."),

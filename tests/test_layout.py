@@ -42,6 +42,8 @@ FLOORS = [
     ["autofix.choices"],
     ["autofix.outcomes", "autofix.repair"],
     ["autofix.report"],
+    ["autofix.live"],
+    ["autofix.lightning"],
     ["autofix.pages", "autofix.review", "autofix.revision"],
     ["autofix.report.formats"],
     ["autofix.options"],

@@ -61,7 +61,7 @@ def test_what_is_no_python_is_no_clean_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(name).write_text(json.dumps({"cells": [], "nbformat": 4}) if name != "list" else "[1, 2]")
+    Path(name).write_text(json.dumps({"cells": []}) if name != "list" else "[1, 2]")
     assert main(["check", name]) == 1
     said = capsys.readouterr()
     assert said.err.startswith(f"{name}:1:1: ") and len(said.err.splitlines()) == 1

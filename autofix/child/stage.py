@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import types
+from collections.abc import Iterator
 from importlib.abc import InspectLoader
 from pathlib import Path
 
@@ -52,8 +53,27 @@ def code_of_file(job: Job, module: types.ModuleType) -> types.CodeType:
     inside = job.target.startswith(job.root + os.sep)
     sys.argv = [os.path.relpath(job.target) if inside else job.target, *job.args]
     module.__dict__.update(__file__=job.target, __package__=None, __spec__=None, __cached__=None)
+    if job.target.endswith(".ipynb"):  # the cells, written there as one script
+        del module.__dict__["__file__"]
+        module.__dict__.update(get_ipython=NoKernel, display=print)
     with open(job.target, "rb") as file:
         return compile(file.read(), job.target, "exec", dont_inherit=True)
+
+
+class NoKernel:
+    """Stands for the kernel of a notebook that is run as a script: whatever is asked of it does nothing."""
+
+    def __getattr__(self, name: str) -> NoKernel:
+        return self
+
+    def __call__(self, *args: object, **kwargs: object) -> NoKernel:
+        return self
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())
+
+    def __contains__(self, thing: object) -> bool:
+        return False
 
 
 def code_of_module(job: Job, module: types.ModuleType) -> types.CodeType:

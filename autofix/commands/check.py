@@ -20,6 +20,7 @@ from autofix.project import files
 from autofix.project.discovery import discover
 from autofix.report import formats, lines
 from autofix.report.base import Checked, Reporter
+from autofix.report.cells import in_cells
 from autofix.report.output import destination, replace
 from autofix.suppression import adding, baseline
 
@@ -67,10 +68,12 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
     elif request.fix:
         report.write()
     report.add_unused()
-    told = Checked(report, report, asked)
+    left = report
     if request.fix:
-        told = Checked(report, report.left(plan.renewed()), asked)
-        told.left.add_unused()
+        left = report.left(plan.renewed())
+        left.add_unused()
+    shown = in_cells(report)
+    told = Checked(shown, in_cells(left) if request.fix else shown, asked)
     with destination(request.output_file, sys.stderr if request.fix and standard_input else sys.stdout) as stream:
         reporter = kind(stream, quiet=request.quiet, verbose=request.verbose, fix=request.fix)
         reporter.colour = False if request.output_file is not None else None

@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+import click
+
 from autofix import pages
 from autofix.commands.launch import Bounds, limits, warn_of_misplaced, with_settings
 from autofix.commands.waiting import busy, tell
 from autofix.exits import Exit
 from autofix.project import files
+from autofix.project.notebook import SUFFIX
 from autofix.report import formats
 from autofix.report.base import Proved
 
@@ -41,6 +44,8 @@ def prove(
     if html is not None:
         pages.require(html)
     program, chosen = with_settings(words, bounds)
+    if program.script.path.suffix == SUFFIX and (patch is not None or against is not None):
+        raise click.UsageError("A notebook is judged against another one: autofix prove BROKEN.ipynb FIXED.ipynb")
     original, within = program.script, limits(chosen, program.python)
     if not quiet:
         warn_of_misplaced("prove", original)
@@ -94,7 +99,8 @@ def in_place_of(original: Script, fixed: Path) -> Script:
 
     inside = fixed.resolve().is_relative_to(original.folder)
     root = original.root if inside else layout_of(fixed, cwd=original.cwd).root
-    return replace(original, path=fixed, root=root)
+    text = files.read(fixed).text if SUFFIX in (original.path.suffix, fixed.suffix) else None
+    return replace(original, path=fixed, root=root, text=text)
 
 
 def diff_of(diff: Path) -> tuple[bytes, str]:

@@ -17,6 +17,7 @@ from autofix.outcomes import Outcomes
 from autofix.project import files
 from autofix.report import formats, live
 from autofix.report.base import Repaired, Reporter
+from autofix.report.cells import in_cells, repair_in_cells, view_in_cells
 from autofix.report.terminal import wants_colour
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def run(
     patch = report.patch()
     if fix and proved:
         report.write()
-    told = Repaired(outcome, view, patch, tuple(report.written), html, report.repairs)
+    view, repairs = view_in_cells(view, outcome), in_cells(report).repairs
+    told = Repaired(repair_in_cells(outcome), view, patch, tuple(report.written), html, repairs)
     for reporter in reporters:
         reporter.repair(told)
     return report.exit(Exit.CLEAN if proved or nothing_to_repair(outcome) else Exit.LEFT)
@@ -77,9 +79,9 @@ class Early:
     def __call__(self, early: Repair, by_run: bool) -> None:
         for reporter in self.reporters:
             if by_run:
-                reporter.shown(pages.view_of_repair(early, "", self.script))
+                reporter.shown(view_in_cells(pages.view_of_repair(early, "", self.script), early))
             else:
-                reporter.read(early)
+                reporter.read(repair_in_cells(early))
 
 
 def nothing_to_repair(outcome: Repair) -> bool:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from autofix.child.launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
 from autofix.execution.runner import Script, Way
-from autofix.project import files, imports
+from autofix.project import files, imports, notebook
 from autofix.project.disk import Inquiry
 from autofix.project.layout import Layout, environment_roots, layout_of
 from codemods.source.nodes import Nodes
@@ -88,6 +88,7 @@ class _Caller:
             way=way,
             target=target,
             options=tuple(options),
+            text=text_of_notebook(path),
         )
         return Invocation(script, self.python)
 
@@ -101,8 +102,6 @@ class _Caller:
             if not (path / "__main__.py").is_file():
                 raise InvocationError(f"'{name}' is a folder; name a script.")
             shown = shown / "__main__.py"
-        elif name.endswith(".ipynb"):
-            raise InvocationError(f"'{name}' is a notebook, which autofix does not run.")
         elif not path.exists():
             raise InvocationError(f"File '{name}' does not exist.")
         return self.made(shown, Way.FILE, args, options=options)
@@ -206,6 +205,21 @@ class _Caller:
             except InvocationError:
                 continue
         raise InvocationError(f"{program} starts no module of this project.")
+
+
+def text_of_notebook(path: Path) -> str | None:
+    """What is run of a notebook: its cells as one script; None of any other file.  Raises :class:`InvocationError`."""
+    if path.suffix != notebook.SUFFIX:
+        return None
+    try:
+        file = files.read(path)
+    except files.FileError as error:
+        raise InvocationError(str(error)) from None
+    broken = next(file.notebook.problems, None) if file.notebook is not None else None
+    if broken is not None:
+        cell, reason, line, column = broken
+        raise InvocationError(f"{notebook.name_of_cell(file.name, cell)}:{line}:{column}: {reason}")
+    return file.text
 
 
 def shebang(program: Path) -> str:

@@ -1,4 +1,4 @@
-"""Which files to read: the Python files that paths name or contain, and what is passed by on the way, with a word."""
+"""Which files to read: Python files and notebooks that paths name or contain; others are passed by with a word."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from autofix.project import reading
 from autofix.project.files import absolute, display_name, reason_of
 from autofix.project.ignoring import is_ignored, read_gitignore, rules_above
 from autofix.project.layout import checkout_of
+from autofix.project.notebook import SUFFIX
 
 SKIPPED_FOLDERS = frozenset(
     [
@@ -57,11 +58,11 @@ def discover(
     passed_by: Callable[[str], None] | None = None,
     excluded: Callable[[Path, bool], bool] = is_skipped,
 ) -> list[Path]:
-    """Return the Python files that *paths* name or contain, each once, sorted as they will be shown.
+    """Return the Python files and notebooks that *paths* name or contain, each once, sorted as they will be shown.
 
-    A file that is named is always taken.  In a folder, it is those that end in ``.py``, lie in no folder that is
-    *excluded* and no virtual environment, and are not ignored by git.  What cannot be read there is *passed by* with a
-    word.
+    A file that is named is always taken.  In a folder, it is those that end in ``.py`` or ``.ipynb``, lie in no
+    folder that is *excluded* and no virtual environment, and are not ignored by git.  What cannot be read there is
+    *passed by* with a word.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -73,7 +74,10 @@ def discover(
 def walk(
     top: Path, passed_by: Callable[[str], None], excluded: Callable[[Path, bool], bool] = is_skipped
 ) -> Iterator[Path]:
-    """Yield the Python files below the folder *top*.  No link is followed to a folder, or out of the repository."""
+    """Yield the Python files and notebooks below the folder *top*.
+
+    No link is followed to a folder, or out of the repository.
+    """
     rules = rules_above(absolute(top))
     checkout = checkout_of(absolute(top))
     pending = [top]
@@ -95,7 +99,7 @@ def walk(
                 is_left_out = excluded(here / entry.name, True) or is_environment(entry)
                 if not is_left_out and not is_ignored(home / entry.name, above, is_folder=True):
                     folders.append(here / entry.name)
-            elif entry.name.endswith(".py") and not is_ignored(home / entry.name, above):
+            elif entry.name.endswith((".py", SUFFIX)) and not is_ignored(home / entry.name, above):
                 if excluded(here / entry.name, False):
                     continue
                 if reason := obstacle(entry, checkout):

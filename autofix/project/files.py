@@ -16,21 +16,27 @@ import tokenize
 import warnings
 from codecs import BOM_UTF8
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
 from autofix.escaping import escaped
-from autofix.project import reading
+from autofix.project import notebook, reading
 from autofix.project.layout import root_of
+from autofix.project.notebook import Notebook, NotebookError
 
 STANDARD_INPUT = "-"
 STDIN_NAME = "<stdin>"
 READ_ONLY = "the file is read-only"
+LARGEST_NOTEBOOK = 256 * 2**20
+"""Bytes of the largest notebook that is read: most of them are pictures among its outputs."""
 
 
 class FileError(Exception):
     """A file that cannot be read, understood or written; ``line`` and ``column`` count from 1."""
+
+    is_passed_by = False
+    """Whether it is none of those that are to be read."""
 
     def __init__(self, name: str, reason: str, line: int = 1, column: int = 1) -> None:
         super().__init__(name, reason, line, column)  # all of them, so that it survives pickling
@@ -43,6 +49,12 @@ class FileError(Exception):
         return escaped(f"{self.name}:{self.line}:{self.column}: {self.reason}")
 
 
+class PassedBy(FileError):
+    """A file that is sound and no Python: a notebook for another language."""
+
+    is_passed_by = True
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """One file as it was read: ``data`` are its bytes, ``text`` what they say, without a byte order mark."""
@@ -53,15 +65,20 @@ class SourceFile:
     text: str
     encoding: str
     """The name of the codec, without the byte order mark, which ``data`` has or has not."""
+    notebook: Notebook | None = field(default=None, repr=False)
+    """Where ``data`` is a notebook: ``text`` is that of its cells."""
 
     @property
     def has_bom(self) -> bool:
         return self.data.startswith(BOM_UTF8)
 
     def encode(self, text: str) -> bytes:
-        """Return *text* in this file's own encoding.  Raises :class:`FileError` where that lacks a character."""
+        """Return the file's bytes where its text is *text*.  Raises :class:`FileError` where that cannot be written."""
         try:
-            data = text.encode(self.encoding)
+            written = text if self.notebook is None else self.notebook.with_text(text)
+            data = written.encode(self.encoding)
+        except NotebookError as error:
+            raise FileError(self.name, f"not written: {error.reason}") from None
         except UnicodeEncodeError as error:
             line, column = position(error.object[: error.start])
             reason = f"the patch holds {error.object[error.start]!r}, which {self.encoding} cannot write"
@@ -101,15 +118,21 @@ def display_name(path: Path, *, from_root: bool = False) -> str:
 def read(path: Path, name: str | None = None) -> SourceFile:
     """Read one source file.  Raises :class:`FileError` for one that cannot be read or decoded."""
     name = display_name(path) if name is None else name
+    most = LARGEST_NOTEBOOK if path.suffix == notebook.SUFFIX else reading.LARGEST_SOURCE
     try:
-        data = reading.read(path)
+        data = reading.read(path, most)
     except OSError as error:
         raise FileError(name, f"cannot be read: {reason_of(error)}") from None
     return decode(data, name)
 
 
 def decode(data: bytes, name: str) -> SourceFile:
-    """Decode *data* as Python would.  Raises :class:`FileError` for what is no text, or could not be written back."""
+    """Decode *data* as Python would, a notebook as Jupyter would.
+
+    Raises :class:`FileError` for what is no text, or could not be written back.
+    """
+    if name.endswith(notebook.SUFFIX):
+        return decode_notebook(data, name)
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
     except SyntaxError as error:
@@ -132,6 +155,19 @@ def decode(data: bytes, name: str) -> SourceFile:
     if again != body:
         raise FileError(name, f"not plain {encoding}: writing it back would change bytes that no patch is about")
     return SourceFile(name, data, text, encoding)
+
+
+def decode_notebook(data: bytes, name: str) -> SourceFile:
+    """Decode a notebook.  Raises :class:`FileError`; :class:`PassedBy` for one whose kernel runs no Python."""
+    try:
+        found = notebook.read(data.removeprefix(BOM_UTF8).decode())
+    except UnicodeDecodeError as error:
+        raise FileError(name, f"byte 0x{data[error.start]:02x} is not utf-8") from None
+    except notebook.OtherLanguage as error:
+        raise PassedBy(name, f"passed by: {error.reason}") from None
+    except NotebookError as error:
+        raise FileError(name, error.reason, error.line, error.column) from None
+    return SourceFile(name, data, found.text, "utf-8", found)
 
 
 _OF_DOMAINS = frozenset(["idna", "punycode"])
@@ -166,9 +202,7 @@ def _cookie_line(data: bytes) -> int:
 
 
 def other_language(file: SourceFile) -> str:
-    """Why a file that was named is no Python, where its text would pass for some: notebooks and JSON; else empty."""
-    if file.name.endswith(".ipynb"):
-        return "a notebook, which autofix does not read: convert it with `jupyter nbconvert --to script`"
+    """Why a file that was named is no Python, where its text would pass for some, as JSON does; else empty."""
     begins = file.text.lstrip()[:1]
     if begins and begins in "{[":
         import json
@@ -194,7 +228,7 @@ def check_result(file: SourceFile, text: str) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the user's strings is not ours to report
-            ast.parse(data)
+            ast.parse(data if file.notebook is None else text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise FileError(file.name, f"not written: the patched text would not parse ({error})", line) from None
@@ -228,7 +262,7 @@ def write(path: Path, file: SourceFile, text: str) -> None:
             os.fsync(stream.fileno())
         keep_owner(scratch, target)
         os.chmod(scratch, mode)
-        if reading.read(target) != file.data:
+        if reading.read(target, max(len(file.data), reading.LARGEST_SOURCE)) != file.data:
             raise FileError(file.name, "not written: the file was changed while autofix was at work")
         os.replace(scratch, target)
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from autofix import __version__
 from autofix.findings import Finding
 from autofix.outcomes import in_order
+from autofix.project.notebook import cell_of
 from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from autofix.report.base import Repaired
     from autofix.report.schema import (
         CheckDocument,
+        FileObject,
         FindingObject,
         HeaderObject,
         PlaceObject,
@@ -66,7 +68,7 @@ def check_document(found: Outcomes) -> CheckDocument:
         "files": len(found.results),
         "passes": {
             "written": found.passes,
-            "missed": [{"file": file, "line": line, "reason": why} for (file, line), why in found.missed.items()],
+            "missed": [{**file_of(name), "line": line, "reason": why} for (name, line), why in found.missed.items()],
         },
         "findings": [finding_object(one, repairs.get(one, ()), found.written) for one in findings],
         "problems": [problem_object(problem) for problem in found.problems],
@@ -106,7 +108,7 @@ def finding_object(finding: Finding, edits: Sequence[TextEdit] = (), written: Co
         "message": finding.message,
         "certainty": finding.certainty.value,
         "fixable": finding.fixed,
-        "fixed": finding.fixed and finding.cause.path in written,
+        "fixed": finding.fixed and cell_of(finding.cause.path)[0] in written,
         "safe": finding.fixed and finding.safe,
         "needs_review": finding.needs_review,
         "fix": finding.remedy,
@@ -122,14 +124,20 @@ def role_object(role: Role, finding: Finding) -> RoleObject:
 
 def place(span: Span) -> PlaceObject:
     return {
-        "file": span.path,
+        **file_of(span.path),
         "start": {"line": span.line, "column": span.column + 1},
         "end": {"line": span.end_line, "column": span.end_column + 1},
     }
 
 
+def file_of(name: str) -> FileObject:
+    """The file of a place, and in a notebook the cell."""
+    file, cell = cell_of(name)
+    return {"file": file} if cell is None else {"file": file, "cell": cell}
+
+
 def problem_object(problem: Problem) -> ProblemObject:
-    return {"file": problem.name, "line": problem.line, "column": problem.column, "reason": problem.reason}
+    return {**file_of(problem.name), "line": problem.line, "column": problem.column, "reason": problem.reason}
 
 
 def evidence_object(evidence: Evidence) -> Json:

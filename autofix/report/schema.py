@@ -5,7 +5,7 @@ Lines and columns count from 1, columns in code points, and an end is exclusive.
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class PositionObject(TypedDict):
@@ -13,8 +13,14 @@ class PositionObject(TypedDict):
     column: int
 
 
-class PlaceObject(TypedDict):
+class FileObject(TypedDict):
+    """A file, and in a notebook the cell; cells count from 1, those without code too."""
+
     file: str
+    cell: NotRequired[int]
+
+
+class PlaceObject(FileObject):
     start: PositionObject
     end: PositionObject
 
@@ -47,19 +53,17 @@ class FindingObject(TypedDict):
     edits: list[EditObject]
 
 
-class ProblemObject(TypedDict):
-    """A file that could not be checked."""
+class ProblemObject(FileObject):
+    """A file, or a cell, that could not be checked."""
 
-    file: str
     line: int
     column: int
     reason: str
 
 
-class MissedObject(TypedDict):
+class MissedObject(FileObject):
     """A backward pass that was not followed."""
 
-    file: str
     line: int
     reason: str
 

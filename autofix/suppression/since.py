@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from autofix.findings import Finding
+from autofix.project import files, notebook
 from autofix.project.git import GitError, git
+
+SOURCES = ("*.py", f"*{notebook.SUFFIX}")
 
 
 class RevisionError(Exception):
@@ -43,8 +47,8 @@ def changed_since(revision: str, folder: Path) -> Changed:
 
     try:
         top = Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
-        diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", "*.py")
-        untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")
+        diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", *SOURCES)
+        untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", *SOURCES)
     except GitError as error:
         raise RevisionError(error.lines[0]) from None
     found: dict[str, tuple[int, ...] | None] = {}
@@ -52,8 +56,17 @@ def changed_since(revision: str, folder: Path) -> Changed:
         path = os.path.realpath(top / file.path)
         added = [line.target_line_no for hunk in file for line in hunk if line.is_added]
         removed = [hunk.target_start for hunk in file if not hunk.target_length]  # the line before what was deleted
-        found[path] = tuple(sorted({number for number in [*added, *removed] if number}))
+        found[path] = in_program(path, {number for number in [*added, *removed] if number})
     for name in untracked.split(b"\0"):
         if name:
             found[os.path.realpath(top / os.fsdecode(name))] = None
     return Changed(tuple(sorted(found.items())))
+
+
+def in_program(path: str, lines: set[int]) -> tuple[int, ...]:
+    """The changed *lines* of a file as findings count them: those of a notebook stand in its cells."""
+    if path.endswith(notebook.SUFFIX):
+        with suppress(files.FileError):
+            known = files.read(Path(path)).notebook
+            return tuple(known.program_lines(lines)) if known is not None else ()
+    return tuple(sorted(lines))

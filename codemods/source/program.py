@@ -84,11 +84,11 @@ class Program:
 
     def in_file(self, what: T) -> T:
         """*what* (a span, or frozen data with spans in it) with the program's line numbers turned into the files'."""
-        return cast(T, _shifted(what, lambda span: -self.starts[self.index_at(span.line)]))
+        return with_spans(what, lambda span: _moved(span, -self.starts[self.index_at(span.line)]))
 
     def in_program(self, what: T) -> T:
         """The other way.  Raises :class:`KeyError` for a file that is not of this program."""
-        return cast(T, _shifted(what, lambda span: self.start_of(span.path)))
+        return with_spans(what, lambda span: _moved(span, self.start_of(span.path)))
 
 
 def split(text: str) -> list[str]:
@@ -96,13 +96,22 @@ def split(text: str) -> list[str]:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _shifted(what: Any, shift: Callable[[Span], int]) -> Any:
+def with_spans(what: T, change: Callable[[Span], Span]) -> T:
+    """*what* (a span, or frozen data with spans in it) with every span as *change* makes it."""
+    return cast(T, _with_spans(what, change))
+
+
+def _with_spans(what: Any, change: Callable[[Span], Span]) -> Any:
     if isinstance(what, Span):
-        by = shift(what)
-        return replace(what, line=what.line + by, end_line=what.end_line + by) if by else what
+        return change(what)
     if isinstance(what, (tuple, list)) and not hasattr(what, "_fields"):
-        return type(what)(_shifted(one, shift) for one in what)
+        return type(what)(_with_spans(one, change) for one in what)
     if is_dataclass(what) and not isinstance(what, type):
         changed = {field.name: getattr(what, field.name) for field in fields(what)}
-        return replace(what, **{name: _shifted(value, shift) for name, value in changed.items()})
+        return replace(what, **{name: _with_spans(value, change) for name, value in changed.items()})
     return what
+
+
+def _moved(span: Span, by: int) -> Span:
+    """*span* so many lines further down."""
+    return replace(span, line=span.line + by, end_line=span.end_line + by) if by else span

@@ -8,6 +8,7 @@ from typing import ClassVar
 from autofix.escaping import escaped
 from autofix.findings import Finding
 from autofix.outcomes import Outcomes, in_order
+from autofix.project.notebook import cell_of
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.counts import counted
@@ -43,7 +44,7 @@ class Concise(Reporter):
     def fixes(self, printer: Printer, found: Outcomes) -> None:
         """Print what was repaired on disk, file by file."""
         for name in found.written:
-            done = [one for one in found.findings if one.fixed and one.cause.path == name]
+            done = [one for one in found.findings if one.fixed and cell_of(one.cause.path)[0] == name]
             printer.line((name, "bold"), ":")
             for row in counted(done):
                 printer.line(f"  {row.count} x ", (row.code, "bold red"), f" {row.name}")
@@ -66,7 +67,7 @@ class Concise(Reporter):
             left,
             len(found.results),
             fixed=found.fixed,
-            unread=told.asked - len(found.results),
+            unread=told.asked - len(found.results) - found.passed_by,
             partly=sum(not result.analysis.complete for result in found.results),
             passes=found.passes,
             missed=len(found.missed),

@@ -6,6 +6,7 @@ from autofix.escaping import escaped_lines
 from autofix.outcomes import in_order
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
+from autofix.report.cells import span_of
 
 Where = dict[str, str | int]
 
@@ -16,19 +17,21 @@ class GitHub(Reporter):
     def findings(self, told: Checked) -> None:
         for finding in in_order(told.left.findings):
             cause = finding.cause
+            in_file = told.left.in_file(cause)
             where: Where = {
                 "title": f"autofix ({finding.code})",
-                "file": cause.path,
-                "line": cause.line,
-                "col": cause.column + 1,
-                "endLine": cause.end_line,
-                "endColumn": cause.end_column + 1,
+                "file": in_file.path,
+                "line": in_file.line,
+                "col": in_file.column + 1,
+                "endLine": in_file.end_line,
+                "endColumn": in_file.end_column + 1,
             }
             others = [f"{lines.location(span)}: {phrase}" for span, phrase in lines.other_places(finding)]
             first = f"{lines.location(cause)}: {finding.code} {finding.message}"
             self._command(lines.level(finding), where, "\n".join([first, *others]))
         for problem in told.found.problems:
-            where = {"title": "autofix", "file": problem.name, "line": problem.line, "col": problem.column}
+            place = told.found.in_file(span_of(problem))
+            where = {"title": "autofix", "file": place.path, "line": place.line, "col": place.column + 1}
             self._command("error", where, str(problem))
 
     def _command(self, level: str, where: Where, message: str) -> None:

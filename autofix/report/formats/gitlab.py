@@ -7,6 +7,7 @@ import hashlib
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
+from autofix.report.cells import span_of
 from autofix.suppression.fingerprint import fingerprints
 from codemods.facts import Span
 
@@ -26,18 +27,19 @@ class GitLab(Reporter):
                     "check_name": finding.code,
                     "fingerprint": fingerprint,
                     "severity": SEVERITIES[lines.level(finding)],
-                    "location": location(finding.cause),
+                    "location": location(told.left.in_file(finding.cause)),
                     "content": {"body": "\n".join(f"- {place}" for place in places)},
                 }
             )
         for problem in told.found.problems:
+            place = told.found.in_file(span_of(problem))
             issues.append(
                 {
                     "description": problem.reason,
                     "check_name": "not-checked",
                     "fingerprint": hashlib.sha256(f"{problem.name}\0{problem.reason}".encode()).hexdigest()[:32],
                     "severity": "critical",
-                    "location": {"path": problem.name, "lines": {"begin": problem.line}},
+                    "location": {"path": place.path, "lines": {"begin": place.line}},
                 }
             )
         self.stream.write(documents.render(issues) + "\n")

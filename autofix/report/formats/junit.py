@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 from autofix.findings import Finding
 from autofix.outcomes import in_order
+from autofix.project.notebook import cell_of
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.story import shown
@@ -20,7 +21,8 @@ class JUnit(Reporter):
         root = ElementTree.Element("testsuites", name="autofix", tests="", failures=str(len(left)))
         root.set("errors", str(len(problems)))
         by_file = {path: [*own] for path, own in groupby(left, lambda finding: finding.cause.path)}
-        clean = [result.file.name for result in told.left.results if result.file.name not in by_file]
+        files = {cell_of(path)[0] for path in by_file}
+        clean = [result.file.name for result in told.left.results if result.file.name not in files]
         for path in sorted({*by_file, *clean}):
             own = by_file.get(path, [])
             suite = self._suite(root, path, max(len(own), 1), failures=len(own))

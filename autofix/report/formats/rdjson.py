@@ -8,6 +8,7 @@ from autofix import __version__
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
+from autofix.report.cells import span_of
 from autofix.report.view import source_lines
 from codemods.facts import Span
 
@@ -16,29 +17,29 @@ class RdJson(Reporter):
     """One diagnostic for each finding, and for each file that could not be checked."""
 
     def findings(self, told: Checked) -> None:
-        sources, repairs = told.left.sources, told.left.repairs
+        sources, repairs, in_file = told.left.sources, told.left.repairs, told.left.in_file
         diagnostics: list[documents.Json] = []
         for finding in in_order(told.left.findings):
             diagnostics.append(
                 {
                     "message": finding.message,
-                    "location": location(finding.cause, sources),
+                    "location": location(in_file(finding.cause), sources),
                     "severity": lines.level(finding).upper(),
                     "code": {"value": finding.code},
                     "suggestions": [
                         {"range": range_of(edit.span, sources), "text": edit.text}
                         for edit in repairs.get(finding, ())
-                        if edit.span.path == finding.cause.path
+                        if edit.span.path == finding.cause.path == in_file(finding.cause).path
                     ],
                     "relatedLocations": [
-                        {"message": phrase, "location": location(span, sources)}
+                        {"message": phrase, "location": location(in_file(span), sources)}
                         for span, phrase in lines.other_places(finding)
                     ],
                 }
             )
         for problem in told.found.problems:
-            start = {"line": problem.line, "column": problem.column}
-            place = {"path": problem.name, "range": {"start": start}}
+            span = told.found.in_file(span_of(problem))
+            place = {"path": span.path, "range": {"start": {"line": span.line, "column": span.column + 1}}}
             diagnostics.append({"message": problem.reason, "location": place, "severity": "ERROR"})
         source = {"name": "autofix", "url": f"https://pypi.org/project/torch-autofix/{__version__}/"}
         self.stream.write(documents.render({"source": source, "severity": "ERROR", "diagnostics": diagnostics}) + "\n")

@@ -12,9 +12,11 @@ from autofix import __version__
 from autofix.checking import Problem
 from autofix.edits import TextEdit
 from autofix.findings import Finding
-from autofix.outcomes import in_order
+from autofix.outcomes import Outcomes, in_order
+from autofix.project.notebook import cell_of
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
+from autofix.report.cells import span_of
 from autofix.report.documents import Json
 from autofix.report.view import story_of_finding
 from autofix.suppression.fingerprint import fingerprints
@@ -45,11 +47,13 @@ class Sarif(Reporter):
             "invocations": [
                 {
                     "executionSuccessful": not told.found.problems,
-                    "toolExecutionNotifications": [notification(problem) for problem in told.found.problems],
+                    "toolExecutionNotifications": [
+                        notification(problem, told.found) for problem in told.found.problems
+                    ],
                 }
             ],
             "results": [
-                result(finding, fingerprint, index[finding.code], repairs.get(finding, ()))
+                result(finding, fingerprint, index[finding.code], repairs.get(finding, ()), told.left)
                 for finding, fingerprint in fingerprints(left, told.left.sources)
             ],
         }
@@ -82,8 +86,12 @@ def rules(findings: Sequence[Finding]) -> list[Json]:
     return described
 
 
-def result(finding: Finding, fingerprint: str, rule: int, edits: Sequence[TextEdit]) -> Json:
+def result(finding: Finding, fingerprint: str, rule: int, edits: Sequence[TextEdit], left: Outcomes) -> Json:
     story = story_of_finding(finding)
+
+    def location(span: Span, message: str = "", number: int | None = None) -> Json:
+        return location_of(span, left, message, number)
+
     told: Json = {
         "ruleId": finding.code,
         "ruleIndex": rule,
@@ -103,7 +111,7 @@ def result(finding: Finding, fingerprint: str, rule: int, edits: Sequence[TextEd
         "partialFingerprints": {FINGERPRINT: fingerprint},
         "properties": {"certainty": finding.certainty.value},
     }
-    if edits:
+    if edits and all(cell_of(edit.span.path)[1] is None for edit in edits):
         told["fixes"] = [fix(finding, edits)]
     return told
 
@@ -117,8 +125,12 @@ def fix(finding: Finding, edits: Iterable[TextEdit]) -> Json:
     return {"description": {"text": f"{finding.remedy} ({safety})"}, "artifactChanges": changes}
 
 
-def location(span: Span, message: str = "", number: int | None = None) -> Json:
-    told: Json = {"physicalLocation": {"artifactLocation": {"uri": uri(span.path)}, "region": region(span)}}
+def location_of(span: Span, left: Outcomes, message: str = "", number: int | None = None) -> Json:
+    """A place in its file; of a cell of a notebook, its place there as well."""
+    own = left.in_file(span)
+    told: Json = {"physicalLocation": {"artifactLocation": {"uri": uri(own.path)}, "region": region(own)}}
+    if own != span:
+        told["logicalLocations"] = [{"fullyQualifiedName": lines.location(span), "kind": "module"}]
     if message:
         told["message"] = {"text": message}
     return told if number is None else {"id": number} | told
@@ -133,9 +145,9 @@ def region(span: Span) -> Json:
     }
 
 
-def notification(problem: Problem) -> Json:
-    place = Span(problem.name, problem.line, problem.column - 1, problem.line, problem.column - 1)
-    return {"level": "error", "message": {"text": problem.reason}, "locations": [location(place)]}
+def notification(problem: Problem, found: Outcomes) -> Json:
+    place = location_of(span_of(problem), found)
+    return {"level": "error", "message": {"text": problem.reason}, "locations": [place]}
 
 
 def uri(path: str) -> str:

@@ -1,0 +1,176 @@
+"""Explains the error that a backward call, or another of autograd, has died of: its cause in the user's source.
+
+Nothing is recorded before.  The program is read once the error is there, and of the mistakes in it those are told that
+raise this error at one of the lines of its traceback.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from autofix.live.frames import STARTED, Frame, frames_of, is_of_user
+
+SECONDS = 20.0
+"""Of computing that may be spent on an explanation."""
+TOLD = "_autofix_told"
+MESSAGE = re.compile(
+    "through the graph a second time"
+    "|modified by an inplace operation"
+    "|does not require grad"
+    "|a leaf Variable that requires grad"
+    "|is a view and is being modified inplace"
+    "|automatic differentiation"
+    "|Inference tensors cannot be saved"
+    "|not have been used in the graph"
+    "|can't optimize a non-leaf"
+    "|only for scalar outputs"
+    "|on Tensor that requires grad"
+    "|Only Tensors created explicitly"
+    "|non-leaf tensor which requires_grad"
+    "|of a 0-dim tensor"
+    "|Legacy autograd function"
+)
+"""What PyTorch says of the mistakes that can be found."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What there is to say of an error."""
+
+    view: object
+    """A :class:`autofix.report.view.View`; None where no mistake of the source explains the error."""
+    note: str = ""
+    patched: tuple[tuple[str, str], ...] = ()
+    """Cells of a kernel that a repair changes, and what they say then."""
+
+    def show(self, stream: IO[str], *, colour: bool | None = None) -> None:
+        """Print it."""
+        from autofix.report import story
+        from autofix.report.terminal import Printer
+        from autofix.report.view import View
+
+        printer = Printer(stream, colour=colour)
+        view = self.view
+        printer.line()
+        printer.line(("autofix", "bold"), ": the cause of this error" if isinstance(view, View) else f": {self.note}")
+        if isinstance(view, View):
+            for line in story.tell(view):
+                printer.line(*line)
+        if isinstance(view, View) and (view.patch or self.patched):
+            for fix in view.remedies:
+                printer.line(("fix", "green"), f": {fix}")
+        if isinstance(view, View) and view.patch:
+            printer.patch(view.patch)
+        for name, source in self.patched:
+            printer.line((f"{name}, patched:", "bold"))
+            printer.line(source)
+        if isinstance(view, View) and self.note:
+            printer.line(self.note)
+
+    @property
+    def text(self) -> str:
+        """The same as plain text."""
+        stream = io.StringIO()
+        self.show(stream, colour=False)
+        return stream.getvalue()
+
+
+def explained(
+    error: BaseException | None, command: str | None = None, read: Callable[[str], Explanation] | None = None
+) -> Explanation | None:
+    """What explains *error*; None where it is none of autograd's, or was explained before.  Never raises.
+
+    *command* is what proves a repair; by default ``autofix run`` with the script.  *read* explains a message where the
+    program is in no file.
+    """
+    if error is None or not MESSAGE.search(str(error)) or getattr(error, TOLD, False):
+        return None
+    try:
+        error.__dict__[TOLD] = True
+        with unchanged_limit():
+            return _explained(error, command) if read is None else read(str(error))
+    except Exception as bug:
+        return Explanation(None, note=f"the error could not be explained ({type(bug).__name__}: {bug})")
+
+
+def _explained(error: BaseException, command: str | None) -> Explanation | None:
+    own = [one for one in frames_of(error.__traceback__) if is_of_user(one.path)]
+    if not own:
+        return None
+    changed: list[str] = []
+    command = f"autofix run {shlex.quote(display(own[0].path))}" if command is None else command
+    for path in dict.fromkeys(one.path for one in own):
+        if os.stat(path).st_mtime > STARTED:
+            changed.append(path)
+            continue
+        view = view_of(Path(path), str(error), own)
+        if view is not None:
+            return Explanation(view, f"To prove the repair by running it: {command}" if command else "")
+    if changed:
+        return Explanation(None, f"{display(changed[0])} was changed after it was started, and was not read")
+    hint = f"; to watch it run: {command}" if command else ""
+    return Explanation(None, f"no mistake that explains this error was found by reading the source{hint}")
+
+
+def view_of(path: Path, message: str, frames: Sequence[Frame]) -> object:
+    """The mistakes of the program that begins at *path* and explain the error; None where there are none."""
+    from autofix import budget
+    from autofix.check import Options, Problem, check_path
+    from autofix.outcomes import Outcomes
+
+    with budget.bounded(SECONDS):
+        result = check_path(path, Options(unsafe=True))
+    if isinstance(result, Problem):
+        return None
+    lines = {(os.path.realpath(one.path), one.line) for one in frames}
+    found = [one for one in result.analysis.findings if explains(one, message, lines)]
+    if not found:
+        return None
+    outcomes = Outcomes(tell=lambda _: None)
+    outcomes.add(result)
+    from autofix.report.view import View, story_of_finding
+
+    patch = outcomes.patch_text() if any(one.fixed for one in found) else ""
+    return View(str(path), tuple(map(story_of_finding, found[:1])), result.analysis.program.texts, patch)
+
+
+def explains(finding: object, message: str, lines: Iterable[tuple[str, int]]) -> bool:
+    """Whether a mistake raises this error at one of the *lines* that were running."""
+    from autofix.findings import Finding
+
+    assert isinstance(finding, Finding)
+    known = set(lines)
+    for fact in (finding.fact, *finding.others):
+        if not fact.raised or fact.raised not in message:
+            continue
+        last = [role.span for role in fact.roles() if role.name == "failed"] or [role.span for role in fact.roles()]
+        for span in last:
+            path = os.path.realpath(span.path)
+            if any((path, line) in known for line in range(span.line, span.end_line + 1)):
+                return True
+    return False
+
+
+def display(path: str) -> str:
+    from autofix.project.files import display_name
+
+    return display_name(Path(path))
+
+
+@contextmanager
+def unchanged_limit() -> Iterator[None]:
+    """Leave the interpreter's limit of calls within calls as it was: the process may go on."""
+    limit = sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

@@ -1,0 +1,95 @@
+"""``%load_ext autofix``: when a cell dies of an error of autograd, the cause and the patched cell stand below it.
+
+The cells that were run, in that order, are the program; cells that have failed are left out, the last one excepted.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from autofix.live.frames import Frame, frames_of
+
+if TYPE_CHECKING:
+    from autofix.live.death import Explanation
+
+TIMED = ("<timed exec>", "<timed eval>")
+"""The names under which ``%%time`` runs the lines below it."""
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Begin to watch the cells of an IPython *shell*."""
+    watcher = Watcher(shell)
+    shell.events.register("post_run_cell", watcher.after_cell)
+    setattr(shell, _OF_SHELL, watcher)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Watch no more."""
+    watcher = getattr(shell, _OF_SHELL, None)
+    if watcher is not None:
+        shell.events.unregister("post_run_cell", watcher.after_cell)
+        delattr(shell, _OF_SHELL)
+
+
+_OF_SHELL = "_autofix_watcher"
+
+
+class Watcher:
+    """Remembers which cells were run, and explains the one that dies."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._failed: set[int] = set()
+
+    def after_cell(self, result: Any) -> None:
+        """Called by IPython once a cell is done, and its traceback printed."""
+        number = result.execution_count
+        if number is None:  # it is not part of the history
+            return
+        error = result.error_in_exec
+        if result.error_before_exec is not None or error is not None:
+            self._failed.add(number)
+        if error is None:
+            return
+        from autofix.live.death import explained
+
+        told = explained(error, read=lambda message: self._explanation(number, message, error))
+        if told is not None:  # in one piece: each piece would be an output of the cell of its own
+            from autofix.report.terminal import wants_colour
+
+            whole = io.StringIO()
+            told.show(whole, colour=wants_colour(sys.stdout))
+            print(whole.getvalue(), flush=True)  # noqa: T201
+
+    def _explanation(self, number: int, message: str, error: BaseException) -> Explanation:
+        from autofix.live.cells import explanation
+
+        cells = {at: source for at, source in self._history().items() if at not in self._failed or at == number}
+        lines = {place for frame in frames_of(error.__traceback__) if (place := self._place(frame, number, cells))}
+        return explanation(book(cells), message, lines)
+
+    def _history(self) -> dict[int, str]:
+        """The cells by their numbers, as they were typed."""
+        sources = self._shell.history_manager.input_hist_raw
+        return {at: source for at, source in enumerate(sources) if at}
+
+    def _place(self, frame: Frame, number: int, cells: dict[int, str]) -> tuple[int, int] | None:
+        """The cell and the line of a frame."""
+        if frame.path in TIMED:
+            source = cells[number]
+            blank = source[: len(source) - len(source.lstrip())].count("\n")
+            return number, frame.line + blank + source.lstrip().startswith("%%")
+        known = getattr(self._shell.compile, "_filename_map", {})
+        at = known.get(frame.path)
+        return (at, frame.line) if at in cells else None
+
+
+def book(cells: dict[int, str]) -> str:
+    """A notebook whose cell N is the one that was run as ``In [N]``."""
+    empty = {"cell_type": "markdown", "source": ""}
+    code = {at: {"cell_type": "code", "source": source} for at, source in cells.items()}
+    last = max(cells, default=0)
+    return json.dumps({"nbformat": 4, "cells": [code.get(at, empty) for at in range(1, last + 1)]})

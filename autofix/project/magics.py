@@ -1,0 +1,143 @@
+"""What IPython understands in a cell and Python does not, put out of the way with lines and columns kept.
+
+The rules are jupytext's: line magics, shell commands and questions become ``pass``; what ``%time`` runs stays where it
+is; a cell whose magic hands it to another program, or to another language, is no part of the Python program.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+OF_PYTHON = frozenset("capture debug memit mprun prun pypy time timeit wandb".split())
+"""Magics whose cell is Python that runs in the notebook's own namespace."""
+COMMANDS = "cat cd conda cp ls ll mamba man mkdir more mv pip pwd rm rmdir uv"
+"""Magics that are written without the percent sign."""
+
+_CELL_MAGIC = re.compile(r"\s*%%(?P<name>\w+)")
+_COMMAND = re.compile(rf"\s*(?:{COMMANDS.replace(' ', '|')})(?:\s+[^\s=(.,].*)?$")
+_QUESTION = re.compile(r"\s*(?:\?\??\s*%{0,2}[\w.*\[\]]+|%{0,2}[A-Za-z_*][\w.*\[\]]*\?\??)\s*;?\s*$")
+_ASSIGNED = re.compile(r"(?P<target>\s*[^=#'\"]+=\s*)(?P<magic>[%!].*)$")
+_TIMED = re.compile(r"%time\s+(?=\S)")
+_TOKEN = re.compile(
+    r"#[^\n]*"
+    r'|"""(?:\\.|[^\\])*?(?:"""|\Z)'
+    r"|'''(?:\\.|[^\\])*?(?:'''|\Z)"
+    r'|"(?:\\.|[^\\\n"])*(?:"|(?=\n)|\Z)'
+    r"|'(?:\\.|[^\\\n'])*(?:'|(?=\n)|\Z)"
+    r"|\\\n|.",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Neutral:
+    """A line of a cell as Python may read it, and what of the cell's own line its beginning stands for."""
+
+    text: str
+    lead: str = ""
+    stands_for: str = ""
+
+
+def is_of_another_language(source: str) -> bool:
+    """Whether the first line of a cell hands it to another program or language."""
+    found = _CELL_MAGIC.match(source)
+    return found is not None and found["name"] not in OF_PYTHON
+
+
+def neutral(source: str) -> list[Neutral]:
+    """The lines of a cell with its magics put out of the way."""
+    lines = source.split("\n")
+    if parses(source):
+        return [Neutral(line) for line in lines]
+    found: list[Neutral] = []
+    magics = set(_magic_lines(source))
+    for number, line in enumerate(lines):
+        found.append(_neutral(line, continues=number - 1 in magics) if number in magics else Neutral(line))
+    return found
+
+
+def parses(source: str) -> bool:
+    """Whether a cell is Python as it stands."""
+    return why_not(source) is None
+
+
+def why_not(source: str) -> SyntaxError | None:
+    """Why a cell is no Python, if it is not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            return error
+        except (ValueError, RecursionError, MemoryError) as error:
+            return SyntaxError(str(error) or "an expression is nested too deeply to be parsed")
+    return None
+
+
+def _neutral(line: str, *, continues: bool) -> Neutral:
+    code = line.rstrip("\r")
+    end = line[len(code) :]
+    blank = code[: len(code) - len(code.lstrip())]
+    magic = code[len(blank) :]
+    if not continues:
+        timed = _TIMED.match(magic)
+        if timed is not None and parses(rest := magic[timed.end() :]):
+            lead = f"{blank}pass;".ljust(len(blank) + timed.end())
+            return Neutral(lead + rest + end, lead, blank + timed[0])
+        assigned = _ASSIGNED.match(code)
+        if assigned is not None and not magic.startswith(("%", "!")):
+            target = assigned["target"]
+            timed = _TIMED.match(assigned["magic"])
+            if timed is not None and parses(target.strip() + (rest := assigned["magic"][timed.end() :])):
+                lead = target + " " * timed.end()
+                return Neutral(lead + rest + end, lead, target + timed[0])
+            return Neutral(f"{target}None{end}", f"{target}None", code)
+    return Neutral(f"{blank}pass{end}", f"{blank}pass", code)
+
+
+def _magic_lines(source: str) -> Iterator[int]:
+    """Yield the indices of the lines that hold a magic, or carry one on behind a backslash."""
+    lines = source.split("\n")
+    at = start = 0
+    while at < len(lines):
+        first = at
+        if _is_magic(lines[at].rstrip("\r")):
+            yield at
+            while lines[at].rstrip("\r").endswith("\\") and at + 1 < len(lines):
+                at += 1
+                yield at
+            at += 1
+        else:
+            at += _lines_of_statement(source, start)
+        start += sum(len(line) + 1 for line in lines[first:at])
+
+
+def _is_magic(line: str) -> bool:
+    """Whether a line at which a statement begins is none of Python's."""
+    if line.lstrip()[:1] in ("%", "!"):
+        return True
+    if _QUESTION.match(line) or _ASSIGNED.match(line):
+        return True
+    return _COMMAND.match(line) is not None and not parses(line.strip())
+
+
+def _lines_of_statement(source: str, start: int) -> int:
+    """How many lines the logical line has that begins at *start*."""
+    depth = lines = 0
+    for token in _TOKEN.finditer(source, start):
+        text = token[0]
+        if text == "\n":
+            lines += 1
+            if depth <= 0:
+                return lines
+        elif text in ("(", "[", "{"):
+            depth += 1
+        elif text in (")", "]", "}"):
+            depth -= 1
+        else:
+            lines += text.count("\n")
+    return lines + 1
