@@ -41,7 +41,7 @@ FLOORS = [
     ["autofix.suppression"],
     ["autofix.outcomes", "autofix.repair"],
     ["autofix.report"],
-    ["autofix.pages", "autofix.review", "autofix.revision"],
+    ["autofix.pages", "autofix.review", "autofix.revision", "autofix.campaign"],
     ["autofix.report.formats"],
     ["autofix.options"],
     ["autofix.commands"],
