@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from autofix.check import Options, Problem, check_file
+from autofix.checking import Options, Problem, check_file
 from autofix.live.death import Explanation, explains
 from autofix.project import files
 from autofix.project.notebook import cell_of

@@ -124,7 +124,7 @@ def _explained(error: BaseException, command: str | None) -> Explanation | None:
 def view_of(path: Path, message: str, frames: Sequence[Frame]) -> object:
     """The mistakes of the program that begins at *path* and explain the error; None where there are none."""
     from autofix import budget
-    from autofix.check import Options, Problem, check_path
+    from autofix.checking import Options, Problem, check_path
     from autofix.outcomes import Outcomes
 
     with budget.bounded(SECONDS):

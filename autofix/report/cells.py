@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from autofix.check import Edit, Problem
+from autofix.checking import Edit, Problem
 from autofix.edits import TextEdit
 from autofix.findings import Finding, Place
 from autofix.outcomes import Outcomes
