@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from autofix import budget, engine
+from autofix import budget
+from autofix.cache.outcomes import Read, Unread
+from autofix.cache.results import Asked, Results
 from autofix.escaping import escaped
+from autofix.findings import Analysis, Silence, SourceError
 from autofix.project import files
+from autofix.project.disk import Answers, Disk, Inquiry, digest
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
-from autofix.spreading import spread
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
@@ -37,7 +41,7 @@ class Options:
     """Only codes that begin with one of these."""
     unsafe: bool = False
     """Whether what rests on a call whose source was not read is patched as well."""
-    silence: engine.Silence | None = None
+    silence: Silence | None = None
     """What is to be neither reported nor patched."""
     root: Path | None = None
     """The project's root, where it is not to be looked for."""
@@ -50,7 +54,7 @@ class Result:
     """One file with those that it imports, and what the static witness has to say of them."""
 
     project: Project
-    analysis: engine.Analysis
+    analysis: Analysis
     options: Options = Options()
 
     @property
@@ -79,7 +83,7 @@ class Result:
                 analysis = analysed(own, self.file.name, others, self.project.roots, options)
         except budget.Spent:
             program = self.analysis.program.with_texts(texts)
-            analysis = engine.Analysis(program, program, (), complete=False)
+            analysis = Analysis(program, program, (), complete=False)
         return replace(self, analysis=analysis, options=options)
 
 
@@ -93,56 +97,165 @@ class Problem:
     column: int = 1
     trace: str = ""
     """The traceback, where the reason is a bug in autofix."""
+    bytes_read: str = field(default="", compare=False, repr=False)
+    """The digest of the file's bytes, where the reason lies in them alone."""
 
     def __str__(self) -> str:
         return escaped(f"{self.name}:{self.line}:{self.column}: {self.reason}")
 
     @classmethod
-    def of(cls, error: files.FileError | engine.SourceError) -> Problem:
+    def of(cls, error: files.FileError | SourceError) -> Problem:
         name = error.name if isinstance(error, files.FileError) else error.path
         return cls(name, error.reason, error.line, error.column)
 
 
 def check(
-    paths: Sequence[Path], options: Callable[[Path], Options] = lambda _: Options(), *, from_root: bool = False
+    paths: Sequence[Path],
+    options: Callable[[Path], Options] = lambda _: Options(),
+    *,
+    from_root: bool = False,
+    results: Results | None = None,
 ) -> Iterator[Result | Problem]:
-    """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given."""
+    """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given.
+
+    What an earlier check has left in *results* is taken from there, and what is found is left for the next one.
+    """
     items = [(path, options(path)) for path in paths]
-    examine = partial(_check_item, from_root=from_root)
+    asked = _asked(items, results.disk) if results is not None else [None] * len(items)
+    known = _known(items, asked, results) if results is not None else [None] * len(items)
+    left = [item for item, outcome in zip(items, known, strict=True) if outcome is None]
+    analysed = _analysed(left, from_root=from_root)
+    try:
+        for one, outcome in zip(asked, known, strict=True):
+            if outcome is not None:
+                yield outcome
+                continue
+            examined = next(analysed)
+            if results is not None and one is not None:
+                _keep(one, examined, results)
+            yield examined.outcome
+    finally:
+        analysed.close()
+        if results is not None:
+            results.close()
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """The outcome for one file, and the answers of the disk that it rests on; None where it is not to be kept."""
+
+    outcome: Result | Problem
+    answers: Answers | None = None
+
+
+def _analysed(items: Sequence[tuple[Path, Options]], *, from_root: bool) -> Generator[_Examined]:
+    """Analyse files one by one, or spread over all processors where they are many."""
     workers = min(cpu_count(), len(items))
+    examine = partial(_check_item, from_root=from_root, command=next(_commands))
     if len(items) <= FEW or workers == 1:
         yield from map(examine, items)
         return
+    from autofix import engine  # noqa: F401 - before the workers are forked, so that each has it
+    from autofix.spreading import spread
+
     yield from spread(examine, items, workers, partial(_lost, from_root=from_root))
 
 
-def _check_item(item: tuple[Path, Options], *, from_root: bool) -> Result | Problem:
-    return check_path(*item, from_root=from_root)
+_commands = count()
+"""Numbers for calls of :func:`check`."""
 
 
-def _lost(item: tuple[Path, Options], *, from_root: bool) -> Problem:
+@lru_cache(maxsize=1)
+def _disk(command: int) -> Disk:
+    """What this process has seen of the disk in one call of :func:`check`."""
+    return Disk()
+
+
+def _check_item(item: tuple[Path, Options], *, from_root: bool, command: int) -> _Examined:
+    inquiry, before = Inquiry(_disk(command)), budget.spent
+    outcome = check_path(*item, from_root=from_root, disk=inquiry)
+    lasts = isinstance(outcome, Result) or outcome.bytes_read
+    return _Examined(outcome, inquiry.answers if lasts and budget.spent == before else None)
+
+
+def _lost(item: tuple[Path, Options], *, from_root: bool) -> _Examined:
     """What is said of a file whose worker was killed, and the one of the second try as well."""
     reason = "the process that analysed it was killed twice, by the system for want of memory perhaps"
-    return Problem(files.display_name(item[0], from_root=from_root), reason)
+    return _Examined(Problem(files.display_name(item[0], from_root=from_root), reason))
 
 
-def check_path(path: Path, options: Options = Options(), *, from_root: bool = False) -> Result | Problem:
+def _known(
+    items: Sequence[tuple[Path, Options]], asked: Sequence[Asked | None], results: Results
+) -> list[Result | Problem | None]:
+    """The outcomes that earlier checks have left for files, if they still hold."""
+    found = iter(results.find([one for one in asked if one is not None]))
+    known: list[Result | Problem | None] = []
+    for one, (_, options) in zip(asked, items, strict=True):
+        match next(found) if one is not None else None:
+            case None:
+                known.append(None)
+            case file, Unread(reason, line, column):
+                known.append(Problem(file.name, reason, line, column))
+            case _, Read(project, analysis):
+                known.append(Result(project, analysis, options))
+    return known
+
+
+def _keep(asked: Asked, examined: _Examined, results: Results) -> None:
+    outcome = examined.outcome
+    if examined.answers is None:
+        return
+    if isinstance(outcome, Problem):
+        unread = Unread(outcome.reason, outcome.line, outcome.column)
+        results.add(asked, outcome.bytes_read, examined.answers, unread)
+    else:
+        results.add(asked, digest(outcome.file.data), examined.answers, Read(outcome.project, outcome.analysis))
+
+
+def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | None]:
+    """Files and their options as keys of results; None for options that hold a function, which has no text."""
+    texts: dict[int, str] = {}  # there are few options for many files, and a baseline has many lines
+    asked: list[Asked | None] = []
+    for path, options in items:
+        if options.silence is not None and not is_dataclass(options.silence):
+            asked.append(None)
+            continue
+        if (text := texts.get(id(options))) is None:
+            text = texts[id(options)] = digest(repr(options).encode("utf-8", "surrogateescape"))
+        if options.root is not None or options.src:
+            text += repr((layout_for(path, options), disk.checkout(files.absolute(path).parent)))
+        asked.append(Asked(path, text))
+    return asked
+
+
+def check_path(
+    path: Path, options: Options = Options(), *, from_root: bool = False, disk: Inquiry | None = None
+) -> Result | Problem:
     try:
         file = files.read(path, files.display_name(path, from_root=from_root))
     except files.FileError as error:
         return Problem.of(error)
-    return check_file(path, file, options, from_root=from_root)
+    return check_file(path, file, options, from_root=from_root, disk=disk)
 
 
 def check_file(
-    path: Path, file: files.SourceFile, options: Options = Options(), *, from_root: bool = False, alone: bool = False
+    path: Path,
+    file: files.SourceFile,
+    options: Options = Options(),
+    *,
+    from_root: bool = False,
+    alone: bool = False,
+    disk: Inquiry | None = None,
 ) -> Result | Problem:
     """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project."""
+    from autofix import engine
+
     try:
         with budget.bounded():
-            return _examined(path, file, options, from_root=from_root, alone=alone)
-    except engine.SourceError as error:
-        return Problem.of(error)
+            return _examined(path, file, options, disk, from_root=from_root, alone=alone)
+    except SourceError as error:
+        exhausted = engine.TOO_DEEP in error.reason
+        return replace(Problem.of(error), bytes_read="" if exhausted else digest(file.data))
     except budget.Spent:
         return Problem(file.name, f"given up after {budget.SECONDS:.0f} seconds of computing")
     except RecursionError:
@@ -153,20 +266,22 @@ def check_file(
 
 
 def _examined(
-    path: Path, file: files.SourceFile, options: Options, *, from_root: bool, alone: bool
+    path: Path, file: files.SourceFile, options: Options, disk: Inquiry | None, *, from_root: bool, alone: bool
 ) -> Result | Problem:
-    """What is found in a file.  Raises :class:`engine.SourceError`."""
+    """What is found in a file.  Raises :class:`autofix.findings.SourceError`."""
+    from autofix import engine
+
     if reason := files.other_language(file):
         return Problem(file.name, reason)
     engine.check_syntax(file.text, file.name)
     layout = layout_for(path, options)
-    project = Project(path, file) if alone else gather(path, file, from_root=from_root, layout=layout)
+    project = Project(path, file) if alone else gather(path, file, from_root=from_root, layout=layout, disk=disk)
     return Result(project, analysed(file.text, file.name, project.others, project.roots, options), options)
 
 
-def analysed(
-    text: str, name: str, others: Mapping[str, str], roots: Sequence[str], options: Options
-) -> engine.Analysis:
+def analysed(text: str, name: str, others: Mapping[str, str], roots: Sequence[str], options: Options) -> Analysis:
+    from autofix import engine  # takes long to import, and what is kept from earlier checks needs none of it
+
     return engine.analyse(
         text,
         name,

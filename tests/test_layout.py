@@ -36,6 +36,7 @@ FLOORS = [
     ["autofix.proof"],
     ["autofix.findings"],
     ["autofix.engine"],
+    ["autofix.cache"],
     ["autofix.settings"],
     ["autofix.check", "autofix.evidence", "autofix.foreign"],
     ["autofix.suppression"],

@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 
 from autofix import check as checker
+from autofix.cache.results import Results
+from autofix.cache.store import Store, default_folder
 from autofix.check import Edit, Problem, Result
 from autofix.commands.choices import Choices, Plan
 from autofix.commands.waiting import tell, watched
@@ -40,6 +42,8 @@ class Request:
     write_baseline: Path | None = None
     quiet: bool = False
     verbose: bool = False
+    no_cache: bool = False
+    cache_dir: Path | None = None
 
 
 def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
@@ -55,7 +59,8 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
         asked = len(found)
-        outcomes = watched(checker.check(found, plan.options, from_root=request.absolute), asked)
+        kept = kept_results(request)
+        outcomes = watched(checker.check(found, plan.options, from_root=request.absolute, results=kept), asked)
     if request.add_ignores:
         return add_ignores(outcomes, verbose=request.verbose)
     report = gathered(outcomes, verbose=request.verbose)
@@ -80,6 +85,12 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
         else:
             reporter.findings(told)
     return report.exit(Exit.LEFT if reporter.is_left(told) and not request.exit_zero else Exit.CLEAN)
+
+
+def kept_results(request: Request) -> Results | None:
+    """What earlier checks have left; None where nothing is to be kept, or no folder for it is known."""
+    folder = None if request.no_cache else request.cache_dir or default_folder()
+    return Results(Store(folder), request.absolute) if folder is not None else None
 
 
 def reporter_of(request: Request, plan: Plan) -> type[Reporter]:
