@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import traceback
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
@@ -13,13 +16,14 @@ from typing import NamedTuple
 
 from autofix import budget
 from autofix.cache.outcomes import Read, Unread
-from autofix.cache.results import Asked, Results
+from autofix.cache.results import AT_ONCE, Asked, Results
 from autofix.escaping import escaped
 from autofix.findings import Analysis, Silence, SourceError
-from autofix.project import files
+from autofix.project import files, reading
 from autofix.project.disk import Answers, Disk, Inquiry, digest
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
+from codemods.source.program import Program
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
@@ -73,6 +77,18 @@ class Result:
         known = self.analysis
         return replace(self, analysis=replace(known, program=known.repaired, findings=()))
 
+    @property
+    def brief(self) -> Result:
+        """The result without texts, where nobody will ask for them: of a folder, most files have nothing to tell."""
+        file, analysis = self.file, self.analysis
+        if analysis.findings or analysis.silenced or analysis.changes or self.project.companions:
+            return self
+        if "autofix:" in file.text or "noqa" in file.text.lower():  # a comment may suppress nothing
+            return self
+        nothing = Program.of("", file.name)
+        project = replace(self.project, file=replace(file, data=b"", text=""))
+        return replace(self, project=project, analysis=replace(analysis, program=nothing, repaired=nothing, steps=()))
+
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
         own = texts.get(self.file.name, self.file.text)
@@ -118,7 +134,8 @@ def check(
 ) -> Iterator[Result | Problem]:
     """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given.
 
-    What an earlier check has left in *results* is taken from there, and what is found is left for the next one.
+    Results are :attr:`Result.brief`.  What an earlier check has left in *results* is taken from there; what is found
+    is left for the next one.
     """
     items = [(path, options(path)) for path in paths]
     asked = _asked(items, results.disk) if results is not None else [None] * len(items)
@@ -146,6 +163,8 @@ class _Examined:
 
     outcome: Result | Problem
     answers: Answers | None = None
+    bytes_read: str = ""
+    """The digest of the file's bytes."""
 
 
 def _analysed(items: Sequence[tuple[Path, Options]], *, from_root: bool) -> Generator[_Examined]:
@@ -158,7 +177,19 @@ def _analysed(items: Sequence[tuple[Path, Options]], *, from_root: bool) -> Gene
     from autofix import engine  # noqa: F401 - before the workers are forked, so that each has it
     from autofix.spreading import spread
 
-    yield from spread(examine, items, workers, partial(_lost, from_root=from_root))
+    yield from spread(examine, items, workers, partial(_lost, from_root=from_root), _cost)
+
+
+_PASS = re.compile(rb"backward|autograd\.grad|training_step")
+
+
+def _cost(item: tuple[Path, Options]) -> float:
+    """About how long a file takes: by its length, and many times that where it runs a backward pass."""
+    try:
+        data = reading.read(item[0])
+    except OSError:
+        return 0.0
+    return len(data) * (20.0 if _PASS.search(data) else 1.0)
 
 
 _commands = count()
@@ -174,8 +205,9 @@ def _disk(command: int) -> Disk:
 def _check_item(item: tuple[Path, Options], *, from_root: bool, command: int) -> _Examined:
     inquiry, before = Inquiry(_disk(command)), budget.spent
     outcome = check_path(*item, from_root=from_root, disk=inquiry)
-    lasts = isinstance(outcome, Result) or outcome.bytes_read
-    return _Examined(outcome, inquiry.answers if lasts and budget.spent == before else None)
+    read = digest(outcome.file.data) if isinstance(outcome, Result) else outcome.bytes_read
+    answers = inquiry.answers if read and budget.spent == before else None
+    return _Examined(outcome.brief if isinstance(outcome, Result) else outcome, answers, read)
 
 
 def _lost(item: tuple[Path, Options], *, from_root: bool) -> _Examined:
@@ -188,7 +220,8 @@ def _known(
     items: Sequence[tuple[Path, Options]], asked: Sequence[Asked | None], results: Results
 ) -> list[Result | Problem | None]:
     """The outcomes that earlier checks have left for files, if they still hold."""
-    found = iter(results.find([one for one in asked if one is not None]))
+    told = [one for one in asked if one is not None]
+    found = (one for start in range(0, len(told), AT_ONCE) for one in results.find(told[start : start + AT_ONCE]))
     known: list[Result | Problem | None] = []
     for one, (_, options) in zip(asked, items, strict=True):
         match next(found) if one is not None else None:
@@ -197,7 +230,7 @@ def _known(
             case file, Unread(reason, line, column):
                 known.append(Problem(file.name, reason, line, column))
             case _, Read(project, analysis):
-                known.append(Result(project, analysis, options))
+                known.append(Result(project, analysis, options).brief)
     return known
 
 
@@ -206,10 +239,10 @@ def _keep(asked: Asked, examined: _Examined, results: Results) -> None:
     if examined.answers is None:
         return
     if isinstance(outcome, Problem):
-        unread = Unread(outcome.reason, outcome.line, outcome.column)
-        results.add(asked, outcome.bytes_read, examined.answers, unread)
+        kept: Read | Unread = Unread(outcome.reason, outcome.line, outcome.column)
     else:
-        results.add(asked, digest(outcome.file.data), examined.answers, Read(outcome.project, outcome.analysis))
+        kept = Read(outcome.project, outcome.analysis)
+    results.add(asked, examined.bytes_read, examined.answers, kept)
 
 
 def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | None]:
@@ -251,7 +284,7 @@ def check_file(
     from autofix import engine
 
     try:
-        with budget.bounded():
+        with budget.bounded(), _without_collecting():
             return _examined(path, file, options, disk, from_root=from_root, alone=alone)
     except SourceError as error:
         exhausted = engine.TOO_DEEP in error.reason
@@ -263,6 +296,18 @@ def check_file(
     except Exception as error:  # a bug in autofix: report it with this file's name, and go on with the other files
         reason = f"internal error, please report it: {type(error).__name__}: {error}"
         return Problem(file.name, reason, trace=traceback.format_exc())
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Let the garbage collector rest within the block: a syntax tree is many objects that live to its end."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _examined(

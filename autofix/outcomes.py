@@ -97,7 +97,8 @@ class Outcomes:
     @property
     def sources(self) -> dict[str, str]:
         """The texts that the findings' spans point into, by file."""
-        return {name: text for one in self.results for name, text in one.analysis.program.texts.items()}
+        texts = (one.analysis.program.texts for one in self.results)
+        return {name: text for some in texts for name, text in some.items() if text}
 
     def left(self, options: Callable[[Options], Options] = lambda same: same) -> Outcomes:
         """Return what is left to find in the files as they are now: positions move when lines above them change.

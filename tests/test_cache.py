@@ -105,6 +105,7 @@ def test_a_second_check_finds_the_same_and_analyses_nothing(check: Check, analys
     second = check("plain.py", "train.py", "wrong.py")
     assert analyses == ["plain.py", "train.py"]
     assert second[2] == first[2]
+    assert isinstance(first[0], Result) and not first[0].file.text  # it has nothing to tell
     for one, other in zip(first[:2], second[:2], strict=True):
         assert isinstance(one, Result) and isinstance(other, Result)
         assert one.project == other.project

@@ -24,7 +24,7 @@ from autofix.project.files import SourceFile
 
 PACKAGES = Path(__file__).parents[2]
 AT_ONCE = 256
-"""Results that are kept in one transaction."""
+"""Results that are kept in one transaction, and looked for in one question."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,10 @@ class Results:
         self._common = repr((self.from_root, *surroundings()))
 
     def find(self, asked: Sequence[Asked]) -> list[tuple[SourceFile, Read | Unread] | None]:
-        """For each file, what an earlier check has found in the same one; None where it is to be checked."""
+        """For each file, what an earlier check has found in the same one; None where it is to be checked.
+
+        A caller with many files asks for :data:`AT_ONCE` of them at a time: all are in memory together.
+        """
         data = [_bytes(one.path) for one in asked]
         keys = [
             self._key(one, digest(held)) if held is not None else b"" for one, held in zip(asked, data, strict=True)
