@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from autofix import budget, engine
+from autofix import budget
+from autofix.cache.outcomes import Read, Unread
+from autofix.cache.results import AT_ONCE, Asked, Results
 from autofix.escaping import escaped
-from autofix.project import files
-from autofix.project.disk import Inquiry
+from autofix.findings import Analysis, Silence, SourceError
+from autofix.project import files, reading
+from autofix.project.disk import Answers, Disk, Inquiry, digest
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
 from autofix.project.notebook import name_of_cell
-from autofix.spreading import spread
 from codemods.rewriting.patch import Patch, Replacement, composed
+from codemods.source.program import Program
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""
@@ -48,7 +55,7 @@ class Options:
     """Only codes that begin with one of these."""
     unsafe: bool = False
     """Whether what rests on a call whose source was not read is patched as well."""
-    silence: engine.Silence | None = None
+    silence: Silence | None = None
     """What is to be neither reported nor patched."""
     root: Path | None = None
     """The project's root, where it is not to be looked for."""
@@ -61,7 +68,7 @@ class Result:
     """One file with those that it imports, and what the static witness has to say of them."""
 
     project: Project
-    analysis: engine.Analysis
+    analysis: Analysis
     options: Options = Options()
 
     @property
@@ -90,6 +97,18 @@ class Result:
         known = self.analysis
         return replace(self, analysis=replace(known, patch=Patch(known.repaired), findings=()))
 
+    @property
+    def brief(self) -> Result:
+        """The result without texts, where nobody will ask for them: of a folder, most files have nothing to tell."""
+        file, analysis = self.file, self.analysis
+        if analysis.findings or analysis.silenced or analysis.changes or self.project.companions or file.notebook:
+            return self
+        if "autofix:" in file.text or "noqa" in file.text.lower():  # a comment may suppress nothing
+            return self
+        nothing = Program.of("", file.name)
+        project = replace(self.project, file=replace(file, data=b"", text=""))
+        return replace(self, project=project, analysis=replace(analysis, patch=Patch(nothing), steps=()))
+
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
         own = texts.get(self.file.name, self.file.text)
@@ -100,7 +119,7 @@ class Result:
                 analysis = analysed(own, self.file.name, others, self.project.roots, options)
         except budget.Spent:
             program = self.analysis.program.with_texts(texts)
-            analysis = engine.Analysis(Patch(program), (), complete=False)
+            analysis = Analysis(Patch(program), (), complete=False)
         return replace(self, analysis=analysis, options=options)
 
 
@@ -116,47 +135,164 @@ class Problem:
     """The traceback, where the reason is a bug in autofix."""
     is_passed_by: bool = False
     """Whether the file is sound, and none of those that are to be read."""
+    bytes_read: str = field(default="", compare=False, repr=False)
+    """The digest of the file's bytes, where the reason lies in them alone."""
 
     def __str__(self) -> str:
         where = self.name if self.is_passed_by else f"{self.name}:{self.line}:{self.column}"
         return escaped(f"{where}: {self.reason}")
 
     @classmethod
-    def of(cls, error: files.FileError | engine.SourceError) -> Problem:
+    def of(cls, error: files.FileError | SourceError) -> Problem:
         name = error.name if isinstance(error, files.FileError) else error.path
         is_passed_by = isinstance(error, files.FileError) and error.is_passed_by
         return cls(name, error.reason, error.line, error.column, is_passed_by=is_passed_by)
 
 
 def check(
-    paths: Sequence[Path], options: Callable[[Path], Options] = lambda _: Options(), *, from_root: bool = False
+    paths: Sequence[Path],
+    options: Callable[[Path], Options] = lambda _: Options(),
+    *,
+    from_root: bool = False,
+    results: Results | None = None,
 ) -> Iterator[Result | Problem]:
-    """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given."""
+    """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given.
+
+    Results are :attr:`Result.brief`.  What an earlier check has left in *results* is taken from there; what is found
+    is left for the next one.
+    """
     items = [(path, options(path)) for path in paths]
-    examine = partial(_check_item, from_root=from_root)
+    asked = _asked(items, results.disk) if results is not None else [None] * len(items)
+    known = _known(items, asked, results) if results is not None else [None] * len(items)
+    left = [item for item, outcome in zip(items, known, strict=True) if outcome is None]
+    analysed = _analysed(left, from_root=from_root)
+    try:
+        for one, outcome in zip(asked, known, strict=True):
+            if outcome is not None:
+                yield outcome
+                continue
+            examined = next(analysed)
+            if results is not None and one is not None:
+                _keep(one, examined, results)
+            yield examined.outcome
+    finally:
+        analysed.close()
+        if results is not None:
+            results.close()
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """The outcome for one file, and the answers of the disk that it rests on; None where it is not to be kept."""
+
+    outcome: Result | Problem
+    answers: Answers | None = None
+    bytes_read: str = ""
+    """The digest of the file's bytes."""
+
+
+def _analysed(items: Sequence[tuple[Path, Options]], *, from_root: bool) -> Generator[_Examined]:
+    """Analyse files one by one, or spread over all processors where they are many."""
     workers = min(cpu_count(), len(items))
+    examine = partial(_check_item, from_root=from_root, command=next(_commands))
     if len(items) <= FEW or workers == 1:
         yield from map(examine, items)
         return
-    yield from spread(examine, items, workers, partial(_lost, from_root=from_root))
+    from autofix import engine  # noqa: F401 - before the workers are forked, so that each has it
+    from autofix.spreading import spread
+
+    yield from spread(examine, items, workers, partial(_lost, from_root=from_root), _cost)
 
 
-def _check_item(item: tuple[Path, Options], *, from_root: bool) -> Result | Problem:
-    return check_path(*item, from_root=from_root)
+_PASS = re.compile(rb"backward|autograd\.grad|training_step")
 
 
-def _lost(item: tuple[Path, Options], *, from_root: bool) -> Problem:
+def _cost(item: tuple[Path, Options]) -> float:
+    """About how long a file takes: by its length, and many times that where it runs a backward pass."""
+    try:
+        data = reading.read(item[0])
+    except OSError:
+        return 0.0
+    return len(data) * (20.0 if _PASS.search(data) else 1.0)
+
+
+_commands = count()
+"""Numbers for calls of :func:`check`."""
+
+
+@lru_cache(maxsize=1)
+def _disk(command: int) -> Disk:
+    """What this process has seen of the disk in one call of :func:`check`."""
+    return Disk()
+
+
+def _check_item(item: tuple[Path, Options], *, from_root: bool, command: int) -> _Examined:
+    inquiry, before = Inquiry(_disk(command)), budget.spent
+    outcome = check_path(*item, from_root=from_root, disk=inquiry)
+    read = digest(outcome.file.data) if isinstance(outcome, Result) else outcome.bytes_read
+    answers = inquiry.answers if read and budget.spent == before else None
+    return _Examined(outcome.brief if isinstance(outcome, Result) else outcome, answers, read)
+
+
+def _lost(item: tuple[Path, Options], *, from_root: bool) -> _Examined:
     """What is said of a file whose worker was killed, and the one of the second try as well."""
     reason = "the process that analysed it was killed twice, by the system for want of memory perhaps"
-    return Problem(files.display_name(item[0], from_root=from_root), reason)
+    return _Examined(Problem(files.display_name(item[0], from_root=from_root), reason))
 
 
-def check_path(path: Path, options: Options = Options(), *, from_root: bool = False) -> Result | Problem:
+def _known(
+    items: Sequence[tuple[Path, Options]], asked: Sequence[Asked | None], results: Results
+) -> list[Result | Problem | None]:
+    """The outcomes that earlier checks have left for files, if they still hold."""
+    told = [one for one in asked if one is not None]
+    found = (one for start in range(0, len(told), AT_ONCE) for one in results.find(told[start : start + AT_ONCE]))
+    known: list[Result | Problem | None] = []
+    for one, (_, options) in zip(asked, items, strict=True):
+        match next(found) if one is not None else None:
+            case None:
+                known.append(None)
+            case file, Unread(reason, line, column):
+                known.append(Problem(file.name, reason, line, column))
+            case _, Read(project, analysis):
+                known.append(Result(project, analysis, options).brief)
+    return known
+
+
+def _keep(asked: Asked, examined: _Examined, results: Results) -> None:
+    outcome = examined.outcome
+    if examined.answers is None:
+        return
+    if isinstance(outcome, Problem):
+        kept: Read | Unread = Unread(outcome.reason, outcome.line, outcome.column)
+    else:
+        kept = Read(outcome.project, outcome.analysis)
+    results.add(asked, examined.bytes_read, examined.answers, kept)
+
+
+def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | None]:
+    """Files and their options as keys of results; None for options that hold a function, which has no text."""
+    texts: dict[int, str] = {}  # there are few options for many files, and a baseline has many lines
+    asked: list[Asked | None] = []
+    for path, options in items:
+        if options.silence is not None and not is_dataclass(options.silence):
+            asked.append(None)
+            continue
+        if (text := texts.get(id(options))) is None:
+            text = texts[id(options)] = digest(repr(options).encode("utf-8", "surrogateescape"))
+        if options.root is not None or options.src:
+            text += repr((layout_for(path, options), disk.checkout(files.absolute(path).parent)))
+        asked.append(Asked(path, text))
+    return asked
+
+
+def check_path(
+    path: Path, options: Options = Options(), *, from_root: bool = False, disk: Inquiry | None = None
+) -> Result | Problem:
     try:
         file = files.read(path, files.display_name(path, from_root=from_root))
     except files.FileError as error:
         return Problem.of(error)
-    return check_file(path, file, options, from_root=from_root)
+    return check_file(path, file, options, from_root=from_root, disk=disk)
 
 
 def check_file(
@@ -172,11 +308,14 @@ def check_file(
 
     The *disk* is asked for what is imported.
     """
+    from autofix import engine
+
     try:
-        with budget.bounded():
+        with budget.bounded(), _without_collecting():
             return _examined(path, file, options, from_root=from_root, alone=alone, disk=disk)
-    except engine.SourceError as error:
-        return Problem.of(error)
+    except SourceError as error:
+        exhausted = engine.TOO_DEEP in error.reason
+        return replace(Problem.of(error), bytes_read="" if exhausted else digest(file.data))
     except budget.Spent:
         return Problem(file.name, f"given up after {budget.SECONDS:.0f} seconds of computing")
     except RecursionError:
@@ -186,10 +325,24 @@ def check_file(
         return Problem(file.name, reason, trace=traceback.format_exc())
 
 
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Let the garbage collector rest within the block: a syntax tree is many objects that live to its end."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _examined(
     path: Path, file: files.SourceFile, options: Options, *, from_root: bool, alone: bool, disk: Inquiry | None
 ) -> Result | Problem:
-    """What is found in a file.  Raises :class:`engine.SourceError`."""
+    """What is found in a file.  Raises :class:`autofix.findings.SourceError`."""
+    from autofix import engine
+
     if reason := files.other_language(file):
         return Problem(file.name, reason)
     engine.check_syntax(file.text, file.name)
@@ -198,9 +351,9 @@ def _examined(
     return Result(project, analysed(file.text, file.name, project.others, project.roots, options), options)
 
 
-def analysed(
-    text: str, name: str, others: Mapping[str, str], roots: Sequence[str], options: Options
-) -> engine.Analysis:
+def analysed(text: str, name: str, others: Mapping[str, str], roots: Sequence[str], options: Options) -> Analysis:
+    from autofix import engine  # takes long to import, and what is kept from earlier checks needs none of it
+
     return engine.analyse(
         text,
         name,

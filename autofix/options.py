@@ -112,6 +112,16 @@ def follow_up(command: Command) -> Command:
         click.option("--write-baseline", type=file, metavar="FILE", help="Write all mistakes to FILE."),
         click.option("--since", metavar="REV", help="Only mistakes in lines that were changed since a git revision."),
         click.option("-w", "--watch", is_flag=True, help="Check again whenever a file changes."),
+        click.option(
+            "--no-cache", is_flag=True, envvar="AUTOFIX_NO_CACHE", help="Neither use nor keep results of checks."
+        ),
+        click.option(
+            "--cache-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            envvar="AUTOFIX_CACHE_DIR",
+            metavar="FOLDER",
+            help="Where results of checks are kept.  [default: autofix in the user's folder for caches]",
+        ),
     ]
     for option in reversed(options):
         command = option(command)

@@ -110,7 +110,8 @@ class Outcomes:
     @property
     def sources(self) -> dict[str, str]:
         """The texts that the findings' spans point into, by file."""
-        return {name: text for one in self.results for name, text in one.analysis.program.texts.items()}
+        texts = (one.analysis.program.texts for one in self.results)
+        return {name: text for some in texts for name, text in some.items() if text}
 
     def in_file(self, span: Span) -> Span:
         """*span* in the file's own text, for programs: that of a notebook is JSON."""

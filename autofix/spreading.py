@@ -1,5 +1,7 @@
 """Spread work over processes: results in order, and a worker that is killed costs its own item one more try.
 
+What costs most is begun first, so that no long item is left when all others are done.
+
 A pool of :mod:`concurrent.futures` is broken as a whole when one of its workers dies, of a SIGKILL by the kernel's
 out-of-memory killer above all.  Here each worker marks in shared memory which item it has in hand.  When a pool
 breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  A new pool does
@@ -11,6 +13,7 @@ rest of it for ever.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import secrets
@@ -36,15 +39,26 @@ R = TypeVar("R")
 WAITING, IN_HAND, DONE = range(3)
 LARGEST_CHUNK = 8
 """Items that a worker takes at once: more would leave the others idle at the end."""
+WINDOW = 1024
+"""Items of which the costliest are done first: results wait in memory for their turn."""
 
 # A forked worker has all modules loaded; elsewhere than on Linux, the system's libraries may not survive a fork.
 CONTEXT = get_context("fork" if sys.platform == "linux" else None)
 
 
-def spread(function: Callable[[T], R], items: Sequence[T], workers: int, lost: Callable[[T], R]) -> Iterator[R]:
-    """Yield what *function* makes of each of the *items*, in order; of one that kills its worker, what *lost* does."""
+def spread(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    workers: int,
+    lost: Callable[[T], R],
+    cost: Callable[[T], float] = lambda _: 1.0,
+) -> Iterator[R]:
+    """Yield what *function* makes of each of the *items*, in order; of one that kills its worker, what *lost* does.
+
+    The items are begun by their *cost*, in any unit.
+    """
     with _folder() as folder:
-        yield from _spread(function, items, workers, lost, folder)
+        yield from _spread(function, items, workers, lost, [cost(item) for item in items], folder)
 
 
 @contextmanager
@@ -61,7 +75,12 @@ def _folder() -> Iterator[str]:
 
 
 def _spread(
-    function: Callable[[T], R], items: Sequence[T], workers: int, lost: Callable[[T], R], folder: str
+    function: Callable[[T], R],
+    items: Sequence[T],
+    workers: int,
+    lost: Callable[[T], R],
+    costs: Sequence[float],
+    folder: str,
 ) -> Iterator[R]:
     states = CONTEXT.RawArray(c_byte, len(items))
     results: dict[int, R] = {}
@@ -70,7 +89,7 @@ def _spread(
     while left:
         whole = True
         with _pool(min(workers, len(left)), states, folder) as pool:
-            chunks = [_submit(pool, function, items, chunk) for chunk in _chunks(left, workers)]
+            chunks = [_submit(pool, function, items, chunk) for chunk in _chunks(left, costs, workers)]
             for chunk in chunks:
                 try:
                     results.update(_received(chunk.result()))
@@ -103,9 +122,21 @@ def _alone(function: Callable[[T], R], items: Sequence[T], number: int, lost: Ca
             return lost(items[number])
 
 
-def _chunks(numbers: Sequence[int], workers: int) -> Iterator[Sequence[int]]:
+def _chunks(numbers: Sequence[int], costs: Sequence[float], workers: int) -> Iterator[Sequence[int]]:
+    """The numbers in the order in which they are begun: in each window the costliest first, and alone."""
     size = max(1, min(LARGEST_CHUNK, len(numbers) // (4 * workers)))
-    return (numbers[start : start + size] for start in range(0, len(numbers), size))
+    for start in range(0, len(numbers), WINDOW):
+        window = sorted(numbers[start : start + WINDOW], key=lambda number: -costs[number])
+        share = sum(costs[number] for number in window) * size / len(window)
+        chunk: list[int] = []
+        held = 0.0
+        for number in window:
+            if chunk and (len(chunk) == size or held + costs[number] > share):
+                yield chunk
+                chunk, held = [], 0.0
+            chunk.append(number)
+            held += costs[number]
+        yield chunk
 
 
 def _submit(
@@ -194,6 +225,7 @@ def _prepare_worker(states: Any, folder: str) -> None:
     """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
     global _states, _results
     _states, _results = states, folder
+    gc.freeze()  # what the worker was forked with is never garbage, and to look through it copies its memory
     end_with_parent()
 
 

@@ -36,6 +36,7 @@ FLOORS = [
     ["autofix.proof"],
     ["autofix.findings", "autofix.results"],
     ["autofix.engine"],
+    ["autofix.cache"],
     ["autofix.settings"],
     ["autofix.checking", "autofix.evidence", "autofix.foreign"],
     ["autofix.suppression"],

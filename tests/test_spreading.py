@@ -60,6 +60,19 @@ def test_an_item_whose_worker_dies_once_is_done_all_the_same(tmp_path: Path, vic
     assert tries(tmp_path, victim) == 2
 
 
+def test_what_costs_most_is_begun_first_and_the_order_of_the_results_stays(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    done = list(spread(partial(begun, order), range(30), 1, lambda number: -number, lambda number: float(number == 21)))
+    assert done == list(range(30))
+    assert order.read_text().split()[0] == "21"
+
+
+def begun(order: Path, number: int) -> int:
+    with order.open("a") as file:
+        file.write(f"{number} ")
+    return number
+
+
 def test_an_item_that_always_kills_its_worker_is_lost_after_two_tries(tmp_path: Path) -> None:
     deadly = {0: 9, 3: 9, 20: 9, 39: 9}
     expected = [-number if number in deadly else number * number for number in range(40)]

@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 
 from autofix import checking as checker
+from autofix.cache.results import Results
+from autofix.cache.store import Store, default_folder
 from autofix.checking import Edit, Problem, Result
 from autofix.choices import Choices, Plan
 from autofix.commands.waiting import tell, watched
@@ -41,6 +43,8 @@ class Request:
     write_baseline: Path | None = None
     quiet: bool = False
     verbose: bool = False
+    no_cache: bool = False
+    cache_dir: Path | None = None
 
 
 def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
@@ -52,7 +56,8 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
         outcomes: Iterable[Result | Problem] = [examine_standard_input(request, plan)]
         asked = 1
     else:
-        found, outcomes = examine(paths, plan, from_root=request.absolute)
+        kept = kept_results(request)
+        found, outcomes = examine(paths, plan, from_root=request.absolute, results=kept)
         if not found:
             tell(f"autofix: no Python files under {', '.join(map(str, paths))}")
         asked = len(found)
@@ -85,6 +90,12 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
     return report.exit(Exit.LEFT if reporter.is_left(told) and not request.exit_zero else Exit.CLEAN)
 
 
+def kept_results(request: Request) -> Results | None:
+    """What earlier checks have left; None where nothing is to be kept, or no folder for it is known."""
+    folder = None if request.no_cache else request.cache_dir or default_folder()
+    return Results(Store(folder), request.absolute) if folder is not None else None
+
+
 def reporter_of(request: Request, plan: Plan) -> type[Reporter]:
     """The reporter that is asked for, on the command line or in the settings."""
     name = request.output_format or plan.here.output_format
@@ -95,11 +106,19 @@ def reporter_of(request: Request, plan: Plan) -> type[Reporter]:
 
 
 def examine(
-    paths: Sequence[Path], plan: Plan, tell: Callable[[str], None] = tell, *, from_root: bool = False
+    paths: Sequence[Path],
+    plan: Plan,
+    tell: Callable[[str], None] = tell,
+    *,
+    from_root: bool = False,
+    results: Results | None = None,
 ) -> tuple[list[Path], Iterator[Result | Problem]]:
-    """The files that *paths* name or contain, and the outcome of each as it comes; *tell* hears what is passed by."""
+    """The files that *paths* name or contain, and the outcome of each as it comes; *tell* hears what is passed by.
+
+    *results* are those of earlier checks.
+    """
     found = discover(plan.wanted(paths), tell, plan.excludes)
-    return found, checker.check(found, plan.options, from_root=from_root)
+    return found, checker.check(found, plan.options, from_root=from_root, results=results)
 
 
 def gathered(outcomes: Iterable[Result | Problem], *, verbose: bool) -> Outcomes:

@@ -187,8 +187,8 @@ def _edits(analysis: Analysis) -> tuple[TextEdit, ...]:
     """What the patch of an analysis changes, in all files."""
     return tuple(
         edit
-        for before, after in analysis.program.changed(analysis.repaired)
-        for edit in text_edits(before.path, before.text, after.text)
+        for path in analysis.patch.paths
+        for edit in text_edits(analysis.program.texts[path], analysis.patch.of_file(path))
     )
 
 

@@ -15,6 +15,7 @@ from autofix.server.reports import Fix, Report
 from autofix.settings.selection import UNUSED_IGNORE
 from autofix.suppression.adding import with_ignores
 from codemods.facts import Certainty, Span
+from codemods.rewriting.patch import Line, Replacement, lines_of
 
 SOURCE = "autofix"
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.autofix"
@@ -132,7 +133,14 @@ def suppression(finding: Finding, text: str) -> list[TextEdit]:
         after = with_ignores(text, finding.cause.path, [finding])
     except (SyntaxError, tokenize.TokenError):
         return []
-    return list(text_edits(finding.cause.path, text, after))
+    return list(text_edits(text, _lines_changed(finding.cause.path, text, after)))
+
+
+def _lines_changed(path: str, before: str, after: str) -> Iterator[Replacement]:
+    """The lines that comments were added to: no line comes or goes."""
+    for number, (old, new) in enumerate(zip(lines_of(before), lines_of(after), strict=True), 1):
+        if old != new:
+            yield Replacement(path, number, number + 1, (Line(new, number),))
 
 
 def workspace_edit(

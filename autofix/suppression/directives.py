@@ -68,9 +68,15 @@ class Statement:
 
 def directives_in(path: str, text: str) -> tuple[Directive, ...]:
     """The comments of a source that suppress something; none for a text that has no tokens."""
-    if "autofix:" not in text and "noqa" not in text.lower():
+    if "autofix:" not in text and not any(map(_is_ours, _NOQA.finditer(text))):
         return ()
     return _read(path, text)
+
+
+def _is_ours(noqa: re.Match[str]) -> bool:
+    """Whether a comment for several tools names a code of ours, or none at all."""
+    codes = (noqa["codes"] or "").upper()
+    return "\n" in noqa[0] or ("AF" in codes if codes else not noqa["colon"])
 
 
 @lru_cache(maxsize=512)

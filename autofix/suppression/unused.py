@@ -43,14 +43,14 @@ class UnusedIgnore(Fact):
 
 def unused(results: Sequence[Result]) -> Iterator[Finding]:
     """Yield a finding for each comment in the files of *results* that suppressed nothing in any of them."""
-    texts = {file.path: file.text for result in results for file in result.analysis.program.files}
+    texts = {file.path: file.text for result in results for file in result.analysis.program.files if file.text}
     named = {result.file.name for result in results}
     silenced = [finding for result in results for finding in result.analysis.silenced]
     for path in sorted(named):
         here = [
             finding for finding in silenced if any(span.path == path for span in (finding.cause, finding.fact.cause))
         ]
-        for directive in directives_in(path, texts[path]):
+        for directive in directives_in(path, texts.get(path, "")):
             if _is_unused(directive, here, results):
                 fact = UnusedIgnore(comment=directive.span, text=directive.text, problem=directive.problem)
                 yield Finding(*UNUSED_IGNORE, fact, fixed=False, remedy="", cause=directive.span)
