@@ -311,15 +311,34 @@ def _handed_in(interp: Interpreter, cell: TensorImpl, kept: StoreEvent) -> Store
     if not isinstance(call.node, ast.Call):
         return None
     names = interp.frames[-2].scope.names
-    written = [
-        one for one in (*call.node.args, *(word.value for word in call.node.keywords)) if isinstance(one, ast.Name)
-    ]
+    written = [one for one in _items_written(call.node) if isinstance(one, ast.Name)]
+    displays = {
+        id(part): item for item in _items_written(call.node) if not isinstance(item, ast.Name) for part in ast.walk(item)
+    }
     for wanted in ([cell.node], _made_here(cell.node, interp.stack)):
         for one in written:
             slot = names.get(one.id)
             if slot is not None and isinstance(slot.value, TensorRef) and slot.value.cell.node in wanted:
                 return kept._replace(expression=Site(call.source, one))
+        for made in wanted:
+            item = displays.get(id(made.site.node)) if made.site.source is call.source else None
+            if item is made.site.node:
+                return kept._replace(expression=Site(call.source, item))
     return None
+
+
+def _items_written(call: ast.Call) -> Iterator[ast.expr]:
+    """What is written in a call for its arguments, and for each item of those that are lists, tuples or dictionaries."""
+    pending: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
+    while pending:
+        one = pending.pop()
+        match one:
+            case ast.List() | ast.Tuple():
+                pending += one.elts
+            case ast.Dict():
+                pending += one.values
+            case _:
+                yield one
 
 
 def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
@@ -397,7 +416,7 @@ def held(interp: Interpreter) -> Iterator[RetainedGraph]:
             continue
         sure = _where_sure(holding)
         if sure.cells:
-            yield sure
+            yield sure._replace(evaluates=sure.evaluates and not trains)
 
 
 def _is_local(interp: Interpreter, holding: RetainedGraph) -> bool:
@@ -436,9 +455,18 @@ def _is_spent(holding: RetainedGraph, tape: Tape) -> bool:
 
 
 def _is_freed(node: Node) -> bool:
-    """Whether a pass has freed a value's graph, or all that it was computed of."""
-    inner = [operand.node for operand in node.operands if operand.node.leaf is None]
-    return node.freed_by is not None or (bool(inner) and all(one.freed_by is not None for one in inner))
+    """Whether passes have freed a value's graph, or all that it was computed of."""
+    pending, seen = [node], {id(node)}
+    while pending:
+        one = pending.pop()
+        if one.freed_by is not None:
+            continue
+        inner = [operand.node for operand in one.operands if operand.node.leaf is None]
+        if not inner or len(seen) > LAYER:
+            return False
+        pending += [part for part in inner if id(part) not in seen]
+        seen.update(map(id, inner))
+    return True
 
 
 def _carried_by(holding: RetainedGraph) -> Iterator[ast.AST]:
