@@ -224,7 +224,7 @@ class _Search:
         for fact in facts:
             kind = next(kind for kind in self.codemods if isinstance(fact, kind.answers))
             rule = kind(CodemodContext(filename=program.path))
-            candidate = next(_distinct(rule.offers(fact, tree), {program, *self.rejected}), None)
+            candidate = next(iter(_distinct(rule.offers(fact, tree), {program, *self.rejected})), None)
             if candidate is None or candidate.last:
                 return None
             edits += [edit for edit in candidate.patch.edits if edit not in edits]

@@ -96,6 +96,7 @@ class Decisions(Interpreter):
         match key:
             case ("Eq", option, against) | ("Eq", against, option):
                 usual = self.defaults.get(option)
-                if isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",):
+                is_text = isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",)
+                if is_text and not self.policy.denied(("Eq", option, ("str", usual))):
                     return against == ("str", usual)
         return likely

@@ -311,24 +311,23 @@ def _handed_in(interp: Interpreter, cell: TensorImpl, kept: StoreEvent) -> Store
     if not isinstance(call.node, ast.Call):
         return None
     names = interp.frames[-2].scope.names
-    written = [one for one in _items_written(call.node) if isinstance(one, ast.Name)]
-    displays = {
-        id(part): item for item in _items_written(call.node) if not isinstance(item, ast.Name) for part in ast.walk(item)
-    }
+    items = list(_items_written(call.node))
+    written = [one for one in items if isinstance(one, ast.Name)]
+    computed = {id(item): item for item in items if not isinstance(item, ast.Name)}
     for wanted in ([cell.node], _made_here(cell.node, interp.stack)):
         for one in written:
             slot = names.get(one.id)
             if slot is not None and isinstance(slot.value, TensorRef) and slot.value.cell.node in wanted:
                 return kept._replace(expression=Site(call.source, one))
         for made in wanted:
-            item = displays.get(id(made.site.node)) if made.site.source is call.source else None
-            if item is made.site.node:
+            item = computed.get(id(made.site.node))
+            if item is not None:
                 return kept._replace(expression=Site(call.source, item))
     return None
 
 
 def _items_written(call: ast.Call) -> Iterator[ast.expr]:
-    """What is written in a call for its arguments, and for each item of those that are lists, tuples or dictionaries."""
+    """What is written in a call for its arguments, and for the items of lists, tuples and dictionaries among them."""
     pending: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
     while pending:
         one = pending.pop()

@@ -1,8 +1,8 @@
 """An object whose method is entered before anything has set what that method reads of it.
 
-``model.initialize(opt)``, ``model.set_input(batch)``, ``model.optimize_parameters()``: whoever calls the last of these has
-called the others before, for without them it fails.  So what an entered method reads of ``self`` and its constructor has not
-set is set first, by the methods of the class that do so.
+``model.initialize(opt)``, ``model.set_input(batch)``, ``model.optimize_parameters()``: whoever calls the last of these
+has called the others before, for without them it fails.  So what an entered method reads of ``self`` and its
+constructor has not set is set first, by the methods of the class that do so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _MOST = 4
 """Methods that are called before the entered one."""
-_OTHER_USES = re.compile(r"^_*(test|eval|valid|infer|predict|sample|generate|load|restore|resume|save|visuali[sz]e|plot)")
+_OTHER_USES = re.compile(
+    r"^_*(test|eval|valid|infer|predict|sample|generate|load|restore|resume|save|visuali[sz]e|plot)"
+)
 """Names of methods that make ready for something else than training."""
 
 
