@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import warnings
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from codemods.facts import (
 from codemods.interpreter.analysis import AnalysisResult, analyze
 from codemods.interpreter.policy import Path
 from codemods.proof import Keeps, judge, key_of
-from codemods.rewriting.patch import Patch
+from codemods.rewriting.patch import Patch, Replacement
 from codemods.rewriting.tree import Tree
 from codemods.source import sources
 from codemods.source.program import Program
@@ -40,6 +41,10 @@ _STEPS = 600_000
 """Expressions and statements evaluated for all candidates of one text."""
 _OF_ONE = 4 / 5
 """How much of that the candidates of one fact may take: another may have the repair that takes this one along."""
+_CANDIDATES = 40
+"""Candidates of one program that cost nothing but the steps of what is seen of them."""
+_OF_CANDIDATE = 4_000
+"""Steps that each further one counts for: what it takes to write it."""
 _DEPTH = 3
 """Mistakes that may come to light behind one another before a candidate is given up."""
 
@@ -103,6 +108,8 @@ class _Search:
     came: Patch | None = None
     """The repairs so far of the program as its author wrote it."""
     steps: int = 0
+    tried: int = 0
+    """Candidates so far."""
     most: int = _STEPS
     """How many steps may have been made when the fact at hand is given up."""
     trees: dict[Program, Tree] = field(default_factory=dict)
@@ -143,6 +150,8 @@ class _Search:
             for candidate in _distinct(rule.offers(fact, tree), {program, *self.rejected}):
                 if self.steps >= self.most:
                     return partial or best
+                self.tried += 1
+                self.steps += _OF_CANDIDATE if self.tried > _CANDIDATES else 0
                 if candidate.last and not self.to_the_last:
                     self.passed_over = True
                     continue
@@ -203,6 +212,42 @@ class _Search:
             if best is not None and partial is None:
                 return best
         return partial
+
+    def at_once(self, facts: Sequence[Fact], seen: AnalysisResult, program: Program) -> _Reached | None:
+        """One patch with the first candidate for each of several *facts* that have nothing to do with one another.
+
+        What is seen of a large program takes long; so it is looked at once for all of them.
+        """
+        tree = self.trees.setdefault(program, Tree(program))
+        edits: list[Replacement] = []
+        chosen: list[tuple[Fact, Codemod, Candidate]] = []
+        for fact in facts:
+            kind = next(kind for kind in self.codemods if isinstance(fact, kind.answers))
+            rule = kind(CodemodContext(filename=program.path))
+            candidate = next(iter(_distinct(rule.offers(fact, tree), {program, *self.rejected})), None)
+            if candidate is None or candidate.last:
+                return None
+            edits += [edit for edit in candidate.patch.edits if edit not in edits]
+            chosen.append((fact, rule, candidate))
+        order = {file.path: at for at, file in enumerate(program.files)}
+        edits.sort(key=lambda edit: (order[edit.path], edit.start, edit.stop))
+        pairs = itertools.pairwise(edits)
+        if any(one.path == next_.path and one.stop > next_.start for one, next_ in pairs):
+            return None
+        patch = Patch(program, tuple(edits))
+        if not _compiles(patch.patched):
+            return None
+        after = self.see(patch)
+        for fact, rule, candidate in chosen:
+            if not judge(patch, seen, after, fact, candidate.keeps).stands or rule.objection(fact, after.facts, patch):
+                return None
+        if self._touches_spared(after, patch):
+            return None
+        repairs = tuple(
+            Repair(fact, type(rule), candidate.remedy, rule.cause(fact, tree, candidate), candidate.keeps)
+            for fact, rule, candidate in chosen
+        )
+        return _Reached(patch, after, repairs)
 
     def _behind(
         self, first: Fact, way: Patch, seen: AnalysisResult, fact: Fact, start: AnalysisResult, depth: int
@@ -438,6 +483,12 @@ def _still_failing(mended: Mended) -> frozenset[int]:
     return frozenset(left & {line for repair in mended.repairs for line in _failing(repair.fact)})
 
 
+def _apart(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """*facts*, where there are several, all of graphs that are kept for nothing, each by another statement."""
+    kept = {fact.kept for fact in facts if isinstance(fact, GraphHeld)}
+    return facts if len(facts) == len(kept) > 1 else ()
+
+
 def _failing(fact: Fact) -> set[int]:
     return {role.span.line for role in fact.roles() if role.name == "failed"}
 
@@ -452,6 +503,8 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
         given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
     refused: set[Hashable] = set()
     """What no candidate repaired so far; tried again once others are repaired, as a second run of the tool would."""
+    tried: set[Program] = set()
+    """Programs in which all that is kept for nothing was tried to be released at once."""
     since = 0
     for _ in range(_ROUNDS):
         known = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
@@ -464,14 +517,18 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
         fact = min(first or open_facts, key=_order)
         search.most = min(search.limit, search.steps + int(search.limit * _OF_ONE))
         search.came = whole
-        outcome = search.repair(fact, Patch(whole.patched), seen, seen, 0)
+        apart = _apart(open_facts) if whole.patched not in tried else ()
+        tried.add(whole.patched)
+        outcome = search.at_once(apart, seen, whole.patched) if apart else None
+        outcome = outcome or search.repair(fact, Patch(whole.patched), seen, seen, 0)
         if outcome is None:
             refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
         step, seen = outcome.patch, outcome.seen
-        told = next((one for one in start.facts if key_of(one) == key_of(fact, whole)), fact)
         for repair in outcome.repairs:
-            own = told if repair.fact is fact else repair.fact
+            own = repair.fact
+            if own is fact or own in apart:
+                own = next((one for one in start.facts if key_of(one) == key_of(own, whole)), own)
             repairs.append(replace(repair, fact=own, cause=whole.span(repair.cause) or own.cause))
         steps.append(step)
         whole = whole.then(step)

@@ -377,8 +377,8 @@ class Tape:
     """Statements (nodes of the syntax tree) through which passes came."""
     emptied: set[Any] = field(default_factory=set)
     """Statements that keep values in what is emptied, or does not grow any further, in the very same loop."""
-    handed: list[Operand] = field(default_factory=list)
-    """Values that were handed to code that is not read."""
+    handed: list[tuple[Operand, Loops]] = field(default_factory=list)
+    """Values that were handed to code that is not read, and the loops that ran then."""
     unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)
     """Roots (tensors) that have several elements and were given no gradient, the passes, their names, and whether the
     gradient of data is asked for."""

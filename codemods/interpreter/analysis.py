@@ -52,7 +52,7 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
-from codemods.interpreter import calls, cuts, frameworks, holding, lived, rivals, supposed
+from codemods.interpreter import calls, class_lookup, cuts, frameworks, holding, lived, prepared, rivals, supposed
 from codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, nearness
 from codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from codemods.interpreter.policy import BranchPolicy, Path, Paths
@@ -376,21 +376,23 @@ def _execute(interp: Interpreter, path: Path) -> None:
     value = slot.value if slot is not None else None
     anchor = ast.Name(name, ast.Load(), lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
     if isinstance(value, Class):
-        member = value.names.get(name)
-        if member is None or not isinstance(member.value, Function):
+        member = class_lookup.find(Instance(value), name)
+        if not isinstance(member, Function):
             return
         receiver = []
-        if member.value.flavour != "staticmethod":
+        if member.flavour != "staticmethod":
             receiver = [calls.instantiate(interp, value, [], {}, anchor)]
         if receiver and path.supposed:
-            supposed.train(interp, member.value, receiver[0], anchor)
+            supposed.train(interp, member, receiver[0], anchor)
             return
+        if receiver and isinstance(receiver[0], Instance):
+            prepared.prepare(interp, receiver[0], name, anchor)
         if receiver and path.lived and not lived.age(interp, receiver[0], set()):
             return
         if receiver and isinstance(receiver[0], Instance) and frameworks.step_of(receiver[0]) == name:
-            frameworks.drive(interp, receiver[0], _head_of(member.value))
+            frameworks.drive(interp, receiver[0], _head_of(member))
             return
-        holding.given_away(interp, calls.call_function(interp, member.value, receiver, {}, anchor))
+        holding.given_away(interp, calls.call_function(interp, member, receiver, {}, anchor))
     elif isinstance(value, Function):
         holding.given_away(interp, calls.call_function(interp, value, [], {}, anchor))
 

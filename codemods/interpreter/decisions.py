@@ -87,5 +87,16 @@ class Decisions(Interpreter):
             nought = ("residue", base, modulus, -offset % modulus)
             return not self.policy.decide(nought, not likely, optional=optional, prefer_false=True)
         while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-            return not self.policy.decide(key[1], not likely, optional=optional, prefer_false=True)
-        return self.policy.decide(key, likely, optional=optional)
+            key, likely = key[1], not likely
+            return not self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=True)
+        return self.policy.decide(key, self._by_default(key, likely), optional=optional)
+
+    def _by_default(self, key: Hashable, likely: bool) -> bool:
+        """Whether an option is likely to be what it is compared with: where it has a default, that is what it is."""
+        match key:
+            case ("Eq", option, against) | ("Eq", against, option):
+                usual = self.defaults.get(option)
+                is_text = isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",)
+                if is_text and not self.policy.denied(("Eq", option, ("str", usual))):
+                    return against == ("str", usual)
+        return likely

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -101,6 +101,7 @@ class _Summary(NamedTuple):
     name: str
     has_pass: bool
     words: frozenset[str]
+    loops: bool = False
 
 
 def entries(sources: Sources) -> list[str]:
@@ -116,7 +117,43 @@ def entries(sources: Sources) -> list[str]:
         _, names = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
         worth += [one.name for one in functions if one.name not in worth and one.words & names]
     found = [name for name in worth if not name.rpartition(".")[2].startswith("__")]
+    found = [*_inherited(sources, found), *found]
     return [MODULE, *found] if own.has_pass or own.words & names else found
+
+
+def _inherited(sources: Sources, worth: Collection[str]) -> list[str]:
+    """The loops that classes of the script inherit from another file, and that call what is *worth* entering of theirs.
+
+    ``Trainer.train`` of a base class calls the ``train_step`` of each class that is derived from it.
+    """
+    elsewhere = {
+        node.name: (source.text, node)
+        for source in sources.all[1:]
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    found: list[str] = []
+    for cls in sources.main.tree.body:
+        if not isinstance(cls, ast.ClassDef) or not elsewhere:
+            continue
+        own = {name.rpartition(".")[2] for name in worth if name.startswith(f"{cls.name}.")}
+        defined = {part.name for part in cls.body if isinstance(part, ast.FunctionDef)}
+        bases = [last_name(base) for base in cls.bases]
+        for _ in range(_BASES):
+            base = next((name for name in bases if name in elsewhere), None)
+            if base is None or not own:
+                break
+            text, node = elsewhere.pop(base)
+            for summary in _summaries(text)[1:]:
+                owner, _, name = summary.name.rpartition(".")
+                if owner == base and summary.loops and name not in defined and summary.words & own:
+                    found.append(f"{cls.name}.{name}")
+            bases = [last_name(one) for one in node.bases]
+    return found
+
+
+_BASES = 4
+"""Classes behind a class of the script that are looked through."""
 
 
 def nearness(sources: Sources) -> dict[Hashable, int]:
@@ -169,7 +206,9 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Su
     """What a piece of code, given by all of its nodes, has to do with passes."""
     has_pass = name.rpartition(".")[2] in CALLED
     words: set[str] = set()
+    loops = False
     for node in nodes:
+        loops = loops or isinstance(node, (ast.For, ast.While))
         if isinstance(node, ast.Name):
             words.add(node.id)
             has_pass = has_pass or node.id == "grad"
@@ -178,7 +217,7 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Su
             has_pass = has_pass or node.attr in _CALLS
         elif not has_pass:
             has_pass = _is_old(node) or _changes_one_of(node, leaves)
-    return _Summary(name, has_pass, frozenset(words))
+    return _Summary(name, has_pass, frozenset(words), loops)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

@@ -8,10 +8,11 @@ value returned to an unknown caller, handed to an unknown function) may be sent 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, crossing
+from codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
 from codemods.facts import Form, Span
 from codemods.interpreter import class_lookup
 from codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
@@ -310,15 +311,33 @@ def _handed_in(interp: Interpreter, cell: TensorImpl, kept: StoreEvent) -> Store
     if not isinstance(call.node, ast.Call):
         return None
     names = interp.frames[-2].scope.names
-    written = [
-        one for one in (*call.node.args, *(word.value for word in call.node.keywords)) if isinstance(one, ast.Name)
-    ]
+    items = list(_items_written(call.node))
+    written = [one for one in items if isinstance(one, ast.Name)]
+    computed = {id(item): item for item in items if not isinstance(item, ast.Name)}
     for wanted in ([cell.node], _made_here(cell.node, interp.stack)):
         for one in written:
             slot = names.get(one.id)
             if slot is not None and isinstance(slot.value, TensorRef) and slot.value.cell.node in wanted:
                 return kept._replace(expression=Site(call.source, one))
+        for made in wanted:
+            item = computed.get(id(made.site.node))
+            if item is not None:
+                return kept._replace(expression=Site(call.source, item))
     return None
+
+
+def _items_written(call: ast.Call) -> Iterator[ast.expr]:
+    """What is written in a call for its arguments, and for the items of lists, tuples and dictionaries among them."""
+    pending: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
+    while pending:
+        one = pending.pop()
+        match one:
+            case ast.List() | ast.Tuple():
+                pending += one.elts
+            case ast.Dict():
+                pending += one.values
+            case _:
+                yield one
 
 
 def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
@@ -345,7 +364,7 @@ def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
     last = label[-1] if isinstance(label, tuple) else label
     if isinstance(last, str) and last.rpartition(".")[2] in _ONLY_SHOW:
         return
-    interp.tape.handed.extend(interp.operands(*values))
+    interp.tape.handed.extend((operand, interp.loops) for operand in interp.operands(*values))
     for value in values:
         _hand_objects(interp, value)
 
@@ -355,14 +374,15 @@ def _hand_objects(interp: Interpreter, value: Value) -> None:
     if isinstance(value, (Sequence, Mapping, Instance)):
         for cell, part in _graphs_of(interp, value):
             if cell.node is not None:
-                interp.tape.handed.append(Operand(cell.node, (part,) if part is not None else ()))
+                operand = Operand(cell.node, (part,) if part is not None else ())
+                interp.tape.handed.append((operand, interp.loops))
 
 
 def given_away(interp: Interpreter, value: Value) -> None:
     """A value leaves the function that was entered on behalf of an unknown caller."""
     for tensor in interp.tensors(value):
         if tensor.cell.node is not None:
-            interp.tape.handed.append(Operand(tensor.cell.node, tensor.provenance))
+            interp.tape.handed.append((Operand(tensor.cell.node, tensor.provenance), interp.loops))
     _hand_objects(interp, value)
 
 
@@ -384,17 +404,68 @@ def held(interp: Interpreter) -> Iterator[RetainedGraph]:
     tape = interp.tape
     if not tape.holdings:
         return
-    used = statements_under(tape.handed) | tape.emptied
+    handed = statements_under(operand for operand, _ in tape.handed)
     looping = {point.instance for one in tape.passes if not one.explores for point in one.loops}
     for holding in tape.holdings:
         trains = holding.point.instance in looping
-        if _is_bounded(holding.kept):
+        if _is_bounded(holding.kept) or not (trains or holding.evaluates) or not _is_local(interp, holding):
             continue
-        local = interp.policy.path.entry == "" or ("." not in holding.kept.name and "[" not in holding.kept.name)
-        if (trains or holding.evaluates) and local and not used.intersection(_carried_by(holding)):
-            sure = _where_sure(holding)
-            if sure.cells:
-                yield sure
+        carried = set(_carried_by(holding))
+        if carried & tape.emptied or (carried & handed and not _is_spent(holding, tape)):
+            continue
+        sure = _where_sure(holding)
+        if sure.cells:
+            yield sure._replace(evaluates=sure.evaluates and not trains)
+
+
+def _is_local(interp: Interpreter, holding: RetainedGraph) -> bool:
+    """Whether all readers of what keeps the graphs are in the code that is followed, and in its class.
+
+    The attributes of an object whose method was entered on behalf of an unknown caller may be read by that.
+    """
+    return interp.policy.path.entry == "" or "." not in holding.kept.name or _is_meter(holding.kept.statement)
+
+
+_METER = re.compile(r"Meter|Metric|Averag|Tracker|Statistic")
+"""Names of classes whose results are told, and not trained with."""
+
+
+def _is_meter(statement: Site) -> bool:
+    """Whether a statement stands in a class that keeps figures: ``class AverageMeter``."""
+    return any(
+        isinstance(cls, ast.ClassDef) and _METER.search(cls.name) and cls.lineno <= statement.node.lineno <= _end(cls)
+        for cls in statement.source.tree.body
+    )
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _is_spent(holding: RetainedGraph, tape: Tape) -> bool:
+    """Whether a pass has freed all that is kept, so that whoever it is handed to later can send none of it backward.
+
+    Not where it is handed over in the loop that keeps it: the list may be emptied there.
+    """
+    if not all(cell.node is not None and _is_freed(cell.node) for cell in holding.cells):
+        return False
+    within = (operand for operand, loops in tape.handed if any(one.instance == holding.point.instance for one in loops))
+    return not statements_under(within).intersection(_carried_by(holding))
+
+
+def _is_freed(node: Node) -> bool:
+    """Whether passes have freed a value's graph, or all that it was computed of."""
+    pending, seen = [node], {id(node)}
+    while pending:
+        one = pending.pop()
+        if one.freed_by is not None:
+            continue
+        inner = [operand.node for operand in one.operands if operand.node.leaf is None]
+        if not inner or len(seen) > LAYER:
+            return False
+        pending += [part for part in inner if id(part) not in seen]
+        seen.update(map(id, inner))
+    return True
 
 
 def _carried_by(holding: RetainedGraph) -> Iterator[ast.AST]:
@@ -439,6 +510,8 @@ def every_reader_ran(holding: RetainedGraph, sources: Iterable[Source], executed
     name = holding.kept.name
     part = name.partition("[")[0].rpartition(".")[2]
     own = holding.kept.statement.source
+    if _is_meter(holding.kept.statement):
+        return True
     sources = list(sources)
     trees: list[ast.AST] = [source.tree for source in sources] if "." in name else [_home(own.tree, holding)]
     idle = _uncalled(sources)

@@ -62,11 +62,14 @@ class ReleaseGraph(Codemod):
             yield Candidate(_row_detached(whole, tree), f"keep detached tensors in `{fact.name}`, beside its numbers")
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
-        """Who hands a loss on to a meter should know better, where it has sent this very loss backward itself."""
+        """Who hands a loss on to a meter should know better, where it has computed it in the call, or has sent it
+        backward itself.
+        """
         assert isinstance(fact, GraphHeld)
         if fact.handed is None or fact.handed.line not in edited_by(candidate.patch).changed:
             return super().cause(fact, tree, candidate)
-        return fact.handed if _is_sent_backward(tree.expression(fact.handed), tree) else fact.kept
+        value = tree.expression(fact.handed)
+        return fact.kept if isinstance(value, cst.Name) and not _is_sent_backward(value, tree) else fact.handed
 
 
 def _is_sent_backward(value: cst.BaseExpression | None, tree: Tree) -> bool:

@@ -12,7 +12,7 @@ from codemods.interpreter.library.builtins import dictionary
 from codemods.interpreter.library.iterators import in_order
 from codemods.interpreter.library.registry import DECLINED, Call, Models
 from codemods.interpreter.unpacking import copy_of, unpacked
-from codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
+from codemods.interpreter.values import Binding, Mapping, Name, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
     from codemods.interpreter.protocol import Interpreter
@@ -217,6 +217,10 @@ def _update(interp: Interpreter, call: Call, receiver: Mapping, /, *args: Value,
     node = call.node
     if args:
         given = args[0]
+        counts = isinstance(receiver.default, Name) and receiver.default.path == "builtins.int"
+        if counts and isinstance(given, Sequence):  # of a `Counter`: each item is a key
+            receiver.more = True
+            return
         if not isinstance(given, (Mapping, Symbol)):  # pairs
             given = dictionary(interp, call, *args)
         if isinstance(given, Mapping):

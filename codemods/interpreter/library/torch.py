@@ -136,7 +136,7 @@ def _variable(interp: Interpreter, call: Call, *args: Value, **keywords: Value) 
     wanted = keywords.get("requires_grad", args[1] if len(args) > 1 else False)
     if wanted is True:
         cell = (
-            TensorImpl(storage=value.cell.storage, scalar=value.cell.scalar)
+            TensorImpl(storage=value.cell.storage, scalar=value.cell.scalar, on_cpu=interp.on_cpu(value))
             if isinstance(value, TensorRef)
             else TensorImpl()
         )

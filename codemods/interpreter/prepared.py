@@ -1,0 +1,99 @@
+"""An object whose method is entered before anything has set what that method reads of it.
+
+``model.initialize(opt)``, ``model.set_input(batch)``, ``model.optimize_parameters()``: whoever calls the last of these
+has called the others before, for without them it fails.  So what an entered method reads of ``self`` and its
+constructor has not set is set first, by the methods of the class that do so.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codemods.interpreter import calls, class_lookup
+from codemods.interpreter.values import Class, Function, Instance
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+_MOST = 4
+"""Methods that are called before the entered one."""
+_OTHER_USES = re.compile(
+    r"^_*(test|eval|valid|infer|predict|sample|generate|load|restore|resume|save|visuali[sz]e|plot)"
+)
+"""Names of methods that make ready for something else than training."""
+
+
+def prepare(interp: Interpreter, receiver: Instance, entered: str, anchor: ast.expr) -> None:
+    """Call the methods that set what the method *entered* reads and nothing has set yet, the earliest needed first."""
+    methods = _methods(receiver)
+    within = _reached(methods, entered)
+    wanted = _needs(receiver, methods, within)
+    plan: list[str] = []
+    while wanted and len(plan) < _MOST:
+        setters = {
+            name: wanted & _sets(methods[name])
+            for name in methods
+            if name not in within and name not in plan and not _OTHER_USES.match(name) and not name.startswith("__")
+        }
+        best = max(setters, key=lambda name: len(setters[name]), default=None)
+        if best is None or not setters[best]:
+            break
+        plan.append(best)
+        wanted = (wanted - setters[best]) | (_needs(receiver, methods, _reached(methods, best)) - setters[best])
+    for name in reversed(plan):  # what sets a need of another is found after it
+        calls.call_function(interp, methods[name], [receiver], {}, anchor)
+
+
+def _methods(receiver: Instance) -> dict[str, Function]:
+    """The methods of an object that its classes in the program define, the nearest class first."""
+    found: dict[str, Function] = {}
+    for cls in class_lookup.lineage(receiver.cls):
+        if isinstance(cls, Class):
+            for name, slot in cls.names.items():
+                if isinstance(slot.value, Function) and not slot.value.flavour:
+                    found.setdefault(name, slot.value)
+    return found
+
+
+def _reached(methods: dict[str, Function], entered: str) -> set[str]:
+    """The methods that *entered* calls on its object, and those that these call."""
+    found, pending = {entered}, [entered]
+    while pending:
+        name = pending.pop()
+        if name in methods:
+            called = (_reads(methods[name]) & methods.keys()) - found
+            found |= called
+            pending += called
+    return found
+
+
+def _needs(receiver: Instance, methods: dict[str, Function], within: set[str]) -> set[str]:
+    """The attributes that the methods *within* read, that nothing has set, and that none of them sets itself."""
+    read = {name for one in within if one in methods for name in _reads(methods[one])}
+    own = {name for one in within if one in methods for name in _sets(methods[one])}
+    return {name for name in read - own if name not in receiver.names and class_lookup.find(receiver, name) is None}
+
+
+def _reads(function: Function) -> frozenset[str]:
+    return function.source.remembered(function.node, _attributes_read)
+
+
+def _sets(function: Function) -> frozenset[str]:
+    return function.source.remembered(function.node, _attributes_set)
+
+
+def _attributes_read(node: ast.AST) -> frozenset[str]:
+    return frozenset(one.attr for one in _of_self(node) if isinstance(one.ctx, ast.Load))
+
+
+def _attributes_set(node: ast.AST) -> frozenset[str]:
+    return frozenset(one.attr for one in _of_self(node) if isinstance(one.ctx, ast.Store))
+
+
+def _of_self(node: ast.AST) -> Iterator[ast.Attribute]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":
+            yield part

@@ -1,0 +1,230 @@
+"""Idioms of repositories: what a class needs before its method is called, loops that it inherits, options, meters."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.facts import ComputedParameter, Fact, GraphHeld, LeafChanged, StaleGraph
+from codemods.interpreter.analysis import analyze
+from codemods.repair import mend
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
+
+HEADER = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+METER = """\
+class AverageMeter:
+    def __init__(self, items):
+        self.n = len(items)
+        self.sum, self.count = [0] * self.n, [0] * self.n
+    def update(self, values):
+        if type(values).__name__ == "list":
+            for at, value in enumerate(values):
+                self.sum[at] += value
+                self.count[at] += 1
+        else:
+            self.sum[0] += values
+    def average(self, at=None):
+        if at is None:
+            return [self.sum[i] / self.count[i] for i in range(self.n)]
+        return self.sum[at] / self.count[at]
+"""
+RUNNER = """\
+from meters import AverageMeter
+class Runner:
+    def __init__(self, config):
+        self.config = config
+        self.build()
+    def build(self):
+        raise NotImplementedError
+    def train_step(self, batch):
+        raise NotImplementedError
+    def train(self):
+        self.losses = AverageMeter(["fine", "coarse"])
+        for batch in self.loader:
+            self.train_step(batch)
+        print(self.losses.average())
+"""
+OWN_RUNNER = """\
+import torch
+from runner import Runner
+class OwnRunner(Runner):
+    def build(self):
+        self.net = torch.nn.Linear(3, 1)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.loader = torch.utils.data.DataLoader(self.config.data, batch_size=4)
+    def train_step(self, batch):
+        fine = self.net(batch).pow(2).mean()
+        coarse = self.net(batch).abs().mean()
+        self.optimizer.zero_grad()
+        (fine + coarse).backward()
+        self.optimizer.step()
+        self.losses.update([fine * 1000, coarse * 1000])
+"""
+PREPARED = """\
+import torch
+class Model:
+    def name(self):
+        return "model"
+    def initialize(self, opt):
+        self.maker = torch.nn.Linear(opt.size, opt.size)
+        self.judge = torch.nn.Linear(opt.size, 1)
+        self.of_maker = torch.optim.Adam(self.maker.parameters())
+        self.of_judge = torch.optim.Adam(self.judge.parameters())
+    def set_input(self, batch):
+        self.real = batch["real"]
+        self.noise = torch.randn(4, 8)
+    def forward(self):
+        self.fake = self.maker(self.noise)
+    def optimize_parameters(self):
+        self.forward()
+        for _ in range(5):
+            self.of_judge.zero_grad()
+            (self.judge(self.fake).mean() - self.judge(self.real).mean()).backward()
+            self.of_judge.step()
+        self.of_maker.zero_grad()
+        (-self.judge(self.fake).mean()).backward()
+        self.of_maker.step()
+"""
+OPTIONS = """\
+import argparse
+import torch
+class Options:
+    def __init__(self):
+        self.parser = argparse.ArgumentParser()
+    def parse(self):
+        self.parser.add_argument("--model", type=str, default="plain")
+        return self.parser.parse_args()
+opt = Options().parse()
+net = torch.nn.Linear(3, 1)
+if opt.model == "test":
+    net = None
+elif opt.model == "plain":
+    loss = net(torch.randn(4, 3)).mean()
+    loss.backward()
+    loss.backward()
+"""
+COUNTED = """\
+import json
+from collections import Counter
+import torch
+layer = torch.nn.Linear(3, 3)
+counter = Counter()
+for row in json.load(open("rows.json")):
+    counter.update([str(row)])
+chosen = []
+for key, times in counter.items():
+    if times > 3:
+        continue
+    chosen.append(key)
+if len(chosen) == 0:
+    raise SystemExit
+layer.weight[0] -= 1.0
+"""
+MOVED = """\
+import torch
+from torch.autograd import Variable
+picture = Variable(torch.randn(3, 3) * 1e-3, requires_grad=True)
+if torch.cuda.is_available():
+    picture = picture.cuda()
+optimizer = torch.optim.Adam([picture])
+picture.pow(2).sum().backward()
+optimizer.step()
+"""
+
+
+def facts(text: str, **others: str) -> list[Fact]:
+    files = {f"{name}.py": other for name, other in others.items()}
+    return list(analyze(Program.of(text, "train.py", files)).facts)
+
+
+def test_what_a_method_reads_is_set_by_the_methods_of_its_class_first() -> None:
+    found = facts(PREPARED)
+    assert {fact.freed.line for fact in found if isinstance(fact, StaleGraph)} == {19}
+    detached = PREPARED.replace("self.judge(self.fake).mean() - ", "self.judge(self.fake.detach()).mean() - ")
+    assert facts(detached) == []
+
+
+def test_a_method_that_makes_ready_for_a_test_is_not_called_first() -> None:
+    other = PREPARED.replace(
+        "    def set_input", "    def test_setup(self, opt):\n        self.real = None\n    def set_input"
+    )
+    assert any(isinstance(fact, StaleGraph) for fact in facts(other))
+
+
+def test_a_loop_that_a_class_inherits_calls_its_step() -> None:
+    held = [fact for fact in facts(OWN_RUNNER, runner=RUNNER, meters=METER) if isinstance(fact, GraphHeld)]
+    assert [fact.handed.line for fact in held if fact.handed] == [14, 14]
+    numbers = OWN_RUNNER.replace("fine * 1000, coarse * 1000", "fine.item() * 1000, coarse.item() * 1000")
+    assert facts(numbers, runner=RUNNER, meters=METER) == []
+
+
+@pytest.mark.parametrize("usual", ["plain", "test"])
+def test_an_option_is_likely_to_have_its_default(usual: str) -> None:
+    text = OPTIONS.replace('default="plain"', f'default="{usual}"')
+    found = [fact for fact in facts(text) if isinstance(fact, StaleGraph)]
+    assert [fact.failed.line for fact in found] == [16]  # the other way is followed as well
+
+
+def test_a_counter_that_is_given_items_may_hold_any() -> None:
+    assert [fact.changed.line for fact in facts(COUNTED) if isinstance(fact, LeafChanged)] == [15]
+
+
+def test_a_variable_that_is_moved_to_a_gpu_is_no_leaf() -> None:
+    (found,) = facts(MOVED)
+    assert isinstance(found, ComputedParameter)
+    assert found.on_gpu
+    assert facts(MOVED.replace("picture = picture.cuda()", "net = torch.nn.Linear(3, 3).cuda()")) == []
+
+
+STEP = "for batch in torch.utils.data.DataLoader([1.0] * 99):\n    loss = net(batch).mean()\n"
+STEP += "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+
+
+def kept(text: str) -> list[int]:
+    return [fact.kept.line for fact in facts(text) if isinstance(fact, GraphHeld)]
+
+
+def test_a_graph_that_a_pass_has_freed_serves_nobody_it_is_handed_to() -> None:
+    start = HEADER + "from reports import conclude\nrows = []\n" + STEP + "    rows.append(loss)\n"
+    assert kept(start + "conclude(rows)\n") == [12]
+    assert kept(start + "    conclude(rows)\n") == []  # which may empty it
+    late = start.replace("    loss.backward()\n", "")
+    assert kept(late + "conclude(rows)\n") == []  # which may send it backward
+
+
+def test_totals_by_name_are_held_also_where_the_caller_gets_them() -> None:
+    text = f"""{HEADER}from collections import defaultdict
+class Solver:
+    def batch(self, x):
+        first, second = net(x).mean(), net(x).pow(2).mean()
+        opt.zero_grad()
+        (first + second).backward()
+        opt.step()
+        return {{"first": first, "second": second}}
+    def epoch(self, loader):
+        total = defaultdict(lambda: torch.tensor(0.0))
+        for x in loader:
+            for name, value in self.batch(x).items():
+                total[name] += value * 4
+        return total
+"""
+    assert kept(text) == [17]
+    assert kept(text.replace("value * 4", "value.item() * 4")) == []
+
+
+def test_several_totals_of_one_loop_are_released_by_one_patch() -> None:
+    totals = "".join(f"    total_{name} += {name}\n" for name in "abcd")
+    values = "".join(f"    {name} = net(batch).mean()\n" for name in "abcd")
+    start = "".join(f"total_{name} = 0\n" for name in "abcd")
+    loop = STEP.replace("    loss = net(batch).mean()\n", values + "    loss = a + b + c + d\n")
+    mended = mend(Program.of(HEADER + start + loop + totals + "print(total_a)\n", "train.py"), all_codemods())
+    assert len(mended.repairs) == 4
+    assert len(mended.steps) == 1
+    assert mended.left == ()
+    for name in "abcd":
+        assert f"    total_{name} += {name}.detach()\n" in mended.patched.files[0].text
