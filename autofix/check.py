@@ -202,7 +202,9 @@ def layout_for(path: Path, options: Options) -> Layout | None:
 
 
 def cpu_count() -> int:
-    """Return how many processors this process may use."""
+    """Return how many processors this process may use: as many as ``PYTHON_CPU_COUNT`` says, as Python 3.13 has it."""
+    if (given := os.environ.get("PYTHON_CPU_COUNT", "")).isdecimal() and int(given) > 0:
+        return int(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -232,6 +232,38 @@ def review(words: tuple[str, ...], **others: Any) -> Exit:
 
 
 @cli.command(
+    short_help="Check or repair many checkouts; one report.",
+    epilog=examples(
+        "autofix campaign --output report ~/src/*        check every checkout, one process for each processor",
+        "autofix campaign --output report list.txt       a line for each: PATH, URL, or PATH -- train.py ARGS",
+        "autofix campaign --output report --open-branch list.txt   each patch as a branch, beside the work tree",
+        "autofix campaign --output report --scheduler tcp://host:8786 list.txt   on a Dask cluster",
+    ),
+)
+@click.argument("repositories", nargs=-1, required=True, metavar="REPOS...")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    metavar="FOLDER",
+    help="Where results, patches and the report go; the same call goes on where it stopped.",
+)
+@options.campaign
+@options.volume
+def campaign(repositories: tuple[str, ...], **others: Any) -> Exit:
+    """Check REPOS: checkouts, git URLs, or files that list both, a line each.  Runs nothing unless a line says so.
+
+    A line SOURCE -- SCRIPT ARGS has `autofix run SCRIPT ARGS` repair the script and prove the repair.
+    """
+    if others["scheduler"] is not None and others["jobs"] is not None:
+        raise click.UsageError("--jobs is for this machine: leave it out with --scheduler.")
+    from autofix.commands.campaign import Request
+    from autofix.commands.campaign import campaign as command
+
+    return command(repositories, Request(**others))
+
+
+@cli.command(
     short_help="Explain the mistakes that autofix knows.",
     epilog=examples(
         "autofix rule          a line for each mistake",

@@ -218,3 +218,50 @@ def limits(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def campaign(command: Command) -> Command:
+    """Add what says where a campaign runs, and what each repository may take."""
+    options = [
+        click.option(
+            "--jobs",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Repositories at a time on this machine.  [default: one for each processor]",
+        ),
+        click.option("--scheduler", metavar="ADDRESS", help="Work on the Dask cluster there, such as tcp://host:8786."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            default=600.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="End what takes longer for one repository.",
+        ),
+        click.option(
+            "--memory",
+            type=size,
+            default="4G",
+            show_default=True,
+            metavar="SIZE",
+            help="End what takes more for one repository, all its processes together.",
+        ),
+        click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Patches also for what is only likely."),
+        click.option("--isolated", is_flag=True, help="Without the settings of the checkouts."),
+        click.option(
+            "--open-branch",
+            is_flag=True,
+            help="Commit each patch on a branch of its checkout; work tree and index stay as they are.",
+        ),
+        click.option(
+            "--cache",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="FOLDER",
+            help="Where git URLs are cloned.  [default: clones in the output folder]",
+        ),
+        click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
+        click.option("--retry-failed", is_flag=True, help="Do those again that were ended, killed or not found."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command

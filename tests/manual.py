@@ -33,7 +33,7 @@ def json_schema() -> str:
     """Return the JSON schema of the documents of all commands."""
     import msgspec
 
-    documents = (schema.CheckDocument, schema.RunDocument, schema.ProveDocument)
+    documents = (schema.CheckDocument, schema.RunDocument, schema.ProveDocument, schema.CampaignDocument)
     refs, components = msgspec.json.schema_components(documents, ref_template="#/$defs/{name}")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "autofix --output-format json"}
     return json.dumps({**head, "anyOf": list(refs), "$defs": components}, indent=2) + "\n"

@@ -43,7 +43,7 @@ FLOORS = [
     ["autofix.report"],
     ["autofix.live"],
     ["autofix.lightning"],
-    ["autofix.pages", "autofix.review", "autofix.revision"],
+    ["autofix.pages", "autofix.review", "autofix.revision", "autofix.campaign"],
     ["autofix.report.formats"],
     ["autofix.options"],
     ["autofix.commands"],

@@ -52,6 +52,8 @@ class Guard:
         with contextlib.suppress(OSError):  # without it, the next run clears up
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, self.mark],
+                # Without the mark of whoever has started autofix: killing what bears it must leave a guard at work.
+                env={name: value for name, value in os.environ.items() if name != guard.MARK},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -43,8 +43,8 @@ def location(span: Span) -> str:
     return f"{escaped(span.path)}:{span.line}:{span.column + 1}"
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def summary(

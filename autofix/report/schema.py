@@ -131,3 +131,48 @@ class RunDocument(HeaderObject):
 
 class ProveDocument(HeaderObject):
     proof: ProofObject
+
+
+class RuleObject(TypedDict):
+    """How often a mistake was found by a campaign, and in how many repositories."""
+
+    code: str
+    name: str
+    findings: int
+    repositories: int
+
+
+class RepositoryObject(TypedDict):
+    """What came of one repository of a campaign; ``memory`` is in bytes, paths are relative to the report."""
+
+    name: str
+    source: str
+    command: list[str]
+    status: str
+    reason: str
+    revision: str
+    seconds: float
+    memory: int
+    tries: int
+    files: int
+    findings: dict[str, int]
+    problems: int
+    patch: str
+    verdict: str
+    proved: bool
+    branch: str
+    branch_note: str
+    result: str
+
+
+class CampaignDocument(HeaderObject):
+    asked: int
+    left: int
+    done: int
+    files: int
+    seconds: float
+    memory: int
+    patches: int
+    proved: int
+    rules: list[RuleObject]
+    repositories: list[RepositoryObject]

@@ -1,0 +1,117 @@
+"""Git for checkouts that may mean harm: no hooks, filters, prompts or submodules; only transports that are named."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from autofix.campaign.bounded import Ended, bounded
+from autofix.campaign.sources import SCHEMES, refuse
+from autofix.execution.guardian import GUARD
+
+SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "filter.lfs.smudge=",
+    "filter.lfs.process=",
+    "filter.lfs.required=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.allow=never",
+    *(f"protocol.{scheme}.allow=always" for scheme in SCHEMES if scheme != "file"),
+)
+ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "GIT_ASKPASS": "", "GIT_OPTIONAL_LOCKS": "0"}
+MEMORY = 4 * 2**30
+SECONDS = 60.0
+
+
+class GitError(Exception):
+    """What git said."""
+
+
+def words(*arguments: str, settings: Sequence[str] = ()) -> list[str]:
+    """A git command under the settings of this module."""
+    options = [word for setting in (*SETTINGS, *settings) for word in ("-c", setting)]
+    return ["git", "--no-pager", *options, *arguments]
+
+
+def git(folder: Path, *arguments: str, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """What a quick git command prints in *folder*, without the last line end.  Raises :class:`GitError`."""
+    try:
+        done = subprocess.run(
+            words(*arguments),
+            cwd=folder,
+            env={**os.environ, **ENVIRONMENT, **(environment or {})},
+            input=data if data is not None else b"",
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    except OSError as error:
+        raise GitError(f"git cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise GitError(f"git {arguments[0]} took more than {SECONDS:.0f} seconds") from None
+    if done.returncode:
+        raise GitError(last_line(done.stderr.decode(errors="replace")) or f"git {arguments[0]} failed")
+    return done.stdout.decode(errors="replace").removesuffix("\n")
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("fatal: ").removeprefix("error: ") if lines else ""
+
+
+def clone(url: str, cache: Path, seconds: float) -> Path:
+    """The checkout of *url* in the *cache*, which appears there complete or not at all.
+
+    Raises :class:`GitError`, and :class:`autofix.campaign.sources.SourceError` for a URL that is refused.
+    """
+    refuse(url)
+    target = cache / hashlib.sha256(url.encode(errors="surrogatepass")).hexdigest()[:20]
+    if target.is_dir():
+        return target
+    unfinished = cache / f"autofix-{os.getpid()}-{secrets.token_hex(4)}"
+    GUARD.add(unfinished)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        ended = bounded(_clone_words(url, unfinished), cache, seconds, MEMORY, ENVIRONMENT)
+        if ended.code or ended.exceeded:
+            raise GitError(_failure(ended, seconds))
+        os.rename(unfinished, target)
+    except OSError as error:
+        if not target.is_dir():  # else another worker on this machine was faster
+            raise GitError(f"cannot be cloned into {cache}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        GUARD.discard(unfinished)
+    return target
+
+
+def _clone_words(url: str, target: Path) -> list[str]:
+    settings = ["protocol.file.allow=always"] if url.startswith("file:") else []
+    shallow = ["--depth=1", "--single-branch", "--no-tags", "--no-recurse-submodules", "--no-local", "--template="]
+    return words("clone", "--quiet", *shallow, "--", url, str(target), settings=settings)
+
+
+def _failure(ended: Ended, seconds: float) -> str:
+    if ended.exceeded == "time":
+        return f"cloning took more than {seconds:.0f} seconds"
+    if ended.exceeded:
+        return f"cloning was ended: {ended.exceeded}"
+    return f"cannot be cloned: {last_line(ended.messages) or f'git ended with {ended.code}'}"
+
+
+def revision(folder: Path) -> str:
+    """The commit that is checked out; empty where the folder is no checkout of its own."""
+    if not (folder / ".git").exists():
+        return ""
+    try:
+        return git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    except GitError:
+        return ""
