@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from autofix.execution.launch import tasks
+from autofix.execution.patience import tasks, used
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Script, run
 from autofix.proof.prove import Certificate
@@ -313,6 +315,98 @@ def test_sockets_without_a_path_are_closed_towards_the_outside(tmp_path: Path) -
     assert record.outcome is (Outcome.RAISED if version >= 6 else Outcome.FINISHED)
 
 
+def own_mounts() -> bool:
+    """Whether this system grants a process mounts of its own."""
+    program = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({0x20000 if os.geteuid() == 0 else 0x10020000}))"
+    return subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder in shared memory that somebody else has."""
+    if not own_mounts():
+        pytest.skip("this system grants no mounts of one's own")
+    folder = Path("/dev/shm") / f"data-of-a-test-{os.getpid()}"
+    folder.mkdir()
+    (folder / "rows").write_text("rows")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("network", [False, True], ids=["closed", "network"])
+def test_shared_memory_is_the_runs_own_and_bounded(shared: Path, tmp_path: Path, network: bool) -> None:
+    """What others keep there can be read, and not written."""
+    text = f"""
+        import os, torch
+        from multiprocessing import shared_memory
+        before = set(os.listdir("/dev/shm"))
+        print(open({str(shared / "rows")!r}).read())
+        for path in ({str(shared / "rows")!r}, {str(shared / "new")!r}):
+            try:
+                open(path, "w")
+            except OSError as error:
+                print("refused")
+        kept = shared_memory.SharedMemory("kept-{os.getpid()}", create=True, size=8)
+        torch.ones(3).share_memory_()
+        room = os.statvfs("/dev/shm")
+        print(sorted(set(os.listdir("/dev/shm")) - before), room.f_blocks * room.f_frsize)
+        os._exit(0)
+    """
+    record = execute(tmp_path, text, memory=2**30, network=network)
+    assert record.output == f"rows\nrefused\nrefused\n['kept-{os.getpid()}'] {2**30}\n"
+    assert not Path(f"/dev/shm/kept-{os.getpid()}").exists()
+    assert [path.name for path in shared.iterdir()] == ["rows"]
+
+
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
+def test_sockets_with_a_path_are_closed_towards_the_outside(kind: str, tmp_path: Path) -> None:
+    if not own_mounts():
+        pytest.skip("this system grants no mounts of one's own")
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX, getattr(socket, kind)) as server:
+        server.bind(path)
+        if kind == "SOCK_STREAM":
+            server.listen()
+        text = f"import socket\nsocket.socket(socket.AF_UNIX, socket.{kind}).connect({path!r})\n"
+        record = execute(tmp_path, text)
+        assert record.error is not None
+        assert record.error.type == "ConnectionRefusedError"
+        assert execute(tmp_path, text, network=True).outcome is Outcome.FINISHED
+
+
+DAEMON = """
+    import os, sys, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.chdir("/")
+            os.execve(sys.executable, [sys.executable, "-S", "-c", "import time; time.sleep(600)", {token!r}], {{}})
+        os._exit(0)
+    time.sleep(0.5)
+    {end}
+"""
+"""It leaves its parent, its session and its folder, and nothing in its environment tells whose it is."""
+
+
+@pytest.mark.parametrize("end", ["raise ValueError", "time.sleep(600)", "os._exit(3)"])
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "fresh"])
+def test_a_daemon_ends_with_its_run(tmp_path: Path, warm: bool, end: str) -> None:
+    token = f"daemon-{tmp_path.name}"
+    (tmp_path / "project").mkdir()
+    path = tmp_path / "project" / "train.py"
+    path.write_text(textwrap.dedent(DAEMON.format(token=token, end=end)))
+    run(Script(path), Limits(timeout=4 if "sleep" in end else 60, warm=warm))
+    found = [entry for entry in filter(str.isdigit, os.listdir("/proc")) if token in command_of(entry)]
+    assert found == []
+
+
+def command_of(process: str) -> str:
+    try:
+        return Path("/proc", process, "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def test_sockets_within_the_machine_work(tmp_path: Path) -> None:
     text = "import socket\na, b = socket.socketpair()\na.send(b'x')\nprint(b.recv(1))\n"
     assert execute(tmp_path, text).output == "b'x'\n"
@@ -333,7 +427,7 @@ def test_file_size_is_limited(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "fresh"])
 def test_processes_without_end_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: bool) -> None:
-    monkeypatch.setattr("autofix.execution.launch.MOST_TASKS", 60)
+    monkeypatch.setattr("autofix.execution.patience.MOST_TASKS", 60)
     text = "import os, time\nfor _ in range(120):\n    if os.fork() == 0: time.sleep(60)\ntime.sleep(60)\n"
     before = tasks()
     record = execute(tmp_path, text, warm=warm)
@@ -343,6 +437,24 @@ def test_processes_without_end_are_ended(tmp_path: Path, monkeypatch: pytest.Mon
     while tasks() > before + 40 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert tasks() <= before + 40
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["warm", "fresh"])
+def test_files_without_end_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: bool) -> None:
+    monkeypatch.setattr("autofix.execution.patience.MOST_DISK", 64 * 2**20)
+    text = "import os, time\nfor n in range(24):\n    open(str(n), 'wb').write(os.urandom(2**23))\ntime.sleep(60)\n"
+    record = execute(tmp_path, text, warm=warm)
+    assert (record.outcome, record.seconds < 30) == (Outcome.DIED, True)
+    assert record.output.endswith("[ended: its files take more than 0.1 GiB]\n")
+
+
+def test_the_room_of_files_is_counted_without_links(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "data").write_bytes(bytes(2**20))
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "hole").touch()
+    os.truncate(tmp_path / "hole", 2**30)
+    assert 2**20 <= used(tmp_path) < 2**20 + 2**18
 
 
 def test_the_number_of_processes_is_limited(tmp_path: Path) -> None:

@@ -8,8 +8,14 @@ changes the limits, the priority or the processors of processes outside.  All of
 for all processes that the script starts, and cannot be taken back.  Where the kernel has none of it, the run goes on,
 and ``close`` says so.
 
-Two doors stay open, because data loader workers hand their tensors over through them: shared memory, and sockets within
-the machine (Unix sockets; those without a path are closed towards processes outside from Landlock's version 6 on).
+Data loader workers hand their tensors over through shared memory and Unix sockets, so that neither can be forbidden.
+Where the system grants a mount namespace, /dev/shm and System V's memory are the run's own and bounded, and the sockets
+with a path that somebody listens on are covered (``mounts``); sockets without a path are closed towards processes
+outside from Landlock's version 6 on.  docs/sandbox.md lists what stays open.
+
+All of it goes through ctypes: the child runs in the user's interpreter, which has the standard library and torch alone.
+Neither of the libraries could be imported there, nor would they do: ``landlock`` is a development release that has not
+moved for years and knows rules for files alone, no scopes; ``pyseccomp`` loads libseccomp, which most images lack.
 """
 
 from __future__ import annotations
@@ -26,6 +32,8 @@ import struct
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from . import mounts
 
 PR_SET_NO_NEW_PRIVS = 38
 PR_SET_SECCOMP = 22
@@ -63,7 +71,7 @@ IO_URING_SETUP = 425
 
 
 # include/uapi/linux/{sched,sockios,if}.h
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x08000000, 0x10000000, 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 LOOPBACK = "lo"
 INTERFACES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
@@ -134,7 +142,8 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return ["writing and the network are not closed off: the kernel refuses"]
     open_ends = []
-    own = not network and network_of_its_own(libc)  # before files are closed: it writes to /proc
+    granted = namespaces_of_its_own(libc, network=network, memory=memory)  # before files are closed: it writes to /proc
+    own = not network and granted
     if reason := close_files(libc, writable):
         open_ends.append(f"writing outside the scratch folder is not closed off: {reason}")
     with contextlib.suppress(AttributeError):  # a C library without these calls
@@ -145,38 +154,54 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
     return open_ends
 
 
-def network_of_its_own(libc: ctypes.CDLL) -> bool:
-    """Move this process into a network namespace with loopback alone; whether that was granted.
+def namespaces_of_its_own(libc: ctypes.CDLL, *, network: bool, memory: int) -> bool:
+    """Move this process into namespaces: mounts, System V's memory, and, unless *network*, one with loopback alone.
 
-    Who lacks the privilege takes a user namespace around it, which is tried in a child process first: half of it, a
-    user that is nobody or an interface that is down, is of no use.
+    Returns whether the network was granted.  Who lacks the privilege takes a user namespace around them, which is tried
+    in a child process first: half of it, a user that is nobody or an interface that is down, is of no use.
     """
-    if libc.unshare(CLONE_NEWNET) == 0:
-        with contextlib.suppress(OSError):
-            raise_loopback()
-        os.environ.update(dict.fromkeys(INTERFACES, LOOPBACK))
-        return True
-    child = os.fork()
-    if child == 0:
-        granted = False
-        with contextlib.suppress(BaseException):
-            granted = enter_user_namespace(libc)
-        os._exit(0 if granted else 1)
-    if os.waitpid(child, 0)[1] != 0 or not enter_user_namespace(libc):
+    of_network = 0 if network else CLONE_NEWNET
+    sockets = [] if network else mounts.listening()  # another network namespace knows nothing of them
+    for flags in dict.fromkeys((CLONE_NEWNS | CLONE_NEWIPC | of_network, of_network)):
+        if not flags:
+            return False
+        if libc.unshare(flags) == 0:
+            break
+        if enter_user_namespace(libc, flags):
+            break
+    else:
         return False
+    if flags & CLONE_NEWNS:
+        mounts.make_private(libc, SHARED_MEMORY, memory, sockets)
+    if network:
+        return False
+    with contextlib.suppress(OSError):
+        raise_loopback()
     os.environ.update(dict.fromkeys(INTERFACES, LOOPBACK))
     return True
 
 
-def enter_user_namespace(libc: ctypes.CDLL) -> bool:
-    """Leave the system's network in a user namespace, in which the user stays who it is."""
+def enter_user_namespace(libc: ctypes.CDLL, flags: int) -> bool:
+    """Enter the namespaces of *flags* within a user namespace, if that works in a child process."""
+    child = os.fork()
+    if child == 0:
+        works = False
+        with contextlib.suppress(BaseException):
+            works = become_its_user(libc, flags)
+        os._exit(0 if works else 1)
+    return os.waitpid(child, 0)[1] == 0 and become_its_user(libc, flags)
+
+
+def become_its_user(libc: ctypes.CDLL, flags: int) -> bool:
+    """Enter a user namespace, in which the user stays who it is, with the namespaces of *flags*."""
     user, group = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+    if libc.unshare(CLONE_NEWUSER | flags) != 0:
         return False
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
-    raise_loopback()
+    if flags & CLONE_NEWNET:
+        raise_loopback()
     return True
 
 

@@ -9,24 +9,25 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autofix.execution import keeper
 from autofix.execution.guard import MARK, end_marked
 from autofix.execution.guardian import new_mark
+from autofix.execution.patience import Patience
 
 CHILD = Path(__file__).parents[1] / "child"
 HEAD = TAIL = 32 * 1024
 """Bytes of output that are kept from its beginning and from its end."""
-MOST_TASKS = 1200
-"""Processes and threads that may come up on the machine before a run is taken for one that starts them without end."""
-LOOK = 0.25
-"""Seconds between two looks at a run."""
+KEEPING = 10.0
+"""Seconds that a keeper may take to end what is below it."""
 START = 120.0
 """Seconds that an interpreter may take to import torch."""
 
@@ -100,16 +101,21 @@ def launch(what: Launch, *, warm: bool) -> Ending:
 
 
 def launch_fresh(what: Launch) -> Ending:
-    """Start a new interpreter for one run."""
+    """Start a new interpreter for one run, on Linux below a keeper, which ends what the run leaves behind."""
     job_file = what.scratch / "job.json"
     job_file.write_text(json.dumps({**what.job, "parent": os.getpid()}), encoding="utf-8")
     mark = new_mark()
     began = time.monotonic()
+    command = [what.python, *what.options, str(CHILD)]
+    if sys.platform == "linux":
+        words = [sys.executable, "-I", "-S", keeper.__file__, str(what.scratch), str(os.getpid()), *command]
+    else:
+        words = [*command, str(job_file)]
     reading, writing = os.pipe()
     output, reader = collect(reading, echo=what.echo)
     try:
         process = subprocess.Popen(
-            [what.python, *what.options, str(CHILD), str(job_file)],
+            words,
             cwd=what.folder,
             env={**what.environment, MARK: mark},
             stdin=subprocess.DEVNULL,
@@ -121,47 +127,26 @@ def launch_fresh(what: Launch) -> Ending:
         return Ending("", 0.0, None, refused=f"cannot start {what.python}: {error.strerror}")
     finally:
         os.close(writing)
-    patience = Patience(what.timeout)
+    patience = Patience(what.timeout, what.scratch)
     try:
         for seconds in patience:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(seconds)
                 break
     finally:
+        if process.poll() is None:
+            process.terminate()  # the keeper takes all that is below it along
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(KEEPING)
         kill_group(process.pid)
         process.wait()
-        end_marked(mark)  # what has left the group
+        end_marked(mark)  # where there was no keeper, or it was killed
     reader.join(2.0)
-    text = output.text() + patience.crowd
+    refused = what.scratch / keeper.REFUSED
+    if process.returncode == keeper.FAILED and refused.exists():
+        return Ending("", 0.0, None, refused=refused.read_text(encoding="utf-8"))
+    text = output.text() + patience.excess
     return Ending(text, time.monotonic() - began, process.returncode, patience.is_over)
-
-
-class Patience:
-    """How long to wait for a run: in short spells, until its time is up or it has filled the machine with processes."""
-
-    def __init__(self, timeout: float) -> None:
-        self._until = time.monotonic() + timeout
-        self._tasks = tasks()
-        self.is_over = False
-        """Whether the time is up."""
-        self.crowd = ""
-        """What to say of a run that starts processes without end."""
-
-    def __iter__(self) -> Iterator[float]:
-        while (left := self._until - time.monotonic()) > 0:
-            if tasks() > self._tasks + MOST_TASKS:
-                self.crowd = f"\n[ended: it has started more than {MOST_TASKS} processes]\n"
-                return
-            yield min(left, LOOK)
-        self.is_over = True
-
-
-def tasks() -> int:
-    """How many processes and threads there are on this machine; 0 where that is not known."""
-    try:
-        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def collect(descriptor: int, *, echo: bool) -> tuple[Output, threading.Thread]:
@@ -264,7 +249,7 @@ class WarmServer:
         self, what: Launch, ours: socket.socket, process: int, output: Output, reader: threading.Thread
     ) -> Ending:
         began = time.monotonic()
-        patience, answer = Patience(what.timeout), b""
+        patience, answer = Patience(what.timeout, what.scratch), b""
         try:
             for seconds in patience:
                 ours.settimeout(seconds)
@@ -279,11 +264,11 @@ class WarmServer:
                 ours.settimeout(10.0)
                 with contextlib.suppress(OSError):
                     ours.recv(64)  # the server has reaped it: nothing writes to the scratch folder any more
-                if not (patience.is_over or patience.crowd):
+                if not (patience.is_over or patience.excess):
                     self.close()
         reader.join(2.0)
         code = int(answer.decode().split()[1]) if answer else None
-        return Ending(output.text() + patience.crowd, time.monotonic() - began, code, patience.is_over)
+        return Ending(output.text() + patience.excess, time.monotonic() - began, code, patience.is_over)
 
 
 def line_of(connection: socket.socket) -> str:
