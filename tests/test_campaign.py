@@ -226,6 +226,18 @@ def test_a_patch_becomes_a_branch_beside_the_work_tree(tmp_path: Path) -> None:
         branch.open_branch(folder, outcome)
 
 
+@pytest.mark.parametrize("command", [(), ("train.py",)], ids=["check", "run"])
+def test_nothing_of_a_checkout_is_imported(tmp_path: Path, command: tuple[str, ...]) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for name in ("autofix", "click", "json", "libcst", "sitecustomize", "usercustomize"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'trap')!r}, 'w')\n")
+    (folder / "train.py").write_text("x = 1\n")
+    outcome = examine(Task(str(folder), command=command))
+    assert outcome.status == "done", outcome.reason
+    assert not (tmp_path / "trap").exists()
+
+
 def test_a_repository_that_leads_elsewhere_gets_no_branch(tmp_path: Path) -> None:
     victim = repository(tmp_path / "victim", train=BROKEN)
     thief = tmp_path / "thief"

@@ -55,7 +55,8 @@ def examine(task: Task, tries: int = 1) -> Outcome:
 def words(task: Task) -> list[str]:
     """The command for one repository, which is started in its folder."""
     bounds = task.bounds
-    start = [*(task.program or (sys.executable, "-m", "autofix"))]
+    # Without -P, the interpreter would look for autofix, and for what autofix imports, in the checkout first.
+    start = [*(task.program or (sys.executable, "-P", "-m", "autofix"))]
     if not task.command:
         options = [*(["--unsafe-fixes"] if bounds.unsafe else []), *(["--isolated"] if bounds.isolated else [])]
         return [*start, "check", "--output-format", "json", *options, "."]
