@@ -16,6 +16,7 @@ from autofix.campaign import branch, git, page, summary
 from autofix.campaign.examine import examine
 from autofix.campaign.sources import SourceError, looks_like_url, parsed, refuse, tasks
 from autofix.campaign.task import Bounds, Outcome, Task
+from autofix.cli import main
 from tests.campaigns import Scene, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells what is left")
@@ -219,7 +220,7 @@ def test_a_patch_becomes_a_branch_beside_the_work_tree(tmp_path: Path) -> None:
     message = run(folder, "log", "-1", "--format=%B", "autofix/repairs")
     assert message.startswith("autofix: repair a mistake of PyTorch's autograd\n\ntrain.py:")
     assert "AF101" in message
-    assert "remedy: " in message
+    assert "  fix: " in message
     (folder / "train.py").write_bytes(BROKEN.replace(b"\n", b"  # changed\n"))
     run(folder, "commit", "-q", "-a", "-m", "two")
     with pytest.raises(git.GitError, match="does not apply"):
@@ -236,6 +237,21 @@ def test_nothing_of_a_checkout_is_imported(tmp_path: Path, command: tuple[str, .
     outcome = examine(Task(str(folder), command=command))
     assert outcome.status == "done", outcome.reason
     assert not (tmp_path / "trap").exists()
+
+
+def test_branches_may_be_asked_for_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = repository(tmp_path / "a", train=BROKEN)
+    plain = repository(tmp_path / "b", train=b"x = 1\n")
+    words = ["campaign", "-q", "--output", str(tmp_path / "out"), str(folder), str(plain)]
+    assert main(words) == 1
+    assert run(folder, "branch", "--format=%(refname:short)") == "main"
+    assert main([*words, "--open-branch"]) == 1
+    assert run(folder, "branch", "--format=%(refname:short)").split() == ["autofix/repairs", "main"]
+    assert run(plain, "branch", "--format=%(refname:short)") == "main"
+    (patch,) = (tmp_path / "out" / "patches").iterdir()
+    run(folder, "apply", str(patch))
+    assert run(folder, "diff", "autofix/repairs") == ""
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_repository_that_leads_elsewhere_gets_no_branch(tmp_path: Path) -> None:
@@ -287,7 +303,7 @@ def test_what_cannot_be_cloned_is_an_outcome(tmp_path: Path) -> None:
 def finding(code: str, message: str = "a message") -> dict[str, Any]:
     place = {"file": "a.py", "start": {"line": 3, "column": 1}, "end": {"line": 3, "column": 2}}
     return {
-        "code": code, "name": f"name-{code}", "message": message, "fixable": True, "remedy": "do so",
+        "code": code, "name": f"name-{code}", "message": message, "fixable": True, "fix": "do so",
         "roles": [{"name": "kept", "cause": True, "phrase": "kept here", **place}],
     }  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -135,8 +134,6 @@ def memory_of(leader: int) -> int:
 
 def _held(process: psutil.Process) -> int:
     try:
-        if hasattr(signal, "SIGKILL") and psutil.LINUX:
-            return int(process.memory_full_info().pss)
-        return int(process.memory_info().rss)
+        return int(process.memory_full_info().pss if psutil.LINUX else process.memory_info().rss)
     except psutil.Error:  # it has ended
         return 0

@@ -29,9 +29,8 @@ def open_branch(folder: Path, outcome: Outcome) -> str:
     tree = patched_tree(folder, outcome.patch)
     for number in range(1, MOST + 1):
         name = NAME if number == 1 else f"{NAME}-{number}"
-        try:
-            known = git(folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}^{{commit}}")
-        except GitError:
+        known = git(folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{name}")
+        if not known:
             git(folder, "update-ref", f"refs/heads/{name}", commit(folder, tree, parent, outcome), "0" * len(parent))
             return name
         if git(folder, "rev-parse", f"{known}^{{tree}}", f"{known}^@").split() == [tree, parent]:
@@ -103,8 +102,8 @@ def _story(finding: dict[str, Any]) -> Iterator[str]:
     for role in roles:
         if role is not cause:
             yield escaped(f"  {role['name']:<14} {_place(role)}{role['phrase']}").rstrip(": ")
-    if finding["remedy"]:
-        yield escaped(f"  remedy: {finding['remedy']}")
+    if finding["fix"]:
+        yield escaped(f"  fix: {finding['fix']}")
 
 
 def _place(role: dict[str, Any] | None) -> str:

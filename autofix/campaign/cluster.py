@@ -8,6 +8,7 @@ noted with the scheduler, and a third one gives up.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
@@ -64,6 +65,8 @@ class _Window:
         }
         self._running: dict[Future[Outcome], Task] = {}
         self._resubmitted: dict[str, int] = {}
+        self._known: list[dict[str, Any]] = []
+        self._known_until = 0.0
 
     def outcomes(self) -> Iterator[Outcome]:
         while True:
@@ -119,8 +122,11 @@ class _Window:
         return None
 
     def _workers(self) -> list[dict[str, Any]]:
-        found = self._client.scheduler_info(n_workers=-1)["workers"]
-        return list(found.values())
+        """What the scheduler says of its workers, asked again now and then."""
+        if time.monotonic() > self._known_until:
+            self._known = list(self._client.scheduler_info()["workers"].values())
+            self._known_until = time.monotonic() + LOOK
+        return self._known
 
     def _is_stuck(self) -> bool:
         """Whether all that is left waits for a worker with torch, and there is none."""

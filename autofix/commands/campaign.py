@@ -66,7 +66,7 @@ def campaign(repositories: Sequence[str], request: Request) -> Exit:
         found: dict[str, Outcome] = {}
         for task in asked:
             known = store.read(task)
-            if known is not None and (known.status == "done" or not request.retry_failed):
+            if known is not None and is_over(known, request):
                 found[task.name] = known
         left = [task for task in asked if task.name not in found]
         if found and not request.quiet:
@@ -84,6 +84,14 @@ def campaign(repositories: Sequence[str], request: Request) -> Exit:
         print(summed_up(report, request.output))
     is_clean = report["done"] == report["asked"] and not report["rules"]
     return Exit.CLEAN if is_clean else Exit.LEFT
+
+
+def is_over(known: Outcome, request: Request) -> bool:
+    """Whether a repository need not be done again."""
+    if known.status != "done":
+        return not request.retry_failed
+    wants_branch = request.open_branch and known.patch and not (known.branch or known.branch_note)
+    return not wants_branch
 
 
 def require(extra: str, *modules: str) -> None:
