@@ -17,6 +17,7 @@ from autofix.campaign.examine import examine
 from autofix.campaign.sources import SourceError, looks_like_url, parsed, refuse, tasks
 from autofix.campaign.task import Bounds, Outcome, Task
 from autofix.cli import main
+from autofix.project.git import GitError
 from tests.campaigns import Scene, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells what is left")
@@ -223,7 +224,7 @@ def test_a_patch_becomes_a_branch_beside_the_work_tree(tmp_path: Path) -> None:
     assert "  fix: " in message
     (folder / "train.py").write_bytes(BROKEN.replace(b"\n", b"  # changed\n"))
     run(folder, "commit", "-q", "-a", "-m", "two")
-    with pytest.raises(git.GitError, match="does not apply"):
+    with pytest.raises(GitError, match="does not apply"):
         branch.open_branch(folder, outcome)
 
 
@@ -264,6 +265,26 @@ def test_a_repository_that_leads_elsewhere_gets_no_branch(tmp_path: Path) -> Non
     assert outcome.branch == ""
     assert "does not know of it" in outcome.branch_note
     assert run(victim, "branch", "--format=%(refname:short)") == "main"
+
+
+def test_no_object_is_fetched_by_a_program_that_the_checkout_names(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "a", train=BROKEN)
+    blob = run(folder, "rev-parse", "HEAD:train.py")
+    trap = tmp_path / "trap"
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": "ssh://localhost/a",
+        "core.sshCommand": f"touch {trap}; false",
+        "protocol.ssh.allow": "always",
+    }.items():
+        run(folder, "config", name, value)
+    (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    outcome = examine(Task(str(folder), bounds=Bounds(open_branch=True)))
+    assert (outcome.branch, bool(outcome.branch_note), trap.exists()) == ("", True, False)
+    subprocess.run(["git", "cat-file", "-p", blob], cwd=folder, capture_output=True, check=False)
+    assert trap.exists(), "the trap is none"
 
 
 def test_a_work_tree_of_a_repository_gets_its_branch(tmp_path: Path) -> None:

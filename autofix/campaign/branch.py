@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autofix.campaign.git import GitError, git
+from autofix.campaign.git import git
 from autofix.campaign.task import Outcome
 from autofix.escaping import escaped, escaped_lines
+from autofix.project.git import GitError
 
 NAME = "autofix/repairs"
 MOST = 99
@@ -35,22 +36,22 @@ def open_branch(folder: Path, outcome: Outcome) -> str:
             return name
         if git(folder, "rev-parse", f"{known}^{{tree}}", f"{known}^@").split() == [tree, parent]:
             return name
-    raise GitError(f"there are {MOST} branches called {NAME} already")
+    raise GitError((f"there are {MOST} branches called {NAME} already",))
 
 
 def own_repository(folder: Path) -> None:
     """Raise :class:`GitError` where *folder* has no repository, or names one that knows nothing of it."""
     place = folder / ".git"
     if place.is_symlink() or not place.exists():
-        raise GitError("the folder is no git checkout")
+        raise GitError(("the folder is no git checkout",))
     if place.is_file():  # a work tree beside its repository, which must say so, too
         found = re.fullmatch(r"gitdir: (.+)\n?", place.read_text(encoding="utf-8", errors="surrogateescape"))
         back = folder / found[1] / "gitdir" if found else place
         if back == place or not back.is_file() or Path(back.read_text().strip()).resolve() != place.resolve():
-            raise GitError("the folder's .git leads to a repository that does not know of it")
+            raise GitError(("the folder's .git leads to a repository that does not know of it",))
     for part in ("objects", "refs", "refs/heads"):
         if (place / part).is_symlink():
-            raise GitError(f".git/{part} is a link")
+            raise GitError((f".git/{part} is a link",))
 
 
 def patched_tree(folder: Path, patch: str) -> str:
@@ -62,7 +63,9 @@ def patched_tree(folder: Path, patch: str) -> str:
             data = patch.encode("utf-8", "surrogateescape")
             git(folder, "apply", "--cached", "--whitespace=nowarn", "-", data=data, environment=environment)
         except GitError as error:
-            raise GitError(f"the patch does not apply to the commit that is checked out: {error}") from None
+            raise GitError(
+                (f"the patch does not apply to the commit that is checked out: {error.lines[-1]}",)
+            ) from None
         return git(folder, "write-tree", environment=environment)
 
 

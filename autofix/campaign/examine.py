@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from autofix.campaign.bounded import Ended, bounded
 from autofix.campaign.branch import open_branch
-from autofix.campaign.git import GitError, clone, last_line, revision
+from autofix.campaign.git import clone, last_line, revision
 from autofix.campaign.sources import SourceError
 from autofix.campaign.task import TRIES, Bounds, Outcome, Status, Task, outcome_of
+from autofix.project.git import GitError
 
 OF_BUDGET = 0.8
 """The part of a repository's time that ``run`` may spend on runs, so that it ends by itself with its best answer."""
@@ -27,7 +28,7 @@ def examine(task: Task, tries: int = 1) -> Outcome:
         if not folder.is_dir():
             return outcome_of(task, "not there", f"there is no folder {folder} on this machine", tries)
     except (GitError, SourceError) as error:
-        return outcome_of(task, "not there", str(error), tries)
+        return outcome_of(task, "not there", last_line(str(error)), tries)
     commit = revision(folder)
     while True:
         try:
@@ -48,7 +49,7 @@ def examine(task: Task, tries: int = 1) -> Outcome:
         try:
             outcome = replace(outcome, branch=open_branch(folder, outcome))
         except (GitError, OSError) as error:
-            outcome = replace(outcome, branch_note=str(error))
+            outcome = replace(outcome, branch_note=last_line(str(error)))
     return replace(outcome, seconds=round(time.monotonic() - began, 3))
 
 

@@ -6,60 +6,39 @@ import hashlib
 import os
 import secrets
 import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from autofix.campaign.bounded import Ended, bounded
 from autofix.campaign.sources import SCHEMES, refuse
 from autofix.execution.guardian import GUARD
+from autofix.project import git as safe
+from autofix.project.git import GitError
 
 SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.pager=cat",
+    *safe.SETTINGS,
     "filter.lfs.smudge=",
     "filter.lfs.process=",
     "filter.lfs.required=false",
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
-    "protocol.allow=never",
-    *(f"protocol.{scheme}.allow=always" for scheme in SCHEMES if scheme != "file"),
 )
-ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "GIT_ASKPASS": "", "GIT_OPTIONAL_LOCKS": "0"}
+"""For a clone, which may start more programs than what is asked of a checkout."""
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_ASKPASS": "",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # A checkout may say that an object is fetched where it is missing, and by which program.
+    "GIT_ALLOW_PROTOCOL": "",
+}
 MEMORY = 4 * 2**30
-SECONDS = 60.0
 
 
-class GitError(Exception):
-    """What git said."""
-
-
-def words(*arguments: str, settings: Sequence[str] = ()) -> list[str]:
-    """A git command under the settings of this module."""
-    options = [word for setting in (*SETTINGS, *settings) for word in ("-c", setting)]
-    return ["git", "--no-pager", *options, *arguments]
-
-
-def git(folder: Path, *arguments: str, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """What a quick git command prints in *folder*, without the last line end.  Raises :class:`GitError`."""
-    try:
-        done = subprocess.run(
-            words(*arguments),
-            cwd=folder,
-            env={**os.environ, **ENVIRONMENT, **(environment or {})},
-            input=data if data is not None else b"",
-            capture_output=True,
-            check=False,
-            timeout=SECONDS,
-        )
-    except OSError as error:
-        raise GitError(f"git cannot be run: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise GitError(f"git {arguments[0]} took more than {SECONDS:.0f} seconds") from None
-    if done.returncode:
-        raise GitError(last_line(done.stderr.decode(errors="replace")) or f"git {arguments[0]} failed")
-    return done.stdout.decode(errors="replace").removesuffix("\n")
+def git(folder: Path, *words: str, data: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
+    """What a git command prints in *folder*, without the last line end.  Raises :class:`GitError`."""
+    said = safe.git(folder, *words, data=data, environment={**ENVIRONMENT, **(environment or {})})
+    return said.decode(errors="replace").removesuffix("\n")
 
 
 def last_line(text: str) -> str:
@@ -80,13 +59,14 @@ def clone(url: str, cache: Path, seconds: float) -> Path:
     GUARD.add(unfinished)
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        ended = bounded(_clone_words(url, unfinished), cache, seconds, MEMORY, ENVIRONMENT)
+        allowed = {"GIT_ALLOW_PROTOCOL": ":".join(one for one in SCHEMES if one != "file" or url.startswith("file:"))}
+        ended = bounded(_clone_words(url, unfinished), cache, seconds, MEMORY, {**ENVIRONMENT, **allowed})
         if ended.code or ended.exceeded:
-            raise GitError(_failure(ended, seconds))
+            raise GitError((_failure(ended, seconds),))
         os.rename(unfinished, target)
     except OSError as error:
         if not target.is_dir():  # else another worker on this machine was faster
-            raise GitError(f"cannot be cloned into {cache}: {error.strerror}") from None
+            raise GitError((f"cannot be cloned into {cache}: {error.strerror}",)) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
         GUARD.discard(unfinished)
@@ -94,9 +74,9 @@ def clone(url: str, cache: Path, seconds: float) -> Path:
 
 
 def _clone_words(url: str, target: Path) -> list[str]:
-    settings = ["protocol.file.allow=always"] if url.startswith("file:") else []
     shallow = ["--depth=1", "--single-branch", "--no-tags", "--no-recurse-submodules", "--no-local", "--template="]
-    return words("clone", "--quiet", *shallow, "--", url, str(target), settings=settings)
+    options = [word for setting in SETTINGS for word in ("-c", setting)]
+    return ["git", "--no-pager", *options, "clone", "--quiet", *shallow, "--", url, str(target)]
 
 
 def _failure(ended: Ended, seconds: float) -> str:

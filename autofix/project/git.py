@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -14,11 +16,21 @@ class GitError(Exception):
         super().__init__("\n".join(self.lines))
 
 
-def git(folder: Path, *words: str) -> bytes:
-    """Return the output of a git command in *folder*.  Raises :class:`GitError`."""
-    command = ["git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.quotePath=false", *words]
+SETTINGS = ("core.fsmonitor=", "core.hooksPath=/dev/null", "core.quotePath=false")
+SECONDS = 600.0
+"""What takes longer is given up."""
+
+
+def git(folder: Path, *words: str, data: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:
+    """Return the output of a git command in *folder* that reads *data*.  Raises :class:`GitError`."""
+    command = ["git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)), *words]
+    surroundings = {**os.environ, **(environment or {})}
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=surroundings, input=data, capture_output=True, check=False, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise GitError((f"git took more than {SECONDS:.0f} seconds",)) from None
     except OSError as error:
         raise GitError((f"git cannot be run: {(error.strerror or str(error)).lower()}",)) from None
     if done.returncode:
