@@ -4,12 +4,20 @@ A pool of :mod:`concurrent.futures` is broken as a whole when one of its workers
 out-of-memory killer above all.  Here each worker marks in shared memory which item it has in hand.  When a pool
 breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  A new pool does
 the rest.
+
+Results come as files: of a worker that dies as it writes a long message to the pool's pipe, the pool would wait for the
+rest of it for ever.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import secrets
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
@@ -17,8 +25,10 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from ctypes import c_byte
 from multiprocessing import active_children, connection, get_context, parent_process
-from os import _exit
+from pathlib import Path
 from typing import Any, TypeVar
+
+from autofix.execution.guardian import GUARD
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,17 +43,37 @@ CONTEXT = get_context("fork" if sys.platform == "linux" else None)
 
 def spread(function: Callable[[T], R], items: Sequence[T], workers: int, lost: Callable[[T], R]) -> Iterator[R]:
     """Yield what *function* makes of each of the *items*, in order; of one that kills its worker, what *lost* does."""
+    with _folder() as folder:
+        yield from _spread(function, items, workers, lost, folder)
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """A folder for results, removed however this process ends."""
+    path = Path(tempfile.gettempdir(), f"autofix-results-{os.getpid()}-{secrets.token_hex(4)}").absolute()
+    GUARD.add(path)
+    path.mkdir(0o700)
+    try:
+        yield str(path)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        GUARD.discard(path)
+
+
+def _spread(
+    function: Callable[[T], R], items: Sequence[T], workers: int, lost: Callable[[T], R], folder: str
+) -> Iterator[R]:
     states = CONTEXT.RawArray(c_byte, len(items))
     results: dict[int, R] = {}
     position = 0
     left = list(range(len(items)))
     while left:
         whole = True
-        with _pool(min(workers, len(left)), states) as pool:
+        with _pool(min(workers, len(left)), states, folder) as pool:
             chunks = [_submit(pool, function, items, chunk) for chunk in _chunks(left, workers)]
             for chunk in chunks:
                 try:
-                    results.update(chunk.result())
+                    results.update(_received(chunk.result()))
                 except BrokenProcessPool:
                     whole = False
                     continue  # a later chunk may have been done before the pool broke
@@ -55,7 +85,7 @@ def spread(function: Callable[[T], R], items: Sequence[T], workers: int, lost: C
             continue
         # Whose worker died in between two items names none: the first that is left then stands for it.
         for number in [number for number in left if states[number] == IN_HAND] or left[:1]:
-            results[number] = _alone(function, items, number, lost)
+            results[number] = _alone(function, items, number, lost, folder)
         left = [number for number in left if number not in results]
         for number in left:
             states[number] = WAITING
@@ -64,11 +94,11 @@ def spread(function: Callable[[T], R], items: Sequence[T], workers: int, lost: C
         position += 1
 
 
-def _alone(function: Callable[[T], R], items: Sequence[T], number: int, lost: Callable[[T], R]) -> R:
+def _alone(function: Callable[[T], R], items: Sequence[T], number: int, lost: Callable[[T], R], folder: str) -> R:
     """The result for one item in a process of its own."""
-    with _pool(1, CONTEXT.RawArray(c_byte, len(items))) as pool:
+    with _pool(1, CONTEXT.RawArray(c_byte, len(items)), folder) as pool:
         try:
-            return _submit(pool, function, items, [number]).result()[number]
+            return _received(_submit(pool, function, items, [number]).result())[number]
         except BrokenProcessPool:
             return lost(items[number])
 
@@ -80,33 +110,50 @@ def _chunks(numbers: Sequence[int], workers: int) -> Iterator[Sequence[int]]:
 
 def _submit(
     pool: ProcessPoolExecutor, function: Callable[[T], R], items: Sequence[T], numbers: Sequence[int]
-) -> Future[dict[int, R]]:
+) -> Future[str | dict[int, R]]:
     chunk = [(number, items[number]) for number in numbers]
     try:
         return pool.submit(_work, function, chunk)
     except BrokenProcessPool as error:  # by a chunk that was handed over a moment ago
-        future: Future[dict[int, R]] = Future()
+        future: Future[str | dict[int, R]] = Future()
         future.set_exception(error)
         return future
 
 
-def _work(function: Callable[[T], R], chunk: Sequence[tuple[int, T]]) -> dict[int, R]:
-    """What a worker does: the results of a chunk by the items' numbers."""
+def _work(function: Callable[[T], R], chunk: Sequence[tuple[int, T]]) -> str | dict[int, R]:
+    """What a worker does: the results of a chunk by the items' numbers, or the name of a file that holds them."""
     results = {}
     for number, item in chunk:
         _states[number] = IN_HAND
         results[number] = function(item)
         _states[number] = DONE
+    try:
+        with open(os.path.join(_results, f"{chunk[0][0]}"), "wb") as file:
+            pickle.dump(results, file, pickle.HIGHEST_PROTOCOL)
+        return file.name
+    except OSError:  # the disk is full
+        return results
+
+
+def _received(answer: str | dict[int, R]) -> dict[int, R]:
+    """The results that a worker has handed over."""
+    if isinstance(answer, dict):
+        return answer
+    with open(answer, "rb") as file:
+        results: dict[int, R] = pickle.load(file)
+    os.unlink(answer)
     return results
 
 
 @contextmanager
-def _pool(workers: int, states: Any) -> Iterator[ProcessPoolExecutor]:
+def _pool(workers: int, states: Any, folder: str) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes that ends at once where its user leaves early."""
     others = active_children()
     with (
         _cancelled_in_silence(),
-        ProcessPoolExecutor(workers, mp_context=CONTEXT, initializer=_prepare_worker, initargs=(states,)) as pool,
+        ProcessPoolExecutor(
+            workers, mp_context=CONTEXT, initializer=_prepare_worker, initargs=(states, folder)
+        ) as pool,
     ):
         try:
             yield pool
@@ -139,12 +186,14 @@ def _cancelled_in_silence() -> Iterator[None]:
 
 _states: Any = None
 """In a worker: how far each item is, shared with the process that has started it."""
+_results = ""
+"""In a worker: the folder for results."""
 
 
-def _prepare_worker(states: Any) -> None:
+def _prepare_worker(states: Any, folder: str) -> None:
     """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
-    global _states
-    _states = states
+    global _states, _results
+    _states, _results = states, folder
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = parent_process()
     if parent is not None:
@@ -154,4 +203,4 @@ def _prepare_worker(states: Any) -> None:
 def _end_with(sentinel: int) -> None:
     """End this process when the one behind *sentinel* is gone: killed, it could not end its workers."""
     connection.wait([sentinel])
-    _exit(1)
+    os._exit(1)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import pickle
+import select
 import signal
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autofix import check as checker
+from autofix import spreading
 from autofix.check import Problem, Result
 from autofix.spreading import spread
 
@@ -73,6 +78,27 @@ def test_an_exception_of_the_function_comes_through() -> None:
 
 def fails(number: int) -> int:
     raise ValueError(number)
+
+
+def long_result(number: int) -> bytes:
+    return bytes([number]) * 2**20
+
+
+def test_no_long_message_goes_through_the_pools_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool would wait for ever for the rest of a message whose writer was killed; a short one is written at once."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    lengths = []
+    inside = spreading._received
+
+    def received(answer: Any) -> Any:
+        lengths.append(len(pickle.dumps(answer)))
+        return inside(answer)
+
+    monkeypatch.setattr(spreading, "_received", received)
+    assert list(spread(long_result, range(20), 2, lambda number: b"")) == [long_result(number) for number in range(20)]
+    assert len(lengths) == 10 and max(lengths) < select.PIPE_BUF
+    assert list(tmp_path.iterdir()) == []
 
 
 SCRIPT = "import torch\nloss = torch.ones(3, requires_grad=True) * 2\nloss.backward()\n"
