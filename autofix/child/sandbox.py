@@ -14,8 +14,8 @@ with a path that somebody listens on are covered (``mounts``); sockets without a
 outside from Landlock's version 6 on.  docs/sandbox.md lists what stays open.
 
 All of it goes through ctypes: the child runs in the user's interpreter, which has the standard library and torch alone.
-Neither of the libraries could be imported there, nor would they do: ``landlock`` is a development release that has not
-moved for years and knows rules for files alone, no scopes; ``pyseccomp`` loads libseccomp, which most images lack.
+Neither of the libraries could be imported there, nor would they do: ``landlock`` (1.0.0.dev5) is an alpha release that
+knows rules for files alone, no scopes; ``pyseccomp`` (0.1.2, of 2021) wants the system's libseccomp.
 """
 
 from __future__ import annotations
