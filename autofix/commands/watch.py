@@ -10,6 +10,7 @@ import click
 
 from autofix.commands.waiting import tell
 from autofix.exits import Exit
+from autofix.project.notebook import SUFFIX
 from autofix.settings.discovery import FILES
 
 
@@ -24,7 +25,7 @@ def watched(paths: Sequence[Path], check: Callable[[], Exit]) -> Exit:
         """Python files, and files of settings."""
 
         def __call__(self, change: watchfiles.Change, path: str) -> bool:
-            return (path.endswith(".py") or Path(path).name in FILES) and super().__call__(change, path)
+            return (path.endswith((".py", SUFFIX)) or Path(path).name in FILES) and super().__call__(change, path)
 
     code = attempt(check)
     for _ in watchfiles.watch(*paths, watch_filter=Sources(), raise_interrupt=False):
