@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -24,7 +26,7 @@ from codemods.source import sources
 from codemods.source.program import Program
 
 MOST_KNOWN = 16
-"""Documents of which the last analysis is kept."""
+"""Analyses that are kept, of all documents together."""
 MOST_FIXES = 3
 """Repairs of one program that are offered beside each other."""
 
@@ -35,6 +37,7 @@ def load() -> None:
     import codemods.rules.registry
 
     codemods.rules.registry.all_codemods()
+    gc.freeze()  # what is loaded stays, and need not be looked through between two keystrokes
 
 
 class Overlay(Disk):
@@ -43,6 +46,16 @@ class Overlay(Disk):
     def __init__(self, texts: Mapping[str, str]) -> None:
         super().__init__()
         self._texts = texts
+
+    def listed(self, folder: str) -> Mapping[str, frozenset[str]]:
+        """As :meth:`Disk.listed`, with the open documents that were never saved."""
+        found = dict(super().listed(folder))
+        for path in self._texts:
+            parent, name = os.path.split(path)
+            if parent == folder:
+                stem = name.partition(".")[0]
+                found[stem] = found.get(stem, frozenset()) | {name}
+        return found
 
     def _read(self, path: Path, *, from_root: bool) -> files.SourceFile | files.FileError:
         text = self._texts.get(str(path))
@@ -58,7 +71,8 @@ def source_file(path: str, text: str) -> files.SourceFile:
 class Analyst:
     """Answers requests, and remembers what was found in each document for the next one."""
 
-    _known: dict[str, Known] = field(default_factory=dict)
+    _known: list[Known] = field(default_factory=list)
+    """The last one at the end."""
 
     def reports(self, request: Request) -> Iterator[Report]:
         """Yield what is found in a document: what is told at once, then the whole, then further repairs."""
@@ -69,28 +83,35 @@ class Analyst:
         path, file, options, disk = opened
         empty = Report(request.serial, request.path, request.version)
         program = _program(path, file, options, disk)
-        before = self._known.get(request.path)
-        early = before.carried(program, options) if before is not None and program is not None else None
-        if early is not None:
-            yield replace(early, serial=request.serial, version=request.version)
+        if program is not None:
+            same = next((one for one in self._known if (one.program, one.options) == (program, options)), None)
+            early = same.report if same is not None else self._carried(program, options)
+            if early is not None:
+                yield replace(early, serial=request.serial, version=request.version)
+            if same is not None and same.is_settled:
+                self._known = [*(one for one in self._known if one is not same), same]
+                return  # an edit was taken back, or a document that this one does not import has changed
         outcome = check_file(path, file, options, from_root=True, disk=disk)
         if isinstance(outcome, Problem):
             yield replace(empty, problems=(outcome,), texts={request.path: file.text})
             return
         report = _report(empty, outcome)
-        if program is None or not outcome.analysis.complete:
-            self._known.pop(request.path, None)
-            yield report
-            return
-        self._known.pop(request.path, None)
-        known = self._known[request.path] = Known(program, options, report)
-        if len(self._known) > MOST_KNOWN:
-            del self._known[next(iter(self._known))]
         yield report
+        if program is None or not outcome.analysis.complete:
+            return
+        known = Known(program, options, report)
+        self._known = [one for one in self._known if (one.program, one.options) != (program, options)]
+        self._known = [*self._known[1 - MOST_KNOWN :], known]
         if any(one.fixed or one.needs_review for one in report.findings):
             known.report = _with_alternatives(report, outcome)
             yield known.report
         known.prepare()
+        known.is_settled = True
+
+    def _carried(self, program: Program, options: Options) -> Report | None:
+        """What the last analysis of the same document says of it as it is now, if it is likely to say the same."""
+        before = [one for one in self._known if one.program.path == program.path]
+        return before[-1].carried(program, options) if before else None
 
 
 def _opened(request: Request) -> tuple[Path, files.SourceFile, Options, Inquiry] | Report:

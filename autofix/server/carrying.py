@@ -8,8 +8,7 @@ analysis comes behind, and corrects the answer where another path shows somethin
 
 from __future__ import annotations
 
-import io
-import tokenize
+import ast
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -21,8 +20,9 @@ from codemods.facts import Fact, Span
 from codemods.interpreter.analysis import AnalysisResult, Edge, Place, analyze
 from codemods.interpreter.entries import MODULE, entries
 from codemods.interpreter.policy import Path
+from codemods.source.nodes import Nodes
 from codemods.source.program import Program, split
-from codemods.source.sources import Sources
+from codemods.source.sources import Sources, parse
 
 MOST_ENTRIES = 2
 """Functions that nobody calls of which the first path is followed; with more of them, a whole analysis is as good."""
@@ -68,6 +68,8 @@ class Known:
     options: Hashable
     """Whatever decided on the report beside the program, in a form that can be compared."""
     report: Report
+    is_settled: bool = False
+    """Whether the report has all repairs."""
     _shown: dict[str, AnalysisResult] = field(default_factory=dict)
 
     def shown(self, entry: str) -> AnalysisResult:
@@ -88,11 +90,14 @@ class Known:
             return None
         before, after = split(known.files[0].text), split(text)
         shift = Shift.between(before, after)
-        changed = before[shift.first : shift.first + shift.old] + after[shift.first : shift.first + shift.new]
-        if any("autofix" in line or "noqa" in line.lower() for line in changed):
+        gone, come = before[shift.first : shift.first + shift.old], after[shift.first : shift.first + shift.new]
+        if any("autofix" in line or "noqa" in line.lower() for line in gone + come):
             return None
         moved = _moved(self.report, program.path, shift)
-        if moved is None or not (_same_tokens(known.files[0].text, text) or self._shows_the_same(program, shift)):
+        if moved is None:
+            return None
+        in_string = any(start <= shift.first + shift.new and shift.first < end for start, end in _strings(text))
+        if (in_string or not _is_comment(gone + come)) and not self._shows_the_same(program, shift):
             return None
         return replace(moved, texts={**self.report.texts, program.path: text})
 
@@ -111,22 +116,20 @@ def _entries(program: Program) -> list[str]:
     return found if len(found) <= MOST_ENTRIES else []
 
 
-def _same_tokens(before: str, after: str) -> bool:
-    """Whether two texts differ in comments, blank lines and spaces alone."""
-    try:
-        return _tokens(before) == _tokens(after)
-    except (tokenize.TokenError, SyntaxError):
-        return False
+def _is_comment(lines: list[str]) -> bool:
+    """Whether lines are blank or hold a comment alone, unless they are within a string."""
+    return all(line.strip()[:1] in ("", "#") for line in lines)
 
 
-def _tokens(text: str) -> list[tuple[int, str]]:
-    passed_by = (tokenize.COMMENT, tokenize.NL)
-    found = tokenize.generate_tokens(io.StringIO(text.removeprefix("\ufeff")).readline)
-    return [
-        (token.type, "" if token.type in (tokenize.INDENT, tokenize.NEWLINE) else token.string)
-        for token in found
-        if token.type not in passed_by
-    ]
+def _strings(text: str) -> list[tuple[int, int]]:
+    """The first and last lines of the strings of a source that go over several lines."""
+    found = parse(text).nodes.once(_long_strings)
+    return [(node.lineno, node.end_lineno or node.lineno) for node in found]
+
+
+def _long_strings(nodes: Nodes) -> list[ast.expr]:
+    kinds = (ast.Constant, ast.JoinedStr)
+    return [node for node in nodes.all if isinstance(node, kinds) and (node.end_lineno or 0) > node.lineno]
 
 
 def _same(before: AnalysisResult, after: AnalysisResult, shift: Shift) -> bool:
