@@ -1,8 +1,9 @@
-"""``make bench``: four comparisons in one run, each turn by turn on this machine; prints medians and ratios.
+"""``make bench``: five comparisons in one run, each turn by turn on this machine; prints medians and ratios.
 
 check      autofix check and TorchFix on one folder of generated files
 trace      a training step under the run witness and under torch.autograd.set_detect_anomaly(True)
 run        autofix run on a small broken script, and one plain python SCRIPT
+editor     autofix server, from an edit of a script of 1,000 lines to its diagnostics
 fixtures   proving all fixtures from the warm server, and starting python for each of those runs
 """
 
@@ -13,7 +14,7 @@ import os
 import platform
 import sys
 
-from tests.bench import check, proofs, trace
+from tests.bench import check, editor, proofs, trace
 from tests.bench.timing import Comparison
 
 
@@ -30,6 +31,7 @@ def main() -> int:
         "check": lambda: check.compare(options.files, options.lines, options.rounds),
         "trace": lambda: trace.compare(options.rounds),
         "run": lambda: proofs.compare_run(options.rounds),
+        "editor": lambda: editor.compare(options.rounds, options.lines),
         "fixtures": proofs.compare_fixtures,
     }
     if unknown := set(options.parts) - set(parts):
