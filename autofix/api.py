@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from autofix.findings import Finding as Found
 from autofix.findings import SourceError
 from autofix.outcomes import Outcomes, in_order
 from autofix.project import files
+from autofix.project.notebook import NotebookError, cell_of
+from autofix.report.cells import in_cells, repair_in_cells
 from autofix.results import (
     AutofixError,
     CheckResult,
@@ -103,7 +105,7 @@ def check(
         problems=tuple(Problem(one.name, one.line, one.column, one.reason) for one in report.problems),
         files=len(report.results),
         patch=patch,
-        patched={edit.file.name: edit.text for edit in report.edits},
+        patched=_patched(report),
         written=tuple(report.written),
     )
 
@@ -148,10 +150,11 @@ def run(
         report.write()
         if report.problems:
             raise AutofixError(str(report.problems[0]))
+    outcome = repair_in_cells(outcome)
     return RunResult(
         findings=_findings(report),
         patch=patch,
-        patched={edit.file.name: edit.text for edit in report.edits},
+        patched=_patched(report),
         proof=None if outcome.certificate is None else _proof(outcome.certificate),
         fails=outcome.fails,
         note=outcome.note,
@@ -258,8 +261,19 @@ def _bounds(
 
 
 def _findings(report: Outcomes) -> tuple[Finding, ...]:
-    repairs = report.repairs
-    return tuple(_finding(one, repairs.get(one, ()), report.written) for one in in_order(report.findings))
+    shown = in_cells(report)
+    repairs = shown.repairs
+    return tuple(_finding(one, repairs.get(one, ()), report.written) for one in in_order(shown.findings))
+
+
+def _patched(report: Outcomes) -> dict[str, str]:
+    """The texts of the files that the patch changes; of a notebook its JSON, where it can be written."""
+    found: dict[str, str] = {}
+    for edit in report.edits:
+        notebook = edit.file.notebook
+        with suppress(NotebookError):
+            found[edit.file.name] = edit.text if notebook is None else notebook.with_text(edit.text)
+    return found
 
 
 def _finding(finding: Found, edits: Sequence[TextEdit], written: Sequence[str]) -> Finding:
@@ -277,7 +291,7 @@ def _finding(finding: Found, edits: Sequence[TextEdit], written: Sequence[str]) 
         edits=tuple(Edit(_place(edit.span), edit.text) for edit in edits),
         safe=finding.fixed and finding.safe,
         needs_review=finding.needs_review,
-        fixed=finding.fixed and finding.cause.path in written,
+        fixed=finding.fixed and cell_of(finding.cause.path)[0] in written,
     )
 
 

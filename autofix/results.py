@@ -19,7 +19,10 @@ class AutofixError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A piece of a file; ``path`` is relative to the working directory where the file lies below it."""
+    """A piece of a file; ``path`` is relative to the working directory where the file lies below it.
+
+    That of a cell of a notebook is ``nb.ipynb:cell 4``, and lines are those of the cell.
+    """
 
     path: str
     line: int

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+import autofix
 from autofix.cli import main
 from autofix.project import notebook
 from autofix.project.magics import neutral, why_not
@@ -157,6 +158,15 @@ def test_a_review_shows_the_lines_of_the_cell(
     out = capsys.readouterr().out
     assert "AF102 cell 3, line 4: `h` carries" in out and "\n+    h = tuple(state.detach() for state in h)\n" in out
     assert cells_of("nb.ipynb")[2].source == FIXED
+
+
+def test_the_python_api_knows_cells(here: Path) -> None:
+    write(trained(), "nb.ipynb")
+    result = autofix.check("nb.ipynb", isolated=True)
+    (finding,) = result.findings
+    assert str(finding.place) == "nb.ipynb:cell 3:4:5"
+    assert [(edit.place.line, edit.content) for edit in finding.edits] == [(5, FIXED.splitlines(keepends=True)[4])]
+    assert "".join(json.loads(result.patched["nb.ipynb"])["cells"][2]["source"]) == FIXED
 
 
 def test_a_broken_cell_is_named_and_the_rest_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
