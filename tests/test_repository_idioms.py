@@ -228,3 +228,77 @@ def test_several_totals_of_one_loop_are_released_by_one_patch() -> None:
     assert mended.left == ()
     for name in "abcd":
         assert f"    total_{name} += {name}.detach()\n" in mended.patched.files[0].text
+
+
+CHOSEN = """\
+import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--kind", choices=["both", "single"])
+opt = parser.parse_args()
+class Trainer:
+    def __init__(self):
+        self.nets = {}
+        if opt.kind == "both":
+            self.nets["left"] = torch.nn.Linear(3, 1)
+        else:
+            self.nets["whole"] = torch.nn.Linear(3, 1)
+        self.weights = [p for net in self.nets.values() for p in net.parameters()]
+        self.optimizer = torch.optim.SGD(self.weights, lr=0.1)
+    def run(self):
+        out = self.nets["whole"](torch.randn(4, 3)).mean()
+        self.optimizer.zero_grad()
+        out.backward()
+        out.backward()
+Trainer().run()
+"""
+
+
+def test_another_option_is_tried_where_the_likely_one_comes_to_no_pass() -> None:
+    assert [fact.failed.line for fact in facts(CHOSEN) if isinstance(fact, StaleGraph)] == [19]
+
+
+CLIENTS = """\
+import numpy as np
+import torch
+class Client:
+    def __init__(self, model):
+        self.model = model
+    def train(self):
+        loss = self.model(torch.randn(4, 3)).mean()
+        loss.backward()
+        loss.backward()
+clients = [Client(torch.nn.Linear(3, 1)) for _ in range(9)]
+for client in np.random.choice(clients, 3, replace=False):
+    client.train()
+"""
+
+
+@pytest.mark.parametrize("choice", ["np.random.choice(clients, 3, replace=False)", "[np.random.choice(clients)]"])
+def test_the_clients_of_a_round_are_objects_of_the_program(choice: str) -> None:
+    text = CLIENTS.replace("np.random.choice(clients, 3, replace=False)", choice)
+    assert [fact.failed.line for fact in facts(text) if isinstance(fact, StaleGraph)] == [9]
+
+
+DEVICE = """\
+import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--device", default="cpu")
+args = parser.parse_args()
+x = torch.zeros(3, requires_grad=True)
+x = x.to(args.device)
+optimizer = torch.optim.Adam([x])
+x.sum().backward()
+optimizer.step()
+"""
+
+
+def test_what_is_moved_to_the_device_that_is_asked_for_may_be_no_leaf() -> None:
+    (found,) = facts(DEVICE)
+    assert isinstance(found, ComputedParameter)
+    assert found.on_gpu
+    moved_first = DEVICE.replace("torch.zeros(3, requires_grad=True)", "torch.zeros(3)")
+    moved_first = moved_first.replace("x.to(args.device)", "x.to(args.device).requires_grad_()")
+    assert facts(moved_first) == []
+    assert facts(DEVICE.replace("args.device)", "torch.float32)")) == []

@@ -23,6 +23,10 @@ TOWARDS_A_PASS = 4
 """Paths that are tried to find a way to a pass, where the likely one comes to none."""
 
 
+BY_NAME = 2
+"""Paths for the other way of options that choose by name, where the likely one comes to no pass."""
+
+
 class Path(NamedTuple):
     """A way through the program: the first answers, and what is said to all further questions."""
 
@@ -150,10 +154,12 @@ class BranchPolicy:
     def nearest(self) -> list[int]:
         """The positions of the questions whose opposite may lead to a pass, the nearest to one first, later ones first.
 
-        For a path that has come to none: what waits for a memory to fill, or for a first evaluation.
+        For a path that has come to none: what waits for a memory to fill, or for a first evaluation.  Before them come
+        the options that choose by name what is trained (``if opt.kind == "both"``), as few as there are as a rule.
         """
-        near = [at for at, asked in enumerate(self.asked) if self._near[at]]
-        return sorted(near, key=lambda at: (-self._near[at], -at))
+        chosen = [at for at, asked in enumerate(self.asked) if asked.flips and _chooses_by_name(asked.place)][:BY_NAME]
+        near = [at for at, asked in enumerate(self.asked) if self._near[at] and at not in chosen]
+        return [*chosen, *sorted(near, key=lambda at: (-self._near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
@@ -166,6 +172,14 @@ def periodic(key: Hashable) -> bool:
     """
     if isinstance(key, tuple):
         return key[:1] in (("residue",), ("remainder",)) or any(map(periodic, key))
+    return False
+
+
+def _chooses_by_name(place: Hashable) -> bool:
+    """Whether a question, at a place of :class:`Decision`, compares an option with a text."""
+    match place:
+        case (_, ("Eq", ("attr" | "item", *_), ("str", str()))):
+            return True
     return False
 
 
@@ -275,7 +289,7 @@ class Paths:
         given = tuple(asked.answer for asked in policy.asked)
         positions: Iterable[int] = range(len(policy.path.answers), min(len(given), policy.matters))
         lost = policy.path == self._first and not policy.matters
-        for position in policy.nearest()[:TOWARDS_A_PASS] if lost else positions:
+        for position in policy.nearest() if lost else positions:
             asked = policy.asked[position]
             if (
                 (lost or policy.forks(position))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from codemods.autograd import catalogue
@@ -217,9 +217,25 @@ def _to_gpu(name: str, args: list[Value]) -> bool:
 
 def _is_gpu(device: Value) -> bool:
     """Whether a device is a GPU: ``"cuda:0"``, or ``torch.device("cuda")``."""
-    if isinstance(device, Symbol) and isinstance(device.key, tuple) and device.key[1:2] == ("torch.device",):
-        device = device.key[2] if len(device.key) > 3 else None
+    if isinstance(device, Symbol) and isinstance(device.key, tuple):
+        if device.key[1:2] == ("torch.device",):
+            device = device.key[2] if len(device.key) > 3 else None
+        else:
+            return _is_chosen(device.key)
     return isinstance(device, str) and device.startswith(_GPUS)
+
+
+def _is_chosen(key: tuple[Hashable, ...]) -> bool:
+    """Whether a device is one that whoever runs the program chooses: ``args.device``, a parameter called ``device``.
+
+    Not that of another tensor, which may well be the same.
+    """
+    match key:
+        case ("attr", ("tensor" | "item", *_), _):
+            return False
+        case ("attr", _, str(name)) | (_, "parameter", str(name), *_):
+            return "device" in name
+    return False
 
 
 def _made_of(gradient: Value, root: TensorRef) -> bool:

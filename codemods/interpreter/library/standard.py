@@ -10,7 +10,7 @@ from codemods.interpreter import elements
 from codemods.interpreter.library.builtins import imported
 from codemods.interpreter.library.registry import DECLINED, Call, model
 from codemods.interpreter.unpacking import copy_of
-from codemods.interpreter.values import Binding, Bound, Exits, Function, Mapping, Name, Sequence, Value
+from codemods.interpreter.values import Binding, Bound, Exits, Function, Instance, Mapping, Name, Sequence, Value
 
 if TYPE_CHECKING:
     from codemods.interpreter.protocol import Interpreter
@@ -68,6 +68,16 @@ def _choice(interp: Interpreter, call: Call, items: Value, /) -> Value:
     if not isinstance(items, Sequence):
         return DECLINED
     return elements.item(interp, items, interp.fresh_symbol("choice"), call.node)
+
+
+@model("numpy.random.choice")
+def _choice_of_objects(
+    interp: Interpreter, call: Call, items: Value, /, size: Value = None, *others: Value, **options: Value
+) -> Value:
+    """One of a list of the program's objects, or several: the clients of a round.  Of numbers it makes an array."""
+    if not isinstance(items, Sequence) or not any(isinstance(slot.value, Instance) for slot in items.items):
+        return DECLINED
+    return _choice(interp, call, items) if size is None else _sample(interp, call, items)
 
 
 @model("random.shuffle")
