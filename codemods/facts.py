@@ -295,10 +295,12 @@ class PartChanged(Fact):
     phrases: ClassVar[dict[str, str]] = {
         "made": "one of the views that are made here",
         "changed": "modified in place here",
+        "constructed": "the module is made in-place here",
     }
 
     made: Span
     changed: Span
+    constructed: Span | None = None
     name: str = ""
 
     @property

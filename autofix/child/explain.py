@@ -230,16 +230,21 @@ class Explainer:
         )
 
     def tell_error(
-        self, error: BaseException, func: Callable[..., Any], here: Chain, tensors: list[torch.Tensor]
+        self,
+        error: BaseException,
+        func: Callable[..., Any],
+        here: Chain,
+        tensors: list[torch.Tensor],
+        constructed: Chain | None = None,
     ) -> None:
-        """Tell of an error that a call itself raises on *tensors*."""
+        """Tell of an error that a call itself raises on *tensors*, by a module that was told so at *constructed*."""
         message = str(error)
         for piece, kind in ERRORS.items():
             if piece in message:
                 node = next((node for tensor in tensors if (node := node_of(tensor)) is not None), None)
                 made = made_by(node) if node is not None else None
                 background = self._background(node, {node: None}, made) if made is not None else {}
-                roles = {"made": made.chain if made is not None else None, "failed": here}
+                roles = {"made": made.chain if made is not None else None, "failed": here, "constructed": constructed}
                 self._tell(kind, roles, by=getattr(func, "__name__", str(func)), **background)
                 return
 

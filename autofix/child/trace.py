@@ -96,7 +96,9 @@ class Witness(CallMode):
         try:
             result = func(*args, **kwargs)
         except (RuntimeError, TypeError, IndexError) as error:
-            self._explainer.tell_error(error, func, self._sites.here(), tensors)
+            here = self._sites.here()
+            told = self._modules.kind_of(getattr(func, "__name__", ""), kwargs, here)[1]
+            self._explainer.tell_error(error, func, here, tensors, told)
             raise
         self._tape.calls += 1
         number = self._tape.calls

@@ -27,7 +27,7 @@ def cut_graphs(texts: Texts, failed: Chain, drops: Sequence[tuple[Drop, Chain]])
     """What may have cut the graph of the loss that is sent backward at *failed*, the likeliest first."""
     found: dict[tuple[object, ...], CutGraph] = {}
     for drop, chain in drops:
-        if not drop.recorded:
+        if not drop.recorded and not _is_drawn(texts, chain):
             for guard in _guards(texts, chain):
                 dropped = (Dropped(chain[-1], "no_grad"),)
                 lasting = _is_switch(texts, guard)
@@ -164,6 +164,12 @@ def _guards(texts: Texts, chain: Chain) -> Iterator[Span]:
             if isinstance(call, ast.Call) and _name(call) == "set_grad_enabled":
                 if any(isinstance(arg, ast.Constant) and arg.value is False for arg in call.args):
                     yield text.span(call)
+
+
+def _is_drawn(texts: Texts, chain: Chain) -> bool:
+    """Whether a distribution is asked for a sample here, which torch itself draws without recording."""
+    node = texts.of(chain[-1]).expression(chain[-1])
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sample"
 
 
 def _is_switch(texts: Texts, guard: Span) -> bool:

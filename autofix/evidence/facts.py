@@ -77,7 +77,12 @@ class _Witnessed:
             case "out argument":
                 yield OutGiven(changed=failed[-1], name=name)
             case "part changed":
-                yield PartChanged(made=failed[-1], changed=failed[-1], name=name)
+                yield PartChanged(
+                    made=_last(self.sites.get("made", ())) or failed[-1],
+                    changed=failed[-1],
+                    constructed=_last(self.sites.get("constructed", ())),
+                    name=name,
+                )
             case "graph escapes":
                 yield from escapes(self.texts, failed[-1], name, self._forms())
             case "graph sent":

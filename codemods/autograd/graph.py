@@ -357,8 +357,10 @@ class Tape:
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, bool] = field(default_factory=dict)
     """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
-    parts_changed: dict[Site, Site] = field(default_factory=dict)
-    """In-place changes of one of several views under grad mode, and the call that made the views."""
+    parts_changed: dict[Site, tuple[Site, Site | None]] = field(default_factory=dict)
+    """In-place changes of one of several views under grad mode: the call that made the views, and the changing module's
+    constructor.
+    """
     outs: set[Site] = field(default_factory=set)
     """Calls with ``out=`` on tensors that require grad."""
     escapes: dict[Site, GraphLeak] = field(default_factory=dict)

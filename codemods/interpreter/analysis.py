@@ -441,9 +441,10 @@ def _collect_changes(tape: Tape, found: _Collected, path: Path) -> None:
         found.facts.setdefault(_overwritten_fact(clobbered, tape), path)
     for site, mixed in tape.leaf_changes.items():
         found.facts.setdefault(LeafChanged(changed=site.span, name=site.source.text_of(site.node), mixed=mixed), path)
-    for site, made in tape.parts_changed.items():
-        fact = PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node))
-        found.facts.setdefault(fact, path)
+    for site, (made, origin) in tape.parts_changed.items():
+        told = origin.span if origin is not None else None
+        part = PartChanged(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
+        found.facts.setdefault(part, path)
     for site in tape.outs:
         found.facts.setdefault(OutGiven(changed=site.span, name=site.source.text_of(site.node)), path)
 

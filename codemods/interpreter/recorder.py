@@ -284,7 +284,7 @@ class Recorder(Interpreter):
         self.tape.change(tensor.cell.storage, self.site(node), origin, part, self.stack, parameter)
         if self.grad and tensor.cell.sibling and made is not None and escapes.certainly_has_graph(tensor):
             source = made.operands[0].node if made.operands else made
-            self.tape.parts_changed.setdefault(self.site(node), source.site)
+            self.tape.parts_changed.setdefault(self.site(node), (source.site, origin))
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if leaf is None or cell is None or cell.mixed:

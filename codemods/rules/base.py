@@ -19,6 +19,7 @@ from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Tree
 from codemods.rules.cause import place_of
 from codemods.source.program import Program
+from codemods.source.sources import parses
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,16 @@ class Codemod(CodemodCommand, ABC):
         return ""
 
     def offers(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        """The candidates, up to the first that cannot even be written down."""
+        """The candidates that are programs, up to the first that cannot even be written down."""
         with suppress(cst.ParserSyntaxError):
-            yield from self.candidates(fact, tree)
+            yield from filter(_is_python, self.candidates(fact, tree))
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """Repair every fact that this codemod answers (the interface of LibCST's command line)."""
         mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [type(self)])
         return cst.parse_module(mended.patched.files[0].text)
+
+
+def _is_python(candidate: Candidate) -> bool:
+    """Whether the files that a candidate changes parse: LibCST writes ``for x.detach() in xs`` without a word."""
+    return all(parses(theirs.text) for _, theirs in candidate.patch.program.changed(candidate.program))

@@ -35,6 +35,7 @@ class KeepGraph(Codemod):
     Cause:
         ``torch.tensor(losses)``, ``Variable(loss)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way
         through NumPy hand over values alone. What is computed from them has no graph, so a backward has nowhere to go.
+        So does the ``sample()`` of a distribution; its ``rsample()`` is a function of the distribution's parameters.
         ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too, and so does a reentrant
         ``checkpoint`` of which no input requires grad: above frozen embeddings, for instance.
 
@@ -215,6 +216,8 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
             return lambda found: with_keyword(found, "create_graph", "True")
         case cst.Call() if drop.how == "number" and len(node.args) == 1:
             return _argument_of(node, tree)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="sample"))) if drop.how == "sample":
+            return _reparametrised
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == name and not node.args:
             return _receiver
         case cst.Call() if drop.how in ("tensor", "variable") and node.args and node.args[0].keyword is None:
@@ -231,6 +234,12 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
 def _receiver(node: cst.CSTNode) -> cst.CSTNode:
     assert isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return node.func.value
+
+
+def _reparametrised(node: cst.CSTNode) -> cst.CSTNode:
+    """``dist.sample()`` as ``dist.rsample()``: the same numbers, as a function of the distribution's parameters."""
+    assert isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return node.with_changes(func=node.func.with_changes(attr=cst.Name("rsample")))
 
 
 def _argument_of(node: cst.Call, tree: Tree) -> Change:

@@ -71,7 +71,8 @@ class OutOfPlace(Codemod):
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
         """What overwrites the value, unless a step or a loop brings it about; or the flag that tells a module to."""
-        if not isinstance(fact, Overwritten) or fact.loop is not None or fact.by_step or fact.parameter:
+        assert isinstance(fact, (Overwritten, PartChanged))
+        if isinstance(fact, Overwritten) and (fact.loop is not None or fact.by_step or fact.parameter):
             return super().cause(fact, tree, candidate)
         flag = fact.constructed
         return flag if flag is not None and flag.line in edited_by(candidate.patch).changed else fact.changed
@@ -79,6 +80,7 @@ class OutOfPlace(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (Overwritten, PartChanged))
         if isinstance(fact, PartChanged):
+            yield from _told_otherwise(fact.constructed, tree)
             yield from _as_a_new_tensor(fact.changed, tree)
             yield from _into_a_clone(fact.changed, tree)
             return
@@ -99,9 +101,7 @@ class OutOfPlace(Codemod):
             return
         alone = call is not None and isinstance(tree.parent_of(call), cst.Expr)
         if fact.constructed is not None and not alone:  # who reads the result does not mean the input to change
-            for off in (_without_inplace, _with_the_flag_off):
-                for candidate in off(tree.expression(fact.constructed), tree):
-                    yield replace(candidate, keeps=Keeps.INPUTS)
+            yield from _told_otherwise(fact.constructed, tree)
         yield from _as_a_new_tensor(fact.changed, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
@@ -114,6 +114,14 @@ class OutOfPlace(Codemod):
             ):  # changed by another name: in a function, in a loop over several
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
+
+
+def _told_otherwise(constructed: Span | None, tree: Tree) -> Iterator[Candidate]:
+    """The module, where it is made, not told to work in place."""
+    if constructed is not None:
+        for off in (_without_inplace, _with_the_flag_off):
+            for candidate in off(tree.expression(constructed), tree):
+                yield replace(candidate, keeps=Keeps.INPUTS)
 
 
 def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
