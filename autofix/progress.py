@@ -19,6 +19,9 @@ class Watcher:
         """Around one run, which *label* describes; its record grows meanwhile."""
         return nullcontext()
 
+    def expect(self, runs: int) -> None:
+        """So many more runs are made, if all that is planned turns out to be needed."""
+
     def found(self, repair: Repair, *, by_run: bool) -> None:
         """The cause is known, and no patch has been tried yet: from the source, or from a run."""
 

@@ -39,6 +39,8 @@ ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
 HEALTHY = 30.0
 """Seconds that a script is watched at least which is not expected to fail."""
+OF_A_PROOF = 6
+"""Runs that the proof of one patch takes at most: the reference, the patch, and four without updates."""
 RUNS, FEW = 60, 12
 """Candidates that are executed where nothing else stands the proof, and where there might be something better."""
 
@@ -77,6 +79,7 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
         analysis = engine.analyse(source.text, source.name, others=project.others, roots=project.roots)
     if analysis.findings:
         limits.watcher.found(Repair(project, analysis), by_run=False)
+    limits.watcher.expect(1 + (OF_A_PROOF if analysis.changes else 0))
     expected = any(finding.fact.raised for finding in analysis.findings)
     attempt = _Attempt(project, Original(script, limits, None if expected else HEALTHY))
     if attempt.before.failure is None and attempt.before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
@@ -147,6 +150,7 @@ class _Attempt:
         first: tuple[Analysis, Certificate] | None = None
         best: Repair | None = None
         for _ in range(ATTEMPTS):
+            self.original.limits.watcher.expect(OF_A_PROOF)
             certificate = prove(
                 self.original,
                 patched_script(self.script, self.project, analysis.repaired),
@@ -189,6 +193,7 @@ class _Attempt:
         holds = self.before.failure is None and held(self.before) > 0
         if self.before.failure is None and not holds:
             return failed or self._sound(analysis)
+        self.original.limits.watcher.expect(2 + runs + OF_A_PROOF)  # the witness, the ways of its values, candidates
         evidence = witness(self.script, self.original.limits, LOOKED_AT if holds else None)
         self._bring(evidence)
         if evidence and failed is None:

@@ -225,7 +225,7 @@ class Search:
         same = same_until_failure(self.before, run(script, self.limits, bounds(self.before)))
         if same.verdict is not Verdict.FAILED:
             meant = run(script, self.limits, bounds(self.before, reference=True))
-            if self.original.reference is not None:
+            if self.original.reference is not None and meant.passes:  # none: the budget is spent
                 trained = gradient(self.before, self.original.reference, meant, first_difference(self.before))
                 if "lost" in trained.figures.get("counts", {}):  # less may be cut: only part of the way is gone yet
                     self._refuse(step.done, f"{trained.name}: {trained.detail}")

@@ -30,6 +30,10 @@ class Report(Watcher):
         self._live = live
         self.echo = echo
         self._runs = 0
+        self._planned = 0
+
+    def expect(self, runs: int) -> None:
+        self._planned = self._runs + runs
 
     def found(self, repair: Repair, *, by_run: bool) -> None:
         self._tell(repair, by_run)
@@ -43,7 +47,8 @@ class Report(Watcher):
             return
         from rich.console import Console
 
-        head, began, over = f"run {self._runs}: {label}", time.monotonic(), threading.Event()
+        of = f" of at most {self._planned}" if self._planned >= self._runs else ""
+        head, began, over = f"run {self._runs}{of}: {label}", time.monotonic(), threading.Event()
         with Console(stderr=True).status(head) as status:
 
             def follow() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, StaleGraph
+from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.roles import calls_of
 from codemods.rewriting.tree import Edit, Statement, Tree, only_part
@@ -31,7 +31,7 @@ class RestartAdapted(Codemod):
     When it is not what you want:
         Where an iteration goes through several tasks and each of them should begin with the model's own weights, move
         the statement further in. Where tasks are meant to build on each other (continual learning), detach the weights
-        between them and make them require grad again.
+        between them and make them require grad again. So is done where they were copied without the model's graph.
 
     Source:
         Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", algorithm 1.
@@ -51,11 +51,28 @@ class RestartAdapted(Codemod):
             start = _start(name, loop, tree)
             if start is not None:
                 statement, value = start
+                if calls_of(value, "detach"):
+                    yield from _handed_on(name, fact, loop, tree)
                 edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {tree.code(value)}")
                 part = only_part(statement)
                 if isinstance(part, cst.Assign) and part.value is value:
                     edit.remove(statement)  # it gives this name its value, and no other
                 yield Candidate(edit.patch(), f"start `{name}` again from the model's weights", Keeps.PARAMETERS)
+
+
+def _handed_on(name: str, fact: StaleGraph | Overwritten, loop: cst.For | cst.While, tree: Tree) -> Iterator[Candidate]:
+    """Weights that were the model's only in number go on as they are, as leaves, for `grad` to be asked for them."""
+    asks = any(name in tree.paths_in(call) for call in calls_of(loop.body, "grad"))
+    form = next((carrier.form for carrier in fact.carriers if carrier.name == name), Form.OTHER)
+    key, one = tree.fresh_name("key", "which"), tree.fresh_name("weight", "value", "tensor")
+    codes = {
+        Form.DICT: f"{{{key}: {one}.detach().requires_grad_() for {key}, {one} in {name}.items()}}",
+        Form.LIST: f"[{one}.detach().requires_grad_() for {one} in {name}]",
+        Form.TENSOR: f"{name}.detach().requires_grad_()",
+    }
+    if asks and form in codes:
+        edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {codes[form]}")
+        yield Candidate(edit.patch(), f"`{name}` are leaves again in each iteration")
 
 
 def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseExpression] | None:

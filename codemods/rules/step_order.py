@@ -99,6 +99,7 @@ class StepOrder(Codemod):
             yield from _for_its_own_only(step, failed, sent, fact, tree)
             yield from _whole_update_later(step, failed, block, tree)
         if fact.by_step and apart is not None:
+            yield from _helped_first(step, failed, block, tree)
             yield from _helped_later(step, failed, block, tree)
 
 
@@ -154,6 +155,32 @@ def _helped_later(step: Statement, failed: Statement, block: list[Statement], tr
     patch = Edit(tree).remove(step).insert_after(failed, tree.own_code(step)).patch()
     remedy = f"move `{tree.code(part.value)}` after the last backward that needs the old parameters"
     yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
+
+
+def _helped_first(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
+    """The update that needs the parameters as they were, before those of several others: two critics and their actor.
+
+    All of them are calls of one function, which empties the gradients, sends a loss back and steps.
+    """
+    ran = _helper(step, tree)
+    others = [one for one in block[: block.index(failed)] if ran and _helper(one, tree) == ran]
+    if len(others) < 2 or _helper(failed, tree) != ran:
+        return
+    between = block[block.index(others[0]) : block.index(failed)]
+    if any(_assigned(one, tree) for one in between) or not all(isinstance(only_part(one), cst.Expr) for one in between):
+        return
+    patch = Edit(tree).remove(failed).insert_before(others[0], textwrap.dedent(tree.own_code(failed))).patch()
+    part = only_part(failed)
+    assert isinstance(part, cst.Expr)
+    remedy = f"`{' '.join(tree.code(part.value).split())}` before the steps that change what its backward needs"
+    yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
+
+
+def _helper(statement: Statement, tree: Tree) -> str:
+    """What an expression statement calls; empty for any other statement."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    return tree.code(call.func).strip() if isinstance(call, cst.Call) else ""
 
 
 def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:

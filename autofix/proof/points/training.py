@@ -56,7 +56,7 @@ def still_trains(
     done = over(before, failure, on)
     trained = trained_before(before, failure, reference) - done
     if not trained:
-        return begins_to_train(after, failure)
+        return begins_to_train(after, failure, on)
     indices, there = matching(before, after), matching(before, reference)
     places = passes_at(reference, after, failure) / passes_at(after, reference, failure)
     by_hand, still = moved_for_passes(before), moved_for_passes(after)
@@ -114,6 +114,19 @@ def says_the_same(reference: RunRecord, after: RunRecord) -> bool:
     return reference.outcome is Outcome.FINISHED and reference.output.split() == after.output.split() != []
 
 
+def asks_for_inputs_alone(failure: Failure, on: RunRecord, after: RunRecord) -> bool:
+    """Whether both runs come to their ends without another step, by as many calls of ``grad`` for what no step changes.
+
+    So does a script that trains first, and then looks for the inputs that excite the network most.  *on* is a run of
+    the original past its failure.
+    """
+    runs = (on, after)
+    passes = [one.passes[failure.passes :] for one in runs]
+    ends = all(one.outcome is Outcome.FINISHED and not one.updates[failure.steps :] for one in runs)
+    asks = not any(one.trains for some in passes for one in some)
+    return ends and asks and len(passes[0]) == len(passes[1]) > 0
+
+
 def idle_optimizers(after: RunRecord) -> list[int]:
     """The optimizers that make steps without a gradient, although forward passes come to what they hold."""
     given = {i for step in after.updates for i, norm in step.gradients.items() if norm}
@@ -126,11 +139,13 @@ def members_of(record: RunRecord, optimizer: int) -> list[str]:
     return [one.name for one in record.parameters.values() if one.optimizer == optimizer]
 
 
-def begins_to_train(after: RunRecord, failure: Failure | None = None) -> Point:
+def begins_to_train(after: RunRecord, failure: Failure | None = None, on: RunRecord | None = None) -> Point:
     """The same for an original that trained nothing, because its loss had no graph: the patched script must train.
 
-    It may have trained others before the *failure*.
+    It may have trained others before the *failure*; *on* is a run of it past that.
     """
+    if failure is not None and on is not None and asks_for_inputs_alone(failure, on, after):
+        return point(4, Verdict.NOT_APPLICABLE, "training is over by then: gradients of inputs alone are asked for")
     updates = after.updates[failure.steps if failure is not None else 0 :]
     members = {i: p for i, p in after.parameters.items() if p.optimizer is not None}
     if not members:

@@ -65,8 +65,9 @@ class Full(Concise):
     def repair(self, told: Repaired) -> None:
         """Print cause, patch and proof; the cause only where it is not what was shown before."""
         view, printer = told.view, Printer(self.stream, colour=self.colour)
-        if not self.quiet and list(story.tell(replace(view, patch=""), everything=self.verbose)) != self._shown:
-            self._print(story.tell(view, everything=self.verbose))
+        now = list(story.tell(replace(view, patch=""), everything=self.verbose))
+        if not self.quiet and now != self._shown:  # where the patch alone has given it another name, the name alone
+            self._print(now[:1] if now[1:] == self._shown[1:] else story.tell(view, everything=self.verbose))
         if view.patch:
             for remedy in view.remedies:
                 printer.line(("fix", "green"), f": {remedy}")
