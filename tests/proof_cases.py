@@ -86,6 +86,34 @@ opt.step()
 
 CASES = (
     Case(
+        "inputs that are looked for after training",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(2, 4), nn.SiLU(), nn.Linear(4, 1))
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+for step in range(4):
+    x = torch.randn(16, 2)
+    loss = (net(x) - x.sum(1, keepdim=True)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+@torch.no_grad()
+def attack(x, steps=3):
+    for _ in range(steps):
+        x = x.detach().requires_grad_()
+        slope = torch.autograd.grad(net(x).sum(), x)[0]
+        x = x + 0.1 * slope.sign()
+    return x
+print(net(attack(torch.randn(8, 2))).mean().item())
+""",
+        (
+            Patch("the search is recorded", True, (("@torch.no_grad()\n", ""),)),
+            Patch("nothing is searched", False, (("torch.autograd.grad(net(x).sum(), x)[0]", "torch.zeros_like(x)"),)),
+        ),
+    ),
+    Case(
         "adversarial network",
         """\
 import argparse

@@ -38,6 +38,11 @@ class Report(Watcher):
     def found(self, repair: Repair, *, by_run: bool) -> None:
         self._tell(repair, by_run)
 
+    def head(self, label: str) -> str:
+        """Which run is on, of how many."""
+        of = f" of at most {self._planned}" if self._planned >= self._runs else ""
+        return f"run {self._runs}{of}: {label}"
+
     @contextmanager
     def run(self, label: str, record: BinaryIO) -> Iterator[None]:
         """Show the line while the run is on."""
@@ -47,8 +52,7 @@ class Report(Watcher):
             return
         from rich.console import Console
 
-        of = f" of at most {self._planned}" if self._planned >= self._runs else ""
-        head, began, over = f"run {self._runs}{of}: {label}", time.monotonic(), threading.Event()
+        head, began, over = self.head(label), time.monotonic(), threading.Event()
         with Console(stderr=True).status(head) as status:
 
             def follow() -> None:

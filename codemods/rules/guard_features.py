@@ -22,6 +22,7 @@ from codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
+from codemods.rewriting.patch import Patch
 from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, guarded, only_part, without_index
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.cause import edited_by, first_of_run
@@ -102,6 +103,7 @@ class GuardFeatures(Codemod):
         yield from self._handed_on(fact, loop, tree)
         run = computation(kept, block, tree)
         name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
+        yield from _undone_as_well(kept, tree)
         several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
         for part in ([kept], run) if several else (run,):
             if is_guardable(part):
@@ -359,6 +361,34 @@ def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Ca
 def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
     """Whether a statement mentions *name* as what it assigns to, and nowhere else."""
     return name in targets_of(statement, tree) and tree.count_paths(statement, {name}) == 1
+
+
+def _undone_as_well(kept: Statement, tree: Tree) -> Iterator[Candidate]:
+    """``self.weight -= delta`` and ``self.weight += delta`` of one class: an adapter merged and unmerged as values.
+
+    One of them alone would leave the other's graph in the weight.
+    """
+    part, home = only_part(kept), tree.class_of(kept)
+    if (
+        not isinstance(part, cst.AugAssign)
+        or not isinstance(part.target, cst.Attribute)
+        or home is None
+        or not tree.imports_torch(kept)
+    ):
+        return
+    name, added = tree.code(part.target), (cst.AddAssign, cst.SubtractAssign)
+    alike = [
+        one
+        for one in tree.statements_in(home)
+        if isinstance(own := only_part(one), cst.AugAssign)
+        and isinstance(own.operator, added)
+        and tree.code(own.target) == name
+        and tree.code(own.value) == tree.code(part.value)
+    ]
+    if len({type(own.operator) for one in alike if isinstance(own := only_part(one), cst.AugAssign)}) == 2:
+        edits = [edit for one in alike for edit in guarded(tree, [one]).edits]
+        patch = Patch(tree.program, tuple(sorted(edits, key=lambda edit: (edit.path, edit.start))))
+        yield Candidate(patch, f"`{name}` is changed, and changed back, under no_grad")
 
 
 def _buffer(kept: Statement, tree: Tree) -> str:

@@ -1,0 +1,204 @@
+"""What codemods offer for single facts: patches that must hang together, and none that is no program."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from autofix.proof.prove import Limits, Script
+from autofix.repair import repair
+from autofix.report.live import Report
+from codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span
+from codemods.interpreter.analysis import analyze
+from codemods.repair import mend
+from codemods.rewriting.tree import Edit, Tree, detach
+from codemods.rules.base import Candidate, Codemod
+from codemods.rules.registry import all_codemods
+from codemods.source.program import Program
+
+VIEW = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inp = nn.Linear(4, 8)
+        self.act = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 1))
+    def forward(self, x):
+        a, b = self.inp(x).chunk(2, dim=1)
+        return self.act(a) + b.mean(1, keepdim=True)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(5):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+FAST_WEIGHTS = """\
+import torch
+from torch import nn
+head = nn.Linear(8, 1)
+params = {n: p.detach().clone().requires_grad_() for n, p in head.named_parameters()}
+rate = torch.zeros(1, requires_grad=True)
+opt = torch.optim.Adam([rate], lr=1e-2)
+for outer in range(30):
+    x, y = torch.randn(16, 8), torch.randn(16, 1)
+    inner = (torch.func.functional_call(head, params, (x,)) - y).pow(2).mean()
+    grads = torch.autograd.grad(inner, list(params.values()), create_graph=True)
+    params = {n: p - 0.01 * rate.exp() * g for (n, p), g in zip(params.items(), grads)}
+    loss = (torch.func.functional_call(head, params, (x,)) - y).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ADAPTER = """\
+import torch
+from torch import nn
+class Adapted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randn(3, 3))
+        self.a, self.b = nn.Parameter(torch.randn(3, 1)), nn.Parameter(torch.randn(1, 3))
+    def delta(self):
+        return self.a @ self.b
+    def merge(self):
+        self.weight += self.delta()
+    def unmerge(self):
+        self.weight -= self.delta()
+    def forward(self, x):
+        return x @ self.weight + x @ self.a @ self.b
+net = Adapted()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for i in range(3):
+        loss = net(torch.randn(4, 3)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    net.merge()
+    net.unmerge()
+"""
+CRITICS = """\
+import torch
+from torch import nn
+policy, first, second = nn.Linear(4, 2), nn.Linear(6, 1), nn.Linear(6, 1)
+of_policy = torch.optim.Adam(policy.parameters())
+of_first, of_second = torch.optim.Adam(first.parameters()), torch.optim.Adam(second.parameters())
+def update(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+for step in range(30):
+    state, action, goal = torch.randn(16, 4), torch.randn(16, 2), torch.randn(16, 1)
+    first_loss = (first(torch.cat([state, action], 1)) - goal).pow(2).mean()
+    second_loss = (second(torch.cat([state, action], 1)) - goal).pow(2).mean()
+    drawn = torch.cat([state, torch.tanh(policy(state))], 1)
+    policy_loss = -torch.min(first(drawn), second(drawn)).mean()
+    update(of_first, first_loss)
+    update(of_second, second_loss)
+    update(
+        of_policy, policy_loss)
+"""
+DRAWN = """\
+import torch
+from torch import nn
+from torch.distributions import Normal
+torch.manual_seed(0)
+policy, critic = nn.Linear(3, 1), nn.Linear(4, 1).requires_grad_(False)
+opt = torch.optim.Adam(policy.parameters(), lr=1e-2)
+for step in range(4):
+    obs = torch.randn(16, 3)
+    action = Normal(policy(obs), 1.0).sample()
+    loss = -critic(torch.cat([obs, action], 1)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def offers(text: str) -> dict[str, str]:
+    """What is offered for the facts of a program: what each candidate does, and the text that it leads to."""
+    program = Program.of(text, "program.py")
+    tree, context = Tree(program), cst.codemod.CodemodContext()
+    return {
+        candidate.remedy: candidate.program.files[0].text
+        for fact in analyze(program).facts
+        for kind in all_codemods()
+        if isinstance(fact, kind.answers)
+        for candidate in kind(context).offers(fact, tree)
+    }
+
+
+def test_a_module_that_changes_one_of_several_views_is_not_told_so() -> None:
+    mended = mend(Program.of(VIEW, "program.py"), all_codemods())
+    assert mended.left == ()
+    assert "self.act = nn.Sequential(nn.ReLU(), nn.Linear(4, 1))" in mended.patched.files[0].text
+
+
+def test_fast_weights_that_were_no_weights_of_the_model_stay_leaves() -> None:
+    text = offers(FAST_WEIGHTS)["`params` are leaves again in each iteration"]
+    first = text.partition("range(30):\n")[2].partition("\n")[0]
+    assert first == "    params = {key: weight.detach().requires_grad_() for key, weight in params.items()}"
+
+
+def test_an_adapter_is_merged_and_unmerged_under_no_grad() -> None:
+    text = offers(ADAPTER)["`self.weight` is changed, and changed back, under no_grad"]
+    for sign in "+-":
+        assert f"        with torch.no_grad():\n            self.weight {sign}= self.delta()\n" in text
+
+
+def test_the_update_that_needs_two_networks_comes_before_theirs() -> None:
+    text = offers(CRITICS)["`update( of_policy, policy_loss)` before the steps that change what its backward needs"]
+    updates = text.partition("policy_loss = -torch.min")[2]
+    assert updates.index("of_policy") < updates.index("of_first") < updates.index("of_second")
+
+
+def test_a_sample_that_is_to_have_a_graph_is_drawn_by_rsample() -> None:
+    outcome = repair(Script(Path("/no/such/folder/train.py"), text=DRAWN), Limits(timeout=60), static=False)
+    assert outcome.certificate is not None
+    assert outcome.certificate.proved
+    assert "Normal(policy(obs), 1.0).rsample()" in outcome.analysis.repaired.files[0].text
+
+
+class Broken(Codemod):
+    """It detaches what a comprehension gives its items to."""
+
+    answers = (LeafChanged,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        for one in ("y", "x"):
+            name = next(name for module in tree.modules() for name in tree.names_in(module) if name.value == one)
+            yield Candidate(Edit(tree).change(name, detach).patch(), one)
+
+
+def test_what_is_no_program_is_not_offered() -> None:
+    tree = Tree(Program.of("x + [1 for y in x]\n", "program.py"))
+    fact = LeafChanged(changed=Span("program.py", 1, 0, 1, 1))
+    assert [one.remedy for one in Broken(cst.codemod.CodemodContext()).offers(fact, tree)] == ["x"]
+
+
+@pytest.mark.parametrize("how", ["sample", "numpy"])
+def test_only_a_sample_becomes_an_rsample(how: str) -> None:
+    text = textwrap.dedent("import torch\nx = dist.sample((2,))\nx.sum().backward()\n")
+    span, failed = Span("program.py", 2, 4, 2, 21), Span("program.py", 3, 0, 3, 18)
+    fact = CutGraph(cut=span, failed=failed, drops=(Drop(span, how),))
+    kinds = [kind(cst.codemod.CodemodContext()) for kind in all_codemods() if kind.code == "AF401"]
+    texts = [
+        one.program.files[0].text for kind in kinds for one in kind.offers(fact, Tree(Program.of(text, "program.py")))
+    ]
+    assert any("dist.rsample((2,))" in one for one in texts) == (how == "sample")
+
+
+def test_the_live_line_says_how_many_runs_there_may_be() -> None:
+    watcher = Report(lambda *_: None, live=False, echo=False)
+    watcher.expect(3)
+    for number in (1, 2, 3, 4):
+        with watcher.run("the patched script", io.BytesIO()):
+            of = " of at most 3" if number < 4 else ""
+            assert watcher.head("the patched script") == f"run {number}{of}: the patched script"
