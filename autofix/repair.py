@@ -349,7 +349,7 @@ def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
         ratio = has_ratio(Tree(program))
         facts = tuple(analyze(program).facts)
         own = set().union(*(passes_by_the_way(program.in_file(fact)) for fact in facts))
-    return promised({Keeps.INPUTS, *((Keeps.RATIO,) if ratio else ())}, facts, own)
+    return replace(promised({Keeps.INPUTS, *((Keeps.RATIO,) if ratio else ())}, facts, own), by_hand=True)
 
 
 def _reason(analysis: Analysis, certificate: Certificate) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from autofix.proof.points.base import Point, Verdict
-from autofix.proof.prove import Certificate
+from autofix.proof.prove import DRAWN, Certificate
 
 CLOSE = 0.05
 """Relative difference from the gradients that are meant up to which one patch is as good as another."""
+LEAST = -float("inf")
+"""The merit of gradients that nobody can compare."""
 
 
 def _gradients_agree(certificate: Certificate) -> Point | None:
@@ -41,6 +43,8 @@ def merit(certificate: Certificate) -> tuple[int, float, bool]:
     """
     lean = is_lean(certificate)
     gradient = _gradients_agree(certificate)
+    if any(one.detail == DRAWN for one in certificate.points):
+        return 0, LEAST, False
     if gradient is None:
         trained = {index for step in certificate.after.updates for index, norm in step.gradients.items() if norm}
         return len(trained), 0.0, lean

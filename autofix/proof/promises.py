@@ -16,6 +16,8 @@ class Promises:
     made: frozenset[Keeps] = frozenset()
     own: frozenset[int] = frozenset()
     """Lines of passes that need no longer train by the way what others are there for."""
+    by_hand: bool = False
+    """Whether nobody knows what the patch does: it was not written by a rule that computes again what stood there."""
 
     def __contains__(self, promise: Keeps) -> bool:
         return promise in self.made

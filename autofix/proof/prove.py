@@ -45,6 +45,7 @@ __all__ = [
 
 HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
+DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
 """Seconds that a run without updates may take, and how many times those of the original more."""
 REFERENCE_STEPS = 8
@@ -290,7 +291,7 @@ def _other_objective(
     cancels = "cancelled_pass" in same.figures
     start, smooth = first_difference(before), Keeps.SMOOTH in promises
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
-    reason = ""
+    reason, unseen = "", False
     if alike_throughout(reference, after, start):
         frozen, there = reference, after
     else:
@@ -298,17 +299,19 @@ def _other_objective(
         if says_nothing(frozen, there):
             return {}
         reason = "" if smooth else otherwise(frozen, there, start, own, cancels=cancels)
-        if reason or (
-            parts_by_draws(frozen, there) and not smooth
-        ):  # a module that is called once more may draw, or adapt a buffer
+        unseen = parts_by_draws(frozen, there) and not smooth
+        if reason or unseen:  # a module that is called once more may draw, or adapt a buffer
             alike = original.frozen_alike, original.still(patched, same_calls=True)
             again = otherwise(*alike, start, own, cancels=cancels)
-            if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
-                reason = again
+            shown = not (says_nothing(*alike) or parts_by_draws(*alike))
+            reason, unseen = again if shown or not reason else reason, unseen and not shown
     if setting := set_otherwise(frozen, there) or moved_otherwise(reference, after):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
+    if not reason and unseen:
+        open_point = replace(gradients, verdict=Verdict.NOT_PROVED, detail=DRAWN, optional=not promises.by_hand)
+        return {5: open_point}
     if not reason:
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)

@@ -109,8 +109,8 @@ class OutOfPlace(Codemod):
         yield from _cloned_when_handed(call or node, tree)
         operation = tree.expression(fact.operation or fact.saved)
         for operand in (_root_of(operation), *operands_of(operation)):
-            if isinstance(operand, cst.Name) and not tree.is_imported(
-                operand
+            if (
+                isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand)
             ):  # changed by another name: in a function, in a loop over several
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
@@ -162,7 +162,7 @@ def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
     """``x[0] = y`` writes into a clone of ``x``; so does ``self.table.copy_(y)``."""
     call, node = tree.expression(changed), tree.node(changed, cst.AugAssign)
     target = call.value if isinstance(call, cst.Subscript) else None
-    if isinstance(call, cst.Call) and isinstance(tree.parent_of(call), cst.Expr):
+    if isinstance(call, cst.Call) and isinstance(tree.parent_of(call), cst.Expr) and _is_in_place(call):
         root = _root_of(call)
         if isinstance(root, cst.Attribute) and tree.code(root.value) == "self":
             target = root
@@ -174,6 +174,12 @@ def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
             name = tree.code(target)
             patch = Edit(tree).insert_before(statement, f"{name} = {name}.clone()").patch()
             yield Candidate(patch, f"write into a clone of `{name}`")
+
+
+def _is_in_place(call: cst.Call) -> bool:
+    """``x.copy_(y)``; a module's ``load_state_dict(state)`` changes tensors in place, and has no ``clone()``."""
+    name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
