@@ -279,6 +279,37 @@ CASES = (
         ),
     ),
     Case(
+        "random numbers that the original does not draw",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=1e-2)
+mean = torch.zeros(())
+for t in range(12):
+    x = torch.randn(8, 3)
+    y = net(x)
+    mean = 0.9 * mean + 0.1 * y.mean()
+    loss = (y - x.sum(1, keepdim=True)).pow(2).mean() + 0.1 * (y - mean).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        (
+            Patch("the mean is detached", True, (("0.9 * mean", "0.9 * mean.detach()"),)),
+            Patch(
+                "behind a draw, another target",
+                False,
+                (
+                    ("0.9 * mean", "0.9 * mean.detach()"),
+                    ("    y = net(x)", "    if t > 1: torch.rand(1)\n    y = net(x)"),
+                    ("x.sum(1, keepdim=True)", "x.sum(1, keepdim=True) * (1 + (t > 1))"),
+                ),
+            ),
+        ),
+    ),
+    Case(
         "a learning rate that falls",
         PLANNED,
         (
