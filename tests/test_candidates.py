@@ -142,19 +142,21 @@ def test_a_module_that_changes_one_of_several_views_is_not_told_so() -> None:
 
 
 def test_fast_weights_that_were_no_weights_of_the_model_stay_leaves() -> None:
-    text = offers(FAST_WEIGHTS)["`params` are leaves again in each iteration"]
+    text = offers(FAST_WEIGHTS)["make `params` leaves again in each iteration"]
     first = text.partition("range(30):\n")[2].partition("\n")[0]
     assert first == "    params = {key: weight.detach().requires_grad_() for key, weight in params.items()}"
 
 
 def test_an_adapter_is_merged_and_unmerged_under_no_grad() -> None:
-    text = offers(ADAPTER)["`self.weight` is changed, and changed back, under no_grad"]
+    text = offers(ADAPTER)["modify `self.weight`, and modify it back, under no_grad"]
     for sign in "+-":
         assert f"        with torch.no_grad():\n            self.weight {sign}= self.delta()\n" in text
 
 
 def test_the_update_that_needs_two_networks_comes_before_theirs() -> None:
-    text = offers(CRITICS)["`update( of_policy, policy_loss)` before the steps that change what its backward needs"]
+    text = offers(CRITICS)[
+        "move `update( of_policy, policy_loss)` before the steps that change what its backward needs"
+    ]
     updates = text.partition("policy_loss = -torch.min")[2]
     assert updates.index("of_policy") < updates.index("of_first") < updates.index("of_second")
 

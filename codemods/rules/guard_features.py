@@ -388,7 +388,7 @@ def _undone_as_well(kept: Statement, tree: Tree) -> Iterator[Candidate]:
     if len({type(own.operator) for one in alike if isinstance(own := only_part(one), cst.AugAssign)}) == 2:
         edits = [edit for one in alike for edit in guarded(tree, [one]).edits]
         patch = Patch(tree.program, tuple(sorted(edits, key=lambda edit: (edit.path, edit.start))))
-        yield Candidate(patch, f"`{name}` is changed, and changed back, under no_grad")
+        yield Candidate(patch, f"modify `{name}`, and modify it back, under no_grad")
 
 
 def _buffer(kept: Statement, tree: Tree) -> str:

@@ -84,7 +84,9 @@ class KeepGraph(Codemod):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
-        yield Candidate(edit.patch(), f"keep the graph of `{what}`", Keeps.EDGES)
+        drawn = all(drop.how == "sample" for drop in fact.drops)
+        remedy = f"draw `{what}` by `rsample`" if drawn and fact.drops else f"keep the graph of `{what}`"
+        yield Candidate(edit.patch(), remedy, Keeps.EDGES)
 
 
 def _is_array(drop: Drop, tree: Tree) -> bool:

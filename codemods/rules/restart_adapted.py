@@ -72,7 +72,7 @@ def _handed_on(name: str, fact: StaleGraph | Overwritten, loop: cst.For | cst.Wh
     }
     if asks and form in codes:
         edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {codes[form]}")
-        yield Candidate(edit.patch(), f"`{name}` are leaves again in each iteration")
+        yield Candidate(edit.patch(), f"make `{name}` leaves again in each iteration")
 
 
 def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseExpression] | None:

@@ -172,7 +172,8 @@ def _helped_first(step: Statement, failed: Statement, block: list[Statement], tr
     patch = Edit(tree).remove(failed).insert_before(others[0], textwrap.dedent(tree.own_code(failed))).patch()
     part = only_part(failed)
     assert isinstance(part, cst.Expr)
-    remedy = f"`{' '.join(tree.code(part.value).split())}` before the steps that change what its backward needs"
+    code = " ".join(tree.code(part.value).split())
+    remedy = f"move `{code}` before the steps that change what its backward needs"
     yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
 
 
