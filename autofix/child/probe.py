@@ -55,6 +55,7 @@ from .graph import (
 )
 from .job import Job
 from .left import Left
+from .modes import Modes
 from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
 from .recorded import (
     Between,
@@ -114,6 +115,7 @@ class Probe:
         self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
+        self._modes = Modes()
         self._called = Called(self._parameters, events, job.bounds.failed_passes or 0)
         self._used: dict[int, tuple[float, ...]] = {}
         """The gradients of which a step is about to be made."""
@@ -130,6 +132,7 @@ class Probe:
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         self._watch_clipping()
         self._called.install()
+        self._modes.install()
         if self._frozen is not None:
             self._frozen.enter()
         if self._job.bounds.same_calls:
@@ -267,6 +270,7 @@ class Probe:
             reached=frozenset(tracked.index for tracked in reached),
             state=self._state(self._passes),
             random=random_state(),
+            modes=frozenset(self._modes.since()),
             trunk=tuple(trunk_of(roots)),
             types=frozenset(type(node).__name__ for node in walked.nodes),
             low=is_low_precision(walked.nodes),

@@ -102,6 +102,8 @@ class Pass(Compared):
     """Of the first pass: the parameters, in few numbers, to tell whether what differs is rounding."""
     live: Live | None = None
     error: RunError | None = None
+    modes: frozenset[str] = frozenset()
+    """How modules were set that forward passes have come to since the last one, and that were never so before."""
     asked: bool = False
     """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
 
@@ -137,6 +139,8 @@ class Step(Compared):
     """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
     clips: tuple[float, ...] = ()
     """The norms to which gradients were clipped before it."""
+    remembers: bool = False
+    """Whether the optimizer has a state from steps before: momentum, say."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from autofix.child.recorded import Pass, Step
 from autofix.execution.record import RunRecord
 from autofix.proof.points.base import matching
 from autofix.proof.points.gradient import EXACT, MULTIPLE, ROUGH, Values, factor_of, size
-from autofix.proof.points.objective import close
+from autofix.proof.points.objective import close, compared
 
 USED = 1e-3
 """Relative difference up to which two gradients of which a step is made count as equal."""
@@ -34,6 +34,26 @@ def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
                     if not close(value, now := groups_now.get(name, value)):
                         return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
     return ""
+
+
+def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Which module is called in another mode, or with another setting, than in the reference; empty for none.
+
+    Nothing else shows an evaluation that is made in training mode, or a batch norm with another momentum.
+    """
+    ours, theirs = (passes[-1].number if passes else 0 for passes in compared(reference, after))
+    known = _modes(reference, ours), _modes(after, theirs)
+    every = _modes(reference, math.inf), _modes(after, math.inf)
+    for mode in sorted(known[1] - every[0]):
+        return f"a module is called as {mode}, which the original does not do"
+    for mode in sorted(known[0] - every[1]):
+        return f"a module is no longer called as {mode}"
+    return ""
+
+
+def _modes(record: RunRecord, passes: float) -> set[str]:
+    """How modules were set that forward passes came to before this many backward passes."""
+    return {mode for one in record.passes if one.number <= passes for mode in one.modes}
 
 
 def used_otherwise(reference: RunRecord, after: RunRecord, start: int) -> str:
