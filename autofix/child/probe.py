@@ -457,6 +457,7 @@ class Probe:
             gradients=gradient_norms(members),
             elsewhere=frozenset(elsewhere),
             settings=tuple(settings_of(group) for group in optimizer.param_groups),
+            remembers=any(map(bool, optimizer.state.values())),
             **vars(left),
         )
         self._before[number] = values, step

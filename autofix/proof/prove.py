@@ -26,7 +26,14 @@ from autofix.proof.points.idle import points as points_of_idle
 from autofix.proof.points.memory import memory_flat
 from autofix.proof.points.objective import alike_throughout, otherwise, parts_by_draws, says_nothing
 from autofix.proof.points.training import still_trains
-from autofix.proof.points.used import called_otherwise, moved_otherwise, set_otherwise, used_otherwise
+from autofix.proof.points.used import (
+    called_otherwise,
+    ends_early,
+    forgets,
+    moved_otherwise,
+    set_otherwise,
+    used_otherwise,
+)
 from autofix.proof.promises import NOTHING, Promises
 from codemods.proof import Keeps
 
@@ -305,7 +312,9 @@ def _other_objective(
             again = otherwise(*alike, start, own, cancels=cancels)
             shown = not (says_nothing(*alike) or parts_by_draws(*alike))
             reason, unseen = again if shown or not reason else reason, unseen and not shown
-    if setting := set_otherwise(frozen, there) or moved_otherwise(reference, after) or called_otherwise(frozen, there):
+    live, still = (reference, after), (frozen, there)
+    asked = ((set_otherwise, still), (ends_early, still), (moved_otherwise, live), (forgets, live))
+    if setting := next((found for ask, runs in (*asked, (called_otherwise, still)) if (found := ask(*runs))), ""):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"

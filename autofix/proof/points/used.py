@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from autofix.child.recorded import Pass, Step
-from autofix.execution.record import RunRecord
-from autofix.proof.points.base import matching
+from autofix.execution.record import Outcome, RunRecord
+from autofix.proof.points.base import count, matching
 from autofix.proof.points.gradient import EXACT, MULTIPLE, ROUGH, Values, factor_of, size
 from autofix.proof.points.objective import close, compared
 
@@ -34,6 +34,23 @@ def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
                     if not close(value, now := groups_now.get(name, value)):
                         return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
     return ""
+
+
+def forgets(reference: RunRecord, after: RunRecord) -> str:
+    """Whether an optimizer has lost its state by a step at which the reference's still has it; empty if not."""
+    for optimizer in range(len(reference.optimizers)):
+        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
+        for step, other in zip(mine, others, strict=False):
+            if step.remembers and not other.remembers:
+                return f"its optimizer has forgotten its state, such as its momentum, by step {other.number}"
+    return ""
+
+
+def ends_early(reference: RunRecord, after: RunRecord) -> str:
+    """Whether the patched script is through before the reference is, and by how many steps; empty if not."""
+    if after.outcome is not Outcome.FINISHED or not after.updates or after.steps >= reference.steps:
+        return ""
+    return f"training ends after {count(after.steps, 'step')}, and the original's goes on to step {reference.steps}"
 
 
 def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
