@@ -32,6 +32,7 @@ from autofix.proof.points.used import (
     forgets,
     moved_otherwise,
     set_otherwise,
+    steps_again,
     used_otherwise,
 )
 from autofix.proof.promises import NOTHING, Promises
@@ -313,7 +314,13 @@ def _other_objective(
             shown = not (says_nothing(*alike) or parts_by_draws(*alike))
             reason, unseen = again if shown or not reason else reason, unseen and not shown
     live, still = (reference, after), (frozen, there)
-    asked = ((set_otherwise, still), (ends_early, still), (moved_otherwise, live), (forgets, live))
+    asked = (
+        (set_otherwise, still),
+        (ends_early, still),
+        (steps_again, still),
+        (moved_otherwise, live),
+        (forgets, live),
+    )
     if setting := next((found for ask, runs in (*asked, (called_otherwise, still)) if (found := ask(*runs))), ""):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):

@@ -46,6 +46,16 @@ def forgets(reference: RunRecord, after: RunRecord) -> str:
     return ""
 
 
+def steps_again(reference: RunRecord, after: RunRecord) -> str:
+    """Whether an optimizer steps twice by one gradient, which it never does in the reference; empty if not."""
+    for optimizer in range(len(reference.optimizers)):
+        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
+        again = [[b.number for a, b in itertools.pairwise(steps) if a.passes == b.passes] for steps in (mine, others)]
+        if again[1] and not again[0]:
+            return f"its optimizer steps twice by the same gradient at step {again[1][0]}"
+    return ""
+
+
 def ends_early(reference: RunRecord, after: RunRecord) -> str:
     """Whether the patched script is through before the reference is, and by how many steps; empty if not."""
     if after.outcome is not Outcome.FINISHED or not after.updates or after.steps >= reference.steps:
