@@ -161,8 +161,10 @@ def test_the_update_that_needs_two_networks_comes_before_theirs() -> None:
     assert updates.index("of_policy") < updates.index("of_first") < updates.index("of_second")
 
 
-def test_a_sample_that_is_to_have_a_graph_is_drawn_by_rsample() -> None:
-    outcome = repair(Script(Path("/no/such/folder/train.py"), text=DRAWN), Limits(timeout=60), static=False)
+def test_a_sample_that_is_to_have_a_graph_is_drawn_by_rsample(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(DRAWN, encoding="utf-8")
+    outcome = repair(Script(path), Limits(timeout=60), static=False)
     assert outcome.certificate is not None
     assert outcome.certificate.proved
     assert "Normal(policy(obs), 1.0).rsample()" in outcome.analysis.repaired.files[0].text

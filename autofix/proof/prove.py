@@ -313,15 +313,7 @@ def _other_objective(
             again = otherwise(*alike, start, own, cancels=cancels)
             shown = not (says_nothing(*alike) or parts_by_draws(*alike))
             reason, unseen = again if shown or not reason else reason, unseen and not shown
-    live, still = (reference, after), (frozen, there)
-    asked = (
-        (set_otherwise, still),
-        (ends_early, still),
-        (steps_again, still),
-        (moved_otherwise, live),
-        (forgets, live),
-    )
-    if setting := next((found for ask, runs in (*asked, (called_otherwise, still)) if (found := ask(*runs))), ""):
+    if setting := _set_otherwise((reference, after), (frozen, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
@@ -332,6 +324,18 @@ def _other_objective(
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
     return {5: refused if original.repeats else not_deterministic(refused)}
+
+
+def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
+    """What steers the training otherwise than in the original, by runs with and without parameter updates; or empty."""
+    return (
+        set_otherwise(*still)
+        or ends_early(*still)
+        or steps_again(*still)
+        or moved_otherwise(*live)
+        or forgets(*live)
+        or called_otherwise(*still)
+    )
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
