@@ -279,6 +279,63 @@ CASES = (
         ),
     ),
     Case(
+        "what steers the training",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=1e-2, momentum=0.9)
+mean = torch.zeros(())
+for t in range(10):
+    x = torch.randn(8, 3)
+    y = net(x)
+    mean = 0.9 * mean + 0.1 * y.mean()
+    loss = (y - x.sum(1, keepdim=True)).pow(2).mean() + 0.1 * (y - mean).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if t % 2:
+        net.eval()
+        with torch.no_grad():
+            net(x)
+        net.train()
+""",
+        (
+            Patch("the mean is detached", True, (("0.9 * mean", "0.9 * mean.detach()"),)),
+            Patch(
+                "and the evaluation trains its statistics",
+                False,
+                (("0.9 * mean", "0.9 * mean.detach()"), ("        net.eval()\n", "")),
+                (4, "no longer called as BatchNorm1d"),
+            ),
+            Patch(
+                "and statistics move otherwise",
+                False,
+                (("0.9 * mean", "0.9 * mean.detach()"), ("BatchNorm1d(4)", "BatchNorm1d(4, momentum=0.9)")),
+                (4, "is called as BatchNorm1d(momentum=0.9"),
+            ),
+            Patch(
+                "and the optimizer forgets its momentum",
+                False,
+                (("0.9 * mean", "0.9 * mean.detach()"), ("    opt.step()", "    opt.step()\n    if t > 3: opt.state.clear()")),
+                (4, "at step"),
+            ),
+            Patch(
+                "and it steps twice",
+                False,
+                (("0.9 * mean", "0.9 * mean.detach()"), ("    opt.step()", "    opt.step()\n    if t > 1: opt.step()")),
+                (4, "twice"),
+            ),
+            Patch(
+                "and training ends early",
+                False,
+                (("0.9 * mean", "0.9 * mean.detach()"), ("range(10)", "range(5)")),
+                (4, "training ends after 5 steps"),
+            ),
+        ),
+    ),
+    Case(
         "random numbers that the original does not draw",
         """\
 import torch
