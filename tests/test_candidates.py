@@ -13,7 +13,7 @@ import pytest
 from autofix.proof.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.live import Report
-from codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span
+from codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span, StaleGraph
 from codemods.interpreter.analysis import analyze
 from codemods.repair import mend
 from codemods.rewriting.tree import Edit, Tree, detach
@@ -105,6 +105,33 @@ for step in range(30):
     update(
         of_policy, policy_loss)
 """
+CACHED = """\
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# cached
+with parametrize.cached():  # for all of it
+    for step in range(10):
+        loss = net(torch.randn(8, 4)).pow(2).mean()
+        opt.zero_grad()
+        # the second one fails
+        loss.backward()
+        opt.step()
+print("done")
+"""
+CACHED_WITHIN = """\
+# cached
+for step in range(10):
+    with parametrize.cached():  # for all of it
+        loss = net(torch.randn(8, 4)).pow(2).mean()
+        opt.zero_grad()
+        # the second one fails
+        loss.backward()
+        opt.step()
+print("done")
+"""
 DRAWN = """\
 import torch
 from torch import nn
@@ -159,6 +186,15 @@ def test_the_update_that_needs_two_networks_comes_before_theirs() -> None:
     ]
     updates = text.partition("policy_loss = -torch.min")[2]
     assert updates.index("of_policy") < updates.index("of_first") < updates.index("of_second")
+
+
+def test_parametrizations_are_cached_within_an_iteration() -> None:
+    tree = Tree(Program.of(CACHED, "program.py"))
+    made, failed = Span("program.py", 9, 15, 9, 37), Span("program.py", 12, 8, 12, 23)
+    fact = StaleGraph(made=made, used=made, freed=failed, failed=failed)
+    kinds = [kind(cst.codemod.CodemodContext()) for kind in all_codemods() if kind.code == "AF109"]
+    (patched,) = [one.program.files[0].text for kind in kinds for one in kind.offers(fact, tree)]
+    assert patched.endswith("lr=0.1)\n" + CACHED_WITHIN)
 
 
 def test_a_sample_that_is_to_have_a_graph_is_drawn_by_rsample(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class RecomputeCached(Codemod):
 
     Fix:
         The value is computed anew each time: ``cached_property`` becomes ``property``, ``lru_cache`` goes, and what a
-        guard skips is no longer skipped.
+        guard skips is no longer skipped. ``with parametrize.cached():`` around a loop comes into the loop.
 
     When it is not what you want:
         Where the value is dear and used often between two steps, keep the cache and empty it after each
@@ -48,6 +48,7 @@ class RecomputeCached(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
+        yield from _cached_within(fact, tree)
         seen: set[cst.CSTNode] = set()
         for span in _places(fact):
             for node in _around(span, tree):
@@ -59,6 +60,30 @@ class RecomputeCached(Codemod):
                     yield from _without_early_return(node, tree)
                 elif isinstance(node, cst.If):
                     yield from _unguarded(node, tree)
+
+
+def _cached_within(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``with parametrize.cached():`` around a loop of passes comes into the loop, around each iteration."""
+    failed = tree.statement(fact.failed)
+    for around in tree.enclosing(failed) if failed is not None else ():
+        if not isinstance(around, cst.With) or len(around.items) != 1:
+            continue
+        call, body = around.items[0].item, tree.body_of(around)
+        loop = body[0] if len(body) == 1 else None
+        cached = isinstance(call, cst.Call) and tree.code(call.func).endswith("parametrize.cached")
+        if cached and isinstance(loop, (cst.For, cst.While)) and isinstance(loop.body, cst.IndentedBlock):
+            moved = _turned_inside_out(around, loop)
+            patch = Edit(tree).change(around, lambda _, new=moved: new).patch()  # type: ignore[misc]
+            remedy = "cache the parametrizations within each iteration of the loop"
+            yield Candidate(patch, remedy, cause=tree.row_of(around))
+
+
+def _turned_inside_out(around: cst.With, loop: cst.For | cst.While) -> cst.CSTNode:
+    """The loop, with all of its body within the ``with`` that stood around it."""
+    outer, inner = cst.ensure_type(around.body, cst.IndentedBlock), cst.ensure_type(loop.body, cst.IndentedBlock)
+    within = around.with_changes(body=inner.with_changes(header=outer.header), leading_lines=[])
+    body = inner.with_changes(body=[within], footer=outer.footer)
+    return loop.with_changes(body=body, leading_lines=[*around.leading_lines, *loop.leading_lines])
 
 
 def is_cached(statement: cst.CSTNode | None, tree: Tree) -> bool:
