@@ -16,7 +16,7 @@ help:
 	@echo "make test       run the tests"
 	@echo "make test-all   run the slow ones of which make test takes a part, too"
 	@echo "make lint       ruff and mypy"
-	@echo "make bench      time autofix check against TorchFix on 200 generated files"
+	@echo "make bench      time autofix check beside ruff and TorchFix; FULL=--full takes hours"
 	@echo "make benchmark  score autofix, TorchFix and anomaly mode on the fixtures"
 	@echo "make corpus     read published packages, and print every finding"
 	@echo "make fuzz       look for scripts that break a property, for SECONDS=600"
@@ -70,7 +70,7 @@ package: $(READY)
 	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(READY)
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(FULL)
 
 # CASES is another folder with cases laid out as the fixtures are.
 benchmark: $(READY)

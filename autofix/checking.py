@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from autofix import budget
 from autofix.cache.outcomes import Read, Unread
@@ -105,9 +105,7 @@ class Result:
             return self
         if "autofix:" in file.text or "noqa" in file.text.lower():  # a comment may suppress nothing
             return self
-        nothing = Program.of("", file.name)
-        project = replace(self.project, file=replace(file, data=b"", text=""))
-        return replace(self, project=project, analysis=replace(analysis, patch=Patch(nothing), steps=()))
+        return _brief(self.project.path, self, self.options)
 
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for the same files where some have other *texts* by now (name to text)."""
@@ -121,6 +119,19 @@ class Result:
             program = self.analysis.program.with_texts(texts)
             analysis = Analysis(Patch(program), (), complete=False)
         return replace(self, analysis=analysis, options=options)
+
+
+def _brief(path: Path, result: Result, options: Options) -> Result:
+    """A *result* without texts, made of as few objects as may be: there are as many as there are files."""
+    file, analysis = replace(result.file, data=b"", text=""), result.analysis
+    nothing = Program.of("", file.name)
+    missed = analysis.missed or _NONE
+    return Result(
+        Project(path, file, _NONE), Analysis(Patch(nothing), (), analysis.complete, analysis.passes, missed), options
+    )
+
+
+_NONE: Mapping[Any, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -167,14 +178,17 @@ def check(
     left = [item for item, outcome in zip(items, known, strict=True) if outcome is None]
     analysed = _analysed(left, from_root=from_root)
     try:
-        for one, outcome in zip(asked, known, strict=True):
+        for item, one, outcome in zip(items, asked, known, strict=True):
             if outcome is not None:
                 yield outcome
                 continue
             examined = next(analysed)
             if results is not None and one is not None:
                 _keep(one, examined, results)
-            yield examined.outcome
+            outcome = examined.outcome
+            if isinstance(outcome, Result) and not outcome.file.data:
+                outcome = _brief(item[0], outcome, item[1])  # it has come from another process with copies of both
+            yield outcome
     finally:
         analysed.close()
         if results is not None:

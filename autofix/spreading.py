@@ -22,11 +22,13 @@ import signal
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from ctypes import c_byte
+from itertools import islice
 from multiprocessing import active_children, connection, get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +41,8 @@ R = TypeVar("R")
 WAITING, IN_HAND, DONE = range(3)
 LARGEST_CHUNK = 8
 """Items that a worker takes at once: more would leave the others idle at the end."""
+AHEAD = 256
+"""Chunks that are handed over before the first of them is done."""
 WINDOW = 1024
 """Items of which the costliest are done first: results wait in memory for their turn."""
 
@@ -89,8 +93,11 @@ def _spread(
     while left:
         whole = True
         with _pool(min(workers, len(left)), states, folder) as pool:
-            chunks = [_submit(pool, function, items, chunk) for chunk in _chunks(left, costs, workers)]
-            for chunk in chunks:
+            chunks = (_submit(pool, function, items, chunk) for chunk in _chunks(left, costs, workers))
+            begun = deque(islice(chunks, AHEAD))
+            while begun:
+                chunk = begun.popleft()
+                begun.extend(islice(chunks, AHEAD - len(begun)))
                 try:
                     results.update(_received(chunk.result()))
                 except BrokenProcessPool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import random
+from pathlib import Path
 
 import pytest
 
 from autofix.engine import analyse
-from tests.bench import trace
+from tests.bench import growth, scripts, trace
 from tests.bench.generate import file_text
 from tests.bench.timing import Comparison, turn_by_turn
 
@@ -25,6 +26,27 @@ def test_generated_files_hold_just_the_mistake_that_they_should(with_mistake: bo
     text = file_text(random.Random(1), 300, with_mistake=with_mistake)
     found = analyse(text, "a.py").findings
     assert [finding.code for finding in found] == ["AF101"] * with_mistake
+
+
+@pytest.mark.parametrize("name", scripts.scripts())
+def test_training_scripts_parse_and_have_the_length_of_real_ones(name: str) -> None:
+    text = scripts.scripts()[name]
+    ast.parse(text)
+    assert 150 <= text.count("\n") <= 600
+
+
+def test_a_training_script_of_the_benchmark_is_right_and_is_followed() -> None:
+    analysis = analyse(scripts.scripts()["distillation"], "a.py")
+    assert (analysis.findings, analysis.complete, len(analysis.passes), analysis.missed) == ((), True, 2, {})
+
+
+def test_growing_folders_hold_files_that_train(tmp_path: Path) -> None:
+    growth.write(tmp_path, 45)
+    texts = [path.read_text() for path in sorted(tmp_path.rglob("*.py"))]
+    assert len(texts) == 45
+    assert sum("backward()" in text for text in texts) == 3
+    for text in texts:
+        ast.parse(text)
 
 
 def test_programs_are_timed_turn_by_turn(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,21 @@ def seconds(command: Sequence[str], folder: str | Path, expected: Sequence[int] 
     return time.perf_counter() - started
 
 
+def cpu_seconds(command: Sequence[str], folder: str | Path, expected: Sequence[int] = (0, 1)) -> float:
+    """User and system seconds of *command* and of the processes that it has waited for."""
+    before = children_cpu()
+    run(command, folder, expected)
+    return children_cpu() - before
+
+
+def children_cpu() -> float:
+    """User and system seconds of all processes that this one has waited for."""
+    import resource  # not on Windows
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run(
     command: Sequence[str], folder: str | Path, expected: Sequence[int] = (0, 1)
 ) -> subprocess.CompletedProcess[str]:
