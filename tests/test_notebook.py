@@ -173,7 +173,7 @@ def test_a_broken_cell_is_named_and_the_rest_is_read(here: Path, capsys: pytest.
     write(book(SET_UP, "x = (1,\nprint 'no'", "%%bash\nfor x in *; do echo $x; done", LOOP), "nb.ipynb")
     out, err = check(capsys, "nb.ipynb", code=1)
     assert err.startswith("nb.ipynb:cell 2:1:5: '(' was never closed") and err.count("\n") == 1
-    assert out.startswith("nb.ipynb:cell 4:4:5: AF102")
+    assert out.startswith("nb.ipynb:cell 4:4:5: AF102") and out.endswith("; 1 cell could not be read.\n")
     check(capsys, "--fix", "nb.ipynb", code=1)
     assert cells_of("nb.ipynb")[3].source == FIXED
 

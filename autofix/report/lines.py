@@ -56,11 +56,12 @@ def summary(
     partly: int = 0,
     passes: int = 0,
     missed: int = 0,
+    cells: int = 0,
 ) -> str:
     """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*.
 
     So many files are *unread*, because they cannot be, and *partly* read, because they are too long.  Of so many
-    backward *passes* some were *missed*.
+    backward *passes* some were *missed*.  So many *cells* of notebooks are no Python.
     """
     if fixed:
         said = f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left" if findings else "")
@@ -79,4 +80,6 @@ def summary(
         said += f"; {passes - missed} of {passes} backward passes were followed (-v names the others)"
     elif passes:
         said += "; the backward pass was followed" if passes == 1 else f"; all {passes} backward passes were followed"
+    if cells:
+        said += f"; {count(cells, 'cell')} could not be read"
     return f"{said}; {count(unread, 'file')} could not be checked." if unread else f"{said}."

@@ -71,6 +71,7 @@ class Concise(Reporter):
             partly=sum(not result.analysis.complete for result in found.results),
             passes=found.passes,
             missed=len(found.missed),
+            cells=sum(cell_of(problem.name)[1] is not None for problem in found.problems),
         )
         printer.line(text)
 
