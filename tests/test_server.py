@@ -272,6 +272,42 @@ async def test_an_editor_that_asks_gets_the_latest_text_judged(pulling: Editor) 
 
 
 @pytest.mark.asyncio
+async def test_the_cells_of_a_notebook_are_one_program(editor: Editor) -> None:
+    head, _, loop = BROKEN.partition("store = []\n")
+    texts = [head.rstrip("\n"), "Some words.", "%matplotlib inline\nstore = []", loop.rstrip("\n")]
+    uris = [f"vscode-notebook-cell:{editor.folder.as_posix()}/nb.ipynb#{number}" for number in range(4)]
+    kinds = [types.NotebookCellKind.Code if at != 1 else types.NotebookCellKind.Markup for at in range(4)]
+    cells = [types.NotebookCell(kind, uri) for kind, uri in zip(kinds, uris, strict=True)]
+    items = [types.TextDocumentItem(uri, "python", 1, text) for uri, text in zip(uris, texts, strict=True)]
+    document = types.NotebookDocument(editor.uri("nb.ipynb"), "jupyter-notebook", 1, cells)
+    editor.client.notebook_document_did_open(types.DidOpenNotebookDocumentParams(document, items))
+    editor.uri = lambda name: name  # type: ignore[method-assign]
+    (finding,) = await editor.shown(uris[3], "AF101")
+    assert finding.range == types.Range(types.Position(2, 4), types.Position(2, 19))
+    assert {one.location.uri for one in finding.related_information or ()} == {uris[3]}
+    fix, *others = await editor.actions(uris[3], 2)
+    assert fix.is_preferred and "Ignore AF101 on this line" in {one.title for one in others}
+    assert applied(texts[3], fix.edit, uris[3]) == FIXED.partition("store = []\n")[2].rstrip("\n")
+    assert not editor.commands
+    await editor.shown(uris[0])
+
+    change = types.NotebookDocumentCellContentChanges(
+        types.VersionedTextDocumentIdentifier(version=2, uri=uris[2]),
+        [types.TextDocumentContentChangeWholeDocument("store = [")],
+    )
+    event = types.NotebookDocumentChangeEvent(cells=types.NotebookDocumentCellChanges(text_content=[change]))
+    identifier = types.VersionedNotebookDocumentIdentifier(2, document.uri)
+    editor.client.notebook_document_did_change(types.DidChangeNotebookDocumentParams(identifier, event))
+    (problem,) = await editor.shown(uris[2], "")
+    assert problem.message == "'[' was never closed" and problem.range.start == types.Position(0, 8)
+    closed = types.NotebookDocumentIdentifier(document.uri)
+    ids = [types.TextDocumentIdentifier(uri) for uri in uris]
+    editor.client.notebook_document_did_close(types.DidCloseNotebookDocumentParams(closed, ids))
+    await editor.shown(uris[2])
+    await editor.shown(uris[3])
+
+
+@pytest.mark.asyncio
 async def test_the_command_runs_and_proves(editor: Editor) -> None:
     (editor.folder / "train.py").write_text(BROKEN)
     patched: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -10,7 +10,7 @@ from autofix.exits import Exit
 def server() -> Exit:
     """Serve one editor until it ends the connection."""
     try:
-        from autofix.server.app import serve
+        from autofix.server.features import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise

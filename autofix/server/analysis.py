@@ -20,10 +20,12 @@ from autofix.outcomes import Outcomes, in_order
 from autofix.project import files
 from autofix.project.disk import Disk, Inquiry
 from autofix.project.gather import gather
+from autofix.project.notebook import SUFFIX
+from autofix.report.cells import Cells, in_cells
 from autofix.server.carrying import Known
 from autofix.server.reports import Fix, Report, Request
 from codemods.source import sources
-from codemods.source.program import Program
+from codemods.source.program import Program, with_spans
 
 MOST_KNOWN = 16
 """Analyses that are kept, of all documents together."""
@@ -59,11 +61,19 @@ class Overlay(Disk):
 
     def _read(self, path: Path, *, from_root: bool) -> files.SourceFile | files.FileError:
         text = self._texts.get(str(path))
-        return super()._read(path, from_root=from_root) if text is None else source_file(str(path), text)
+        try:
+            return super()._read(path, from_root=from_root) if text is None else source_file(str(path), text)
+        except files.FileError as error:
+            return error
 
 
 def source_file(path: str, text: str) -> files.SourceFile:
-    """A document's text as a file: an editor has decoded it already, whatever the encoding on the disk."""
+    """A document's text as a file: an editor has decoded it already, whatever the encoding on the disk.
+
+    Raises :class:`autofix.project.files.FileError` for a notebook that cannot be read.
+    """
+    if path.endswith(SUFFIX):
+        return files.decode(text.encode("utf-8", "surrogatepass"), path)
     return files.SourceFile(path, text.encode("utf-8", "surrogatepass"), text, "utf-8")
 
 
@@ -128,13 +138,17 @@ def _opened(request: Request) -> tuple[Path, files.SourceFile, Options, Inquiry]
     text = request.texts.get(request.path)
     if text is None:
         return empty
-    return path, source_file(request.path, text), options, Inquiry(Overlay(request.texts))
+    try:
+        file = source_file(request.path, text)
+    except files.FileError as error:
+        return replace(empty, problems=(Problem.of(error),))
+    return path, file, options, Inquiry(Overlay(request.texts))
 
 
 def _program(path: Path, file: files.SourceFile, options: Options, disk: Inquiry) -> Program | None:
     """The document with what it imports; None where it cannot be parsed as it is."""
-    if not sources.parses(file.text):
-        return None
+    if file.notebook is not None or not sources.parses(file.text):
+        return None  # of a notebook, places move from cell to cell
     project = gather(path, file, from_root=True, layout=layout_for(path, options), disk=disk)
     return Program.of(file.text, file.name, project.others, project.roots)
 
@@ -144,14 +158,16 @@ def _report(empty: Report, outcome: Result) -> Report:
     told = Outcomes(tell=lambda _: None)
     told.add(outcome)
     told.add_unused()
+    told = in_cells(told)
     findings = tuple(in_order(told.findings))
     fixes = {one: (Fix(one.remedy, edits, one.safe, True),) for one, edits in told.repairs.items() if edits}
     return replace(
         empty,
         findings=findings,
+        problems=tuple(told.problems),
         fixes=fixes,
-        all_safe=() if outcome.options.unsafe else _edits(outcome.analysis),
-        texts=outcome.analysis.program.texts,
+        all_safe=() if outcome.options.unsafe else _edits(outcome, outcome.analysis),
+        texts=told.sources,
         companions=frozenset(outcome.project.companions),
         rules={code: rule_text(code) for code in sorted({one.code for one in findings})},
     )
@@ -162,7 +178,7 @@ def _with_alternatives(report: Report, result: Result) -> Report:
     fixes = dict(report.fixes)
     safe = replace(result.options, unsafe=False)
     if result.options.unsafe:
-        report = replace(report, all_safe=_edits(_again(result, safe)))
+        report = replace(report, all_safe=_edits(result, _again(result, safe)))
     rejected: set[Program] = set(result.analysis.steps)
     if any(one.needs_review for one in result.analysis.findings):
         rejected = set()
@@ -193,8 +209,11 @@ def _again(result: Result, options: Options, rejected: Sequence[Program] = ()) -
 
 def _add(fixes: dict[Finding, tuple[Fix, ...]], known: Sequence[Finding], found: Analysis, result: Result) -> None:
     """Add the repairs of another analysis to those of the findings that are *known*, told apart by their stories."""
+    cells = _cells(result)
     changed = replace(result, analysis=found).edits
-    for other, edits in edits_of(changed, found.findings).items():
+    repairs = edits_of(changed, found.findings)
+    for original, known_edits in repairs.items():
+        other, edits = with_spans(original, cells.span), tuple(map(cells.edit, known_edits))
         own = next(
             (one for one in known if one.fact == other.fact or (one.code, one.cause) == (other.code, other.cause)), None
         )
@@ -204,10 +223,17 @@ def _add(fixes: dict[Finding, tuple[Fix, ...]], known: Sequence[Finding], found:
         fixes[own] = (*before, Fix(other.remedy, edits, other.safe, not before and other.safe))
 
 
-def _edits(analysis: Analysis) -> tuple[TextEdit, ...]:
+def _cells(result: Result) -> Cells:
+    """The cells of the document, if it is a notebook."""
+    notebook, texts = result.file.notebook, result.analysis.program.texts
+    return Cells({} if notebook is None else {result.file.name: notebook}, texts)
+
+
+def _edits(result: Result, analysis: Analysis) -> tuple[TextEdit, ...]:
     """What the patch of an analysis changes, in all files."""
+    cells = _cells(result)
     return tuple(
-        edit
+        cells.edit(edit)
         for path in analysis.patch.paths
         for edit in text_edits(analysis.program.texts[path], analysis.patch.of_file(path))
     )

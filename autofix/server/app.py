@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from autofix import __version__
 from autofix.edits import TextEdit
-from autofix.server import messages, proving
+from autofix.project.notebook import cell_of
+from autofix.server import messages, notebooks, proving
+from autofix.server.notebooks import Cell, OpenNotebook
 from autofix.server.positions import Positions, path_of, uri_of
 from autofix.server.reports import Report
-from autofix.server.session import Document, Session
+from autofix.server.session import DEBOUNCE, Document, Session
 from codemods.facts import Span
-
-PROVE = "autofix.prove"
-WATCHED = ("**/*.py", "**/pyproject.toml", "**/autofix.toml", "**/.autofix.toml")
-LANGUAGE = "python"
 
 
 class Server(LanguageServer):
     """The language server of one editor.  Whole texts are sent on change: so no line can be counted differently."""
 
     def __init__(self) -> None:
-        super().__init__("autofix", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        super().__init__("autofix", __version__, types.TextDocumentSyncKind.Full, notebooks.SYNC)
+        self.notebooks: dict[str, OpenNotebook] = {}
+        """By absolute path."""
         self.session = Session("", self.publish)
         self.python: str | None = None
         """The interpreter that runs scripts, where the editor names one."""
-        self.languages: dict[str, str] = {}
         self._told: set[str] = set()
         self._sent: dict[str, tuple[int | None, list[types.Diagnostic]]] = {}
 
@@ -42,15 +40,22 @@ class Server(LanguageServer):
     def positions(self, report: Report) -> Positions:
         """Converts the spans of a report; files that it does not hold have their open or saved text."""
         texts = {path: document.text for path, document in self.session.documents.items()}
-        return Positions(self.workspace.position_codec, texts | dict(report.texts))
+        texts |= {name: cell.text for name, cell in self.cells().items()}
+        uris = {name: cell.uri for name, cell in self.cells().items()}
+        return Positions(self.workspace.position_codec, texts | dict(report.texts), uris)
+
+    def cells(self) -> dict[str, Cell]:
+        """The cells of all open notebooks, by the names that reports give them."""
+        return {name: cell for one in self.notebooks.values() for name, cell in one.names.items()}
+
+    def path(self, uri: str) -> str:
+        """What reports call a document: its absolute path, or the name of a cell."""
+        return next((name for name, cell in self.cells().items() if cell.uri == uri), path_of(uri))
 
     def versions(self, report: Report) -> dict[str, int | None]:
         """The versions of the open documents whose texts are those of the report."""
-        return {
-            path: document.version
-            for path, document in self.session.documents.items()
-            if report.texts.get(path) == document.text
-        }
+        opened: dict[str, Document | Cell] = {**self.session.documents, **self.cells()}
+        return {path: one.version for path, one in opened.items() if report.texts.get(path) == one.text}
 
     def of_file(self, path: str) -> list[types.Diagnostic]:
         """What all reports have to say of one file, each finding once."""
@@ -58,9 +63,17 @@ class Server(LanguageServer):
         for root, report in self.session.reports.items():
             for one in messages.diagnostics(report, path, self.positions(report)):
                 start = (one.range.start.line, one.range.start.character)
-                if root == path or one.code is not None:
+                if root == cell_of(path)[0] or one.code is not None:
                     found.setdefault((*start, one.code), one)
         return sorted(found.values(), key=lambda one: (one.range.start.line, one.range.start.character))
+
+    def take_notebook(self, uri: str, debounce: float = DEBOUNCE) -> None:
+        """Take the cells of a notebook as the editor has them now."""
+        document = self.workspace.get_notebook_document(notebook_uri=uri)
+        if document is not None:
+            path = path_of(uri)
+            known = self.notebooks[path] = OpenNotebook.of(path, document, self.workspace)
+            self.session.put(path, Document(uri, known.version, known.text), debounce=debounce)
 
     # What is told ------------------------------------------------------------------------------------------------
 
@@ -74,15 +87,17 @@ class Server(LanguageServer):
         if report.error and report.error not in self._told:
             self._told.add(report.error)
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"autofix: {report.error}"))
-        self.send(path, _files(report) | (_files(before) if before is not None else set()))
+        self.send(path, files_of(report) | (files_of(before) if before is not None else set()))
         if self.pulls and before is not None and before.version == report.version:
             if (before.findings, before.problems) != (report.findings, report.problems):
                 self.refresh()  # the document has not changed, so the editor does not ask by itself
 
     def send(self, root: str, others: set[str]) -> None:
         """Send the diagnostics of a document and of *others*."""
-        for path in {root, *others}:
-            document = self.session.documents.get(path)
+        cells = self.cells()
+        own = self.notebooks[root].names.keys() if root in self.notebooks else {root}
+        for path in {*own, *others} - self.notebooks.keys():
+            document = self.session.documents.get(path) or cells.get(path)
             if document is not None and self.pulls:
                 continue
             uri, version = (document.uri, document.version) if document is not None else (uri_of(path), None)
@@ -177,7 +192,7 @@ class Server(LanguageServer):
         self.window_show_message_request(question, answered)
 
 
-def _files(report: Report) -> set[str]:
+def files_of(report: Report) -> set[str]:
     return {report.path, *(one.cause.path for one in report.findings)}
 
 
@@ -194,146 +209,3 @@ def _edit(one: dict[str, Any], folder: Path) -> TextEdit:
     path = str(folder / one["file"])
     span = Span(path, start["line"], start["column"] - 1, end["line"], end["column"] - 1)
     return TextEdit(span, one["content"], ())
-
-
-def is_source(uri: str, language: str | None = None) -> bool:
-    """Whether a document is one to be read: a Python file, and no cell of a notebook."""
-    return uri.startswith(("file:", "untitled:")) and (language in (None, LANGUAGE) or uri.endswith(".py"))
-
-
-def create() -> Server:
-    """A server with all its features."""
-    server = Server()
-
-    @server.feature(types.INITIALIZED)
-    def initialized(_params: types.InitializedParams) -> None:
-        server.session.start()
-        watching = getattr(server.client_capabilities.workspace, "did_change_watched_files", None)
-        if getattr(watching, "dynamic_registration", False):
-            options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(one) for one in WATCHED])
-            method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
-            registration = types.Registration("autofix-files", method, options)
-            server.client_register_capability(types.RegistrationParams([registration]))
-
-    @server.feature(types.INITIALIZE)
-    def initialize(params: types.InitializeParams) -> None:
-        roots = [one.uri for one in params.workspace_folders or ()]
-        root = path_of(roots[0]) if roots else server.workspace.root_path
-        server.session.folder = root or str(Path.cwd())
-        given = params.initialization_options
-        python = given.get("python") if isinstance(given, dict) else getattr(given, "python", None)
-        server.python = python if isinstance(python, str) else None
-
-    @server.feature(types.SHUTDOWN)
-    def shutdown(_params: None) -> None:
-        server.session.close()
-
-    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    def opened(params: types.DidOpenTextDocumentParams) -> None:
-        document = params.text_document
-        if is_source(document.uri, document.language_id):
-            own = Document(document.uri, document.version, document.text)
-            server.session.put(path_of(document.uri), own, debounce=0)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(params: types.DidChangeTextDocumentParams) -> None:
-        uri = params.text_document.uri
-        if path_of(uri) in server.session.documents:
-            text = server.workspace.get_text_document(uri).source
-            server.session.put(path_of(uri), Document(uri, params.text_document.version, text))
-
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    def saved(params: types.DidSaveTextDocumentParams) -> None:
-        server.session.again(path_of(params.text_document.uri))
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseTextDocumentParams) -> None:
-        path = path_of(params.text_document.uri)
-        report = server.session.drop(path)
-        if report is not None:
-            server.send(path, _files(report))
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def changed_on_disk(_params: types.DidChangeWatchedFilesParams) -> None:
-        server.session.again()
-
-    @server.feature(
-        types.TEXT_DOCUMENT_DIAGNOSTIC,
-        types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="autofix"),
-    )
-    async def diagnostic(params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
-        path = path_of(params.text_document.uri)
-        await server.session.report_on(path)
-        return types.RelatedFullDocumentDiagnosticReport(server.of_file(path))
-
-    @server.feature(types.TEXT_DOCUMENT_HOVER)
-    def hover(params: types.HoverParams) -> types.Hover | None:
-        path = path_of(params.text_document.uri)
-        for report in server.session.reports.values():
-            found = messages.hover(report, path, params.position, server.positions(report))
-            if found is not None:
-                return found
-        return None
-
-    kinds = [types.CodeActionKind.QuickFix, messages.FIX_ALL]
-
-    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))
-    async def actions(params: types.CodeActionParams) -> list[types.CodeAction]:
-        return await code_actions(server, params)
-
-    @server.command(PROVE)
-    async def prove(uri: str, *arguments: str) -> dict[str, Any] | None:
-        return await server.prove(uri, list(arguments))
-
-    return server
-
-
-async def code_actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
-    """The actions of the kinds that are asked for, on the document's latest text."""
-    only = params.context.only
-    path = path_of(params.text_document.uri)
-    wants_fixes = only is None or any(_is_kind(types.CodeActionKind.QuickFix, one) for one in only)
-    wants_all = only is None or any(_is_kind(messages.FIX_ALL, one) for one in only)
-    await server.session.report_on(path, complete=only is not None and wants_all)
-    found: dict[tuple[str, str], types.CodeAction] = {}
-    for root, report in server.session.reports.items():
-        positions, versions = server.positions(report), server.versions(report)
-        if wants_fixes:
-            known = params.context.diagnostics
-            for one in messages.quick_fixes(report, path, params.range, known, positions, versions):
-                found.setdefault((one.title, str(one.edit)), one)
-        if wants_all and root == path and (every := messages.fix_all(report, positions, versions)) is not None:
-            found[every.title, ""] = every
-    for one in found.values():
-        one.edit = server.edit(one.edit)
-    fixes = [one for one in found.values() if one.kind == types.CodeActionKind.QuickFix]
-    if fixes:
-        name = Path(path).name
-        command = types.Command("Run and prove", PROVE, arguments=[params.text_document.uri])
-        run = types.CodeAction(
-            f"Run {name} and prove its repair", types.CodeActionKind.QuickFix, fixes[0].diagnostics, command=command
-        )
-        found[run.title, ""] = run
-    return list(found.values())
-
-
-def _is_kind(kind: str, wanted: str) -> bool:
-    """Whether a kind of action is one that was asked for, or a kind below it."""
-    own, asked = (one.value if isinstance(one, types.CodeActionKind) else str(one) for one in (kind, wanted))
-    return not asked or own == asked or own.startswith(f"{asked}.")
-
-
-def serve() -> None:
-    """Serve one editor over standard input and output; whatever else is printed goes to standard error."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr
-    run(source, sink)
-
-
-def run(source: BinaryIO, sink: BinaryIO) -> None:
-    """Serve one editor over two streams."""
-    server = create()
-    try:
-        server.start_io(source, sink)
-    finally:
-        server.session.close()

@@ -10,7 +10,7 @@ from lsprotocol import types
 from autofix.checking import Problem
 from autofix.edits import TextEdit, text_edits
 from autofix.findings import Finding
-from autofix.server.positions import Positions, uri_of
+from autofix.server.positions import Positions
 from autofix.server.reports import Fix, Report
 from autofix.settings.selection import UNUSED_IGNORE
 from autofix.suppression.adding import with_ignores
@@ -149,10 +149,12 @@ def workspace_edit(
     """Edits of several files; those of open documents are bound to the *versions* that were analysed."""
     by_path: dict[str, list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit]] = {}
     for edit in edits:
-        by_path.setdefault(edit.span.path, []).append(types.TextEdit(positions.range(edit.span), edit.text))
+        by_path.setdefault(edit.span.path, []).append(positions.edit(edit))
     return types.WorkspaceEdit(
         document_changes=[
-            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri_of(path), versions.get(path)), own)
+            types.TextDocumentEdit(
+                types.OptionalVersionedTextDocumentIdentifier(positions.uri(path), versions.get(path)), own
+            )
             for path, own in by_path.items()
         ]
     )

@@ -10,6 +10,7 @@ from lsprotocol import types
 from pygls import uris
 from pygls.workspace import PositionCodec
 
+from autofix.edits import TextEdit
 from autofix.project.reading import read
 from codemods.facts import Span
 from codemods.source.program import split
@@ -21,7 +22,9 @@ class Positions:
 
     codec: PositionCodec
     texts: Mapping[str, str]
-    """By absolute path."""
+    """By absolute path, and of the cells of notebooks by their names."""
+    uris: Mapping[str, str] = field(default_factory=dict)
+    """The URIs of documents that cannot be told from their paths: those of cells."""
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def lines(self, path: str) -> list[str]:
@@ -51,7 +54,20 @@ class Positions:
 
     def location(self, span: Span) -> types.Location:
         """The range of a span, in its file."""
-        return types.Location(uri_of(span.path), self.range(span))
+        return types.Location(self.uri(span.path), self.range(span))
+
+    def uri(self, path: str) -> str:
+        """The URI of a file or a cell."""
+        return self.uris.get(path) or uri_of(path)
+
+    def edit(self, edit: TextEdit) -> types.TextEdit:
+        """An edit of a file or a cell; a cell, unlike its section of the program, has no end of line at its end."""
+        most, text = len(self.lines(edit.span.path)), edit.text
+        if edit.span.end_line > most:
+            text = text.removesuffix("\n")
+        if edit.span.line > most and text:
+            text = f"\n{text}"
+        return types.TextEdit(self.range(edit.span), text)
 
 
 def uri_of(path: str) -> str:
