@@ -13,10 +13,11 @@ import pytest
 import pytest_asyncio
 import pytest_lsp
 from lsprotocol import types
+from pygls.workspace import PositionCodec
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
 import autofix
-from autofix.server.positions import Positions
+from autofix.server.positions import Positions, path_of
 from codemods.facts import Span
 
 ROOT = Path(__file__).parents[1]
@@ -211,8 +212,6 @@ async def test_a_finding_from_the_first_letter_to_its_fix(editor: Editor) -> Non
 
 
 def test_positions_count_the_units_of_the_editor() -> None:
-    from pygls.workspace import PositionCodec
-
     text = 'a = "\U0001f600é"\r\nb = 1'
     span = Span("/a.py", 1, 5, 1, 7)
     ends = {"utf-8": (5, 11), "utf-16": (5, 8), "utf-32": (5, 7)}
@@ -255,6 +254,12 @@ async def test_open_documents_see_each_other_and_settings_count(editor: Editor) 
     (folder / "autofix.toml").write_text('exclude = ["train.py"]\n')
     editor.save("library.py")
     await editor.shown("library.py")
+
+
+def test_a_document_without_a_file_has_a_path() -> None:
+    assert path_of("untitled:Untitled-1") == str(Path("Untitled-1").absolute())
+    positions = Positions(PositionCodec(), {"/a": "x"}, {"/a": "untitled:a"})
+    assert positions.location(Span("/a", 1, 0, 1, 1)).uri == "untitled:a"
 
 
 @pytest.mark.asyncio

@@ -39,14 +39,17 @@ class Server(LanguageServer):
 
     def positions(self, report: Report) -> Positions:
         """Converts the spans of a report; files that it does not hold have their open or saved text."""
-        texts = {path: document.text for path, document in self.session.documents.items()}
-        texts |= {name: cell.text for name, cell in self.cells().items()}
-        uris = {name: cell.uri for name, cell in self.cells().items()}
+        texts = {path: one.text for path, one in self.opened().items()}
+        uris = {path: one.uri for path, one in self.opened().items()}
         return Positions(self.workspace.position_codec, texts | dict(report.texts), uris)
 
     def cells(self) -> dict[str, Cell]:
         """The cells of all open notebooks, by the names that reports give them."""
         return {name: cell for one in self.notebooks.values() for name, cell in one.names.items()}
+
+    def opened(self) -> dict[str, Document | Cell]:
+        """Everything that has a URI: documents and cells."""
+        return {**self.session.documents, **self.cells()}
 
     def path(self, uri: str) -> str:
         """What reports call a document: its absolute path, or the name of a cell."""
@@ -54,8 +57,7 @@ class Server(LanguageServer):
 
     def versions(self, report: Report) -> dict[str, int | None]:
         """The versions of the open documents whose texts are those of the report."""
-        opened: dict[str, Document | Cell] = {**self.session.documents, **self.cells()}
-        return {path: one.version for path, one in opened.items() if report.texts.get(path) == one.text}
+        return {path: one.version for path, one in self.opened().items() if report.texts.get(path) == one.text}
 
     def of_file(self, path: str) -> list[types.Diagnostic]:
         """What all reports have to say of one file, each finding once."""

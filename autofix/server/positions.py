@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ class Positions:
     texts: Mapping[str, str]
     """By absolute path, and of the cells of notebooks by their names."""
     uris: Mapping[str, str] = field(default_factory=dict)
-    """The URIs of documents that cannot be told from their paths: those of cells."""
+    """The URIs of documents, which are not always told from their paths: those of cells and of unsaved documents."""
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def lines(self, path: str) -> list[str]:
@@ -78,6 +79,6 @@ def uri_of(path: str) -> str:
 
 
 def path_of(uri: str) -> str:
-    """The absolute path of a document; of one that is in no file, its URI."""
+    """The absolute path of a document; for one that is in no file yet, a path in the working directory."""
     path: str | None = uris.to_fs_path(uri)
-    return path or uri
+    return os.path.abspath(path or uri)

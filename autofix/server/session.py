@@ -70,8 +70,10 @@ class Session:
 
     def put(self, path: str, document: Document, *, debounce: float = DEBOUNCE) -> None:
         """Take a document's new text, and have it and the documents that import it analysed."""
+        is_new = path not in self.documents
         self.documents[path] = document
-        for other in self.importers(path):
+        # Whoever imports a document that was just opened may not have found it before.
+        for other in [one for one in self.documents if one != path] if is_new else self.importers(path):
             self._want(other)
         self._want(path)
         self._interrupt()
