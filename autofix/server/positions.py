@@ -81,4 +81,4 @@ def uri_of(path: str) -> str:
 def path_of(uri: str) -> str:
     """The absolute path of a document; for one that is in no file yet, a path in the working directory."""
     path: str | None = uris.to_fs_path(uri)
-    return os.path.abspath(path or uri)
+    return os.path.abspath(path or uri.partition(":")[2].lstrip("/") or uri)
