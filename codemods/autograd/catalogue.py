@@ -162,6 +162,18 @@ def drops_graph(name: str) -> bool:
     return not row.differentiable and row.kind != CREATION
 
 
+def keeps_shape(name: str) -> bool:
+    """Whether the result of an operation has the shape of its arguments, broadcast together, and their graph."""
+    row = operation(name)
+    return row.differentiable and row.kind in (POINTWISE, SHAPED)
+
+
+def reduces(name: str) -> bool:
+    """Whether an operation makes one value of many, along dimensions that it may be told, and keeps the graph."""
+    row = operation(name)
+    return row.differentiable and row.kind == REDUCTION
+
+
 def is_view(name: str) -> bool:
     """Whether the result of an operation shares the memory of its first argument."""
     return operation(name).kind in (VIEW, VIEWS)

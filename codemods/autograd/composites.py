@@ -142,7 +142,7 @@ KINDS: dict[str, str] = {
         "tensor_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d conj_physical to_dense".split(), "view"
     ),
     **dict.fromkeys(
-        "bernoulli poisson masked_fill clone square softsign prelu threshold hardswish".split(), "pointwise"
+        "bernoulli poisson masked_fill clone square softsign prelu threshold hardswish log_sigmoid".split(), "pointwise"
     ),
     **dict.fromkeys("absolute negative fix clip subtract multiply divide true_divide".split(), "pointwise"),
     **dict.fromkeys((f"arc{name}" for name in _ARCS.split()), "pointwise"),

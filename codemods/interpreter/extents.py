@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
+from codemods.autograd import catalogue
 from codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
@@ -18,16 +19,7 @@ if TYPE_CHECKING:
 _MANY = Shape(BatchSize.CERTAIN, 1)
 _PADDED = Shape(BatchSize.LIKELY, 2)
 
-_ELEMENTWISE = frozenset(
-    """neg exp log log1p sqrt rsqrt abs pow square sigmoid tanh relu leaky_relu elu gelu silu softplus logsigmoid
-    softmax log_softmax clamp clamp_min clamp_max sin cos erf reciprocal native_dropout dropout native_layer_norm
-    native_batch_norm layer_norm batch_norm add sum_of sub mul div minimum maximum where lerp clone normalize hardtanh
-    log_sigmoid masked_fill poisson bernoulli addcmul addcdiv logaddexp atan2 hypot tan asin acos atan sinh cosh expm1
-    log2 log10 celu selu mish hardswish hardsigmoid relu6 softmin softsign nan_to_num cumsum cumprod logcumsumexp
-    """.split()
-)
 _FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())
-_REDUCING = frozenset("sum mean norm logsumexp amax amin std var prod max min median".split())
 _PER_ROW = frozenset(
     """cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity
     PairwiseDistance cosine_similarity pairwise_distance""".split()
@@ -111,7 +103,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return NOTHING
     if name in _PER_ROW or name.endswith(("_loss", "_entropy", "_logits", "kl_div")):
         return of_loss(name, args, keywords)
-    if name in _ELEMENTWISE:
+    if name == "sum_of" or catalogue.keeps_shape(name):
         found = _broadcast(args)
         weighted = found.several is BatchSize.UNREDUCED and name in ("mul", "div") and all(map(_is_array, args))
         return found._replace(several=BatchSize.CERTAIN) if weighted else found
@@ -133,8 +125,8 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return first
     if name == "topk":
         return _best(first, _dim(args, keywords, 2), keywords.get("k", args[1] if len(args) > 1 else None))
-    if name in _REDUCING:
-        return _reduced(first, _dim(args, keywords, 2 if name == "norm" else 1), keywords)
+    if catalogue.reduces(name):
+        return _reduced(first, _dim(args, keywords, catalogue.operation(name).at("dim") or 1), keywords)
     if name == "gather":
         return first if first.dims > 1 and _is_inner(_dim(args, keywords, 1), first) else NOTHING
     if name == "linear":

@@ -7,18 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 import libcst as cst
 
 from codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
+from codemods.formula import twins
 from codemods.formula.reader import in_torch
 from codemods.proof import Keeps
 from codemods.rewriting.tree import Edit, Statement, Tree, method_call, only_part, parenthesised, with_keyword
 from codemods.rules.base import Candidate, Codemod
 
-# NumPy's functions that torch has under the same name and with the same meaning.
-_SAME = frozenset(
-    """exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arctan sqrt abs sign square maximum minimum where
-    sum mean prod dot matmul outer""".split()
-)
-_OTHER_NAME = {"clip": "clamp", "power": "pow", "absolute": "abs", "concatenate": "cat", "amax": "amax"}
-_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "n": "n"}
 _OF_SEVERAL = frozenset(("mean", "sum"))
 
 Change = Callable[[cst.CSTNode], cst.CSTNode]
@@ -333,11 +327,10 @@ def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:
             return method_call(_stacked(tree, node)(found), name)
 
         return of_several
-    known = name if name in _SAME else _OTHER_NAME.get(name)
     below = tree.code(node.func).partition(".")[2]
-    if below.startswith("fft."):
-        known = below
-    if known is None or any(arg.keyword is not None and arg.keyword.value not in _KEYWORDS for arg in node.args):
+    known = below if below.startswith("fft.") else twins.called_alike(name)
+    words = twins.AXIS_WORDS
+    if known is None or any(arg.keyword is not None and arg.keyword.value not in words for arg in node.args):
         return None
     function = cst.parse_expression(f"{torch}.{known}")
 
@@ -353,4 +346,4 @@ def _renamed(argument: cst.Arg) -> cst.Arg:
     keyword = argument.keyword
     if keyword is None:
         return argument
-    return argument.with_changes(keyword=cst.Name(_KEYWORDS[keyword.value]))
+    return argument.with_changes(keyword=cst.Name(twins.AXIS_WORDS[keyword.value]))
