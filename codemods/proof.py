@@ -18,7 +18,8 @@ from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overw
 from codemods.rewriting.patch import Patch
 
 if TYPE_CHECKING:
-    from codemods.interpreter.analysis import AnalysisResult, Edge, Place
+    from codemods.checks.known import Edge, Place
+    from codemods.interpreter.analysis import AnalysisResult
 
 
 class Keeps(StrEnum):

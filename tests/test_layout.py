@@ -25,6 +25,8 @@ FLOORS = [
     ["codemods.autograd", "codemods.rewriting"],
     ["codemods.formula"],
     ["codemods.interpreter"],
+    ["codemods.checks"],
+    ["codemods.interpreter.analysis"],
     ["codemods.proof"],
     ["codemods.branches"],
     ["codemods.repair"],

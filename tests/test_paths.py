@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from codemods.checks.known import Known
 from codemods.facts import StaleGraph
 from codemods.interpreter import analysis
 from codemods.interpreter.policy import BranchPolicy
@@ -66,7 +67,7 @@ def paths(script: str, monkeypatch: pytest.MonkeyPatch) -> list[BranchPolicy]:
     followed: list[BranchPolicy] = []
     follow = analysis._follow
 
-    def noted(sources: Sources, policy: BranchPolicy, found: analysis._Collected) -> Interpreter:
+    def noted(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter:
         followed.append(policy)
         return follow(sources, policy, found)
 

@@ -17,6 +17,7 @@ from autofix.evidence.escapes import copied, escapes, sent
 from autofix.evidence.places import Chain, crossed, named_by_callers, outer_place, turned_within
 from autofix.evidence.source import Loop, Text, Texts, names_in
 from autofix.evidence.witness import Drop, Evidence, Site, Step, entry
+from codemods.checks.chains import apart, parting
 from codemods.facts import (
     CACHES,
     Carrier,
@@ -157,7 +158,7 @@ class _Witnessed:
             outer_place(walked, freed) if walked else None,
             (_enters(reader), bool(walked) and bool(self.evidence.details.get("walked_enters"))),
             reader is not None and reader.mixes,
-            _parting(freed, failed),
+            parting(freed, failed),
         )
         fact = partial(
             StaleGraph,
@@ -200,7 +201,7 @@ class _Witnessed:
             outer_place(used, failed),
             None,
             mixed=reader is not None and reader.mixes,
-            passes=_apart(changed, failed),
+            passes=apart(changed, failed),
         )
         by_step = self.evidence.details.get("change") == "optimizer step"
         before = [carry for carry in self.carries if carry.put.number <= number]
@@ -317,25 +318,6 @@ class _Witnessed:
 
 def _name(kept: Carry | None) -> str:
     return kept.store.name if kept is not None else ""
-
-
-def _parting(freed: Chain, failed: Chain) -> tuple[Span, Span] | None:
-    """The innermost calls that led to the one pass and not to the other, where the passes are one statement."""
-    first, second = list(freed), list(failed)
-    while first and second and first[-1] == second[-1]:
-        first.pop()
-        second.pop()
-    return (first[-1], second[-1]) if first and second and freed[-1] == failed[-1] else None
-
-
-def _apart(change: Chain, failed: Chain) -> tuple[Span, Span] | None:
-    """The calls of one function that led to a change and to the pass, where they stand in other functions."""
-    common = 0
-    while common < min(len(change), len(failed)) - 1 and change[common] == failed[common]:
-        common += 1
-    if common == len(change) - 1 and common == len(failed) - 1:
-        return None
-    return change[common], failed[common]
 
 
 def _enters(step: Step | None) -> bool:

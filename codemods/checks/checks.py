@@ -1,0 +1,75 @@
+"""All checks, in the order in which their facts are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from codemods.checks import (
+    cut_graph,
+    escaping_graph,
+    held_graph,
+    not_scalar,
+    overwritten,
+    provoked,
+    refused,
+    stale_graph,
+)
+from codemods.checks.known import Known
+from codemods.facts import Certainty, ComputedParameter, CutGraph, Fact, GraphHeld, LegacyApi, NotScalar
+from codemods.interpreter.policy import Path
+from codemods.interpreter.protocol import Interpreter
+
+
+def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Fact]:
+    """What one path shows."""
+    yield from stale_graph.facts(interp)
+    yield from overwritten.facts(interp)
+    yield from refused.changes(interp)
+    yield from held_graph.facts(interp, known)
+    yield from escaping_graph.facts(interp)
+    yield from not_scalar.facts(interp, known)
+    yield from cut_graph.facts(interp, known, of_script=of_script)
+    yield from refused.calls(interp)
+
+
+def left(known: Known) -> tuple[Fact, ...]:
+    """The facts that no other path answers, and that the script does not bring about on purpose."""
+    ended = {path for fact, path in known.facts.items() if isinstance(fact, ComputedParameter) and not fact.on_gpu}
+    facts = tuple(
+        fact
+        for fact in _without_echoes(known.facts)
+        if not _is_answered(fact, known)
+        and not provoked.is_provoked(fact, known.sources)
+        and (known.facts[fact] not in ended or isinstance(fact, refused.BEFORE_THE_END))
+    )
+    if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
+        return ()  # the flag is ignored: where nothing else is wrong, the script does what it did
+    return facts
+
+
+def _is_answered(fact: Fact, known: Known) -> bool:
+    """Whether another path shows that there is no such mistake."""
+    match fact:
+        case GraphHeld():
+            return held_graph.is_used(fact, known)
+        case NotScalar():
+            return not_scalar.is_reduced(fact, known)
+        case CutGraph():
+            return cut_graph.is_answered(fact, known)
+    return False
+
+
+def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:
+    """Facts once each: a story gives way to the same one of which another path tells more."""
+    for fact in facts:
+        if not any(one in facts for one in _fuller(fact)):
+            yield fact
+
+
+def _fuller(fact: Fact) -> Iterator[Fact]:
+    """The same story, told with more certainty, or of a row in which there are numbers, too."""
+    if fact.certainty is not Certainty.CERTAIN:
+        yield replace(fact, certainty=Certainty.CERTAIN)
+    if isinstance(fact, GraphHeld) and not fact.mixed:
+        yield replace(fact, mixed=True)

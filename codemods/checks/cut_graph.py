@@ -1,0 +1,130 @@
+"""Passes that lack the graph of their root, or a part of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.autograd.graph import BackwardWithoutGraph, Tape
+from codemods.checks.known import Known
+from codemods.checks.story import distinct
+from codemods.facts import Certainty, CutGraph, Drop
+from codemods.interpreter import cuts
+from codemods.interpreter.protocol import Interpreter
+from codemods.source.sources import Site
+
+
+def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[CutGraph]:
+    """What one path shows of them; *of_script*: whether it leads through the script itself."""
+    tape = interp.tape
+    cut: set[CutGraph] = set()
+    for rootless in tape.cut:
+        if any(leaf.asked for leaf in rootless.copies):
+            continue  # somebody wants the gradient of the copy itself
+        dropped = _fact(rootless, tape)
+        yield dropped
+        cut.add(dropped)
+    known.shown.update(cut if of_script else ())
+    for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
+        dropped = _fact(rootless, tape)
+        if dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape):
+            yield dropped
+
+
+def _is_missed(rootless: BackwardWithoutGraph, dropped: CutGraph, tape: Tape) -> bool:
+    """Whether the part of a loss that has no graph was meant to train something."""
+    in_block = any(one.guard is not None and isinstance(one.guard.node, ast.With) for one in rootless.detachment.cuts)
+    unrecorded = cuts.is_unrecorded(rootless.detachment)
+    if unrecorded and _misses_a_group(rootless, tape):
+        return True
+    return not in_block and _shares_an_optimizer(dropped, tape) and (not unrecorded or _trains_no_layer(tape))
+
+
+def is_answered(fact: CutGraph, known: Known) -> bool:
+    """Whether another path shows the graph that is said to be missing."""
+    if fact.beside:
+        return not known.complete or set(fact.wanted) <= {name for _, name in known.trained}
+    if fact.silent:
+        return bool(known.training)  # a script that trains may well ask for the gradient of a copy, too
+    if fact.lasting or fact.failed.line not in known.training:
+        return False
+    # A pass that trains in one stage of the script and fails in a later one, whichever way the script takes.
+    return not (known.complete and known.shown[fact] == known.followed)
+
+
+def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
+    owned = tape.owned
+    drops = rootless.detachment.cuts
+    # What is frozen beside these may well be meant to be.
+    drops = tuple(one for one in drops if one.how in ("unflagged", "reentrant")) or drops
+    cut = next((one for one in drops if one.nodes), drops[0])
+    graph = [node for one in drops for node in one.nodes]
+    guard = next((one.guard for one in drops if one.guard is not None), None)
+    frozen = [leaf for one in drops for leaf in one.leaves if leaf.frozen_at is not None]
+    kept = [leaf for leaf in frozen if leaf in owned]
+    taken = (kept or frozen)[-1].frozen_at if frozen else None
+    # What to put in the place of a comparison is a choice: the pass fails for certain, but not every loss is meant so.
+    doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
+    owner = tape.owners.get(kept[-1]) if kept else None
+    return CutGraph(
+        cut=cut.site.span,
+        guard=guard.span if guard is not None else None,
+        frozen=taken.span if taken is not None else None,
+        owner=owner.span if owner is not None else None,
+        failed=rootless.site.span,
+        drops=tuple(Drop(one.site.span, one.how) for one in drops),
+        several=rootless.detachment.several and any(one.how != "reentrant" for one in drops),
+        silent=rootless.silent,
+        beside=rootless.beside,
+        lasting=guard is not None and isinstance(guard.node, ast.Call),
+        wanted=tuple(sorted(leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned)),
+        built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
+        spared=len(set(kept)) < len(set(frozen)),
+        probable=bool(graph) and all(cuts.is_probability(node) for node in graph),
+        name=rootless.name,
+        certainty=Certainty.LIKELY if doubtful else Certainty.CERTAIN,
+    )
+
+
+def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:
+    """Whether one optimizer holds all that a pass misses, and something that the pass trains."""
+    trained = {name for place, name in tape.trained if place[0] == fact.failed.line}
+    owners = {leaf.name: site for leaf, site in tape.owners.items()}
+    sites = {owners.get(name) for name in fact.wanted}
+    return len(sites) == 1 and bool(sites & {owners.get(name) for name in trained} - {None})
+
+
+def _misses_a_group(rootless: BackwardWithoutGraph, tape: Tape) -> bool:
+    """Whether a group that an optimizer was given for itself is behind a block that records nothing, in every pass."""
+    guards = [one.guard for one in rootless.detachment.cuts if one.guard is not None]
+    if any(_is_conditional(guard) for guard in guards):
+        return False
+    behind = cuts.leaves_under(node for one in rootless.detachment.cuts for node in one.nodes)
+    return any(
+        group.leaves
+        and group.leaves <= behind
+        and not any(leaf.frozen for leaf in group.leaves)
+        and not any(
+            one.clock > group.clock and any(node.leaf in group.leaves for edge in one.edges for node in edge)
+            for one in tape.passes
+        )
+        for group in tape.groups
+    )
+
+
+def _is_conditional(guard: Site) -> bool:
+    """Whether a block is entered in some cases only."""
+    return any(
+        isinstance(around, (ast.If, ast.Try)) and any(part is guard.node for part in ast.walk(around))
+        for around in ast.walk(guard.source.tree)
+    )
+
+
+def _trains_no_layer(tape: Tape) -> bool:
+    """Whether of all that the optimizers hold, no layer is trained, a scale or another bare parameter at most."""
+    trained = {name for _, name in tape.trained}
+    layers = [leaf for leaf in tape.owned if not leaf.name.startswith(_BARE)]
+    return len(layers) > 1 and not any(leaf.name in trained for leaf in layers)
+
+
+_BARE = ("Parameter:", "tensor:")

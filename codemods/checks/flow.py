@@ -1,0 +1,92 @@
+"""What the passes train, and the edges of useful gradient flow."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from codemods.autograd.graph import BackwardCall, Leaf, Node, distance, useful_edges
+from codemods.checks.known import Edge, Known, Place
+from codemods.interpreter.protocol import Interpreter
+from codemods.source.sources import Site, last_name
+
+
+def collect(interp: Interpreter, found: Known) -> None:
+    """What the passes train, and the edges of useful gradient flow."""
+    tape = interp.tape
+    known = tape.owned and not tape.unknown_owner
+    place = cache(_place)
+    for one in tape.passes:
+        line = one.site.line
+        found.passes.add(line)
+        if not one.idle:
+            found.training.add(line)
+
+        def useful(leaf: Leaf, one: BackwardCall = one) -> bool:
+            return not known or (id(one), leaf.name) in tape.served
+
+        for consumer, producer in useful_edges(one, useful):
+            found.edges.add(_edge(one, consumer, producer, place))
+    found.ways |= tape.trained
+    found.waiting |= tape.waiting
+    found.faded |= tape.faded
+    for one in _later(tape.passes):
+        found.repeated.add(one.site.line)
+        found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
+        found.later.update((one.site.line, name) for name in tape.reserves)
+
+
+def _later(passes: list[BackwardCall]) -> Iterator[BackwardCall]:
+    """The passes that are not the first at their place, in their run of the loop around them where any run has several.
+
+    A state that each sequence begins anew leaves a first pass in every sequence.
+    """
+    runs = Counter((one.place, one.loops[-1].instance) for one in passes if one.loops)
+    several = {place for (place, _), count in runs.items() if count > 1}
+    begun: set[tuple[tuple[int, ...], int]] = set()
+    for one in passes:
+        run = (one.place, one.loops[-1].instance if one.loops and one.place in several else -1)
+        if run in begun:
+            yield one
+        begun.add(run)
+
+
+def _edge(one: BackwardCall, consumer: Node, producer: Node, place: Callable[[Node], Place]) -> Edge:
+    gap = () if producer.leaf is not None else distance(producer.loops, one.loops)
+    lag = () if producer.leaf is not None else distance(producer.loops, consumer.loops)
+    return Edge(one.site.line, place(consumer), place(producer), gap, lag)
+
+
+def _place(node: Node) -> Place:
+    name = node.leaf.name if node.leaf is not None else node.operation
+    calls = tuple((site.line, _column(site), _called(site.node)) for site in node.stack)
+    return Place(name, node.site.line, _column(node.site), calls)
+
+
+def _called(node: ast.AST) -> str:
+    """The name of what a call calls; empty for what else leads into a function: an operator, a property."""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _column(site: Site) -> int:
+    return site.node.col_offset * 1000 + (site.node.end_col_offset or 0) % 1000
+
+
+def ranked(edges: set[Edge]) -> Iterator[Edge]:
+    """The edges with columns replaced by their order on the line: an edit shifts columns, not their order."""
+    columns: dict[tuple[str, int], set[int]] = {}
+    for place in {place for edge in edges for place in (edge.consumer, edge.producer)}:
+        columns.setdefault((place.operation, place.line), set()).add(place.rank)
+        for line, column, name in place.calls:
+            columns.setdefault((f"{name}()", line), set()).add(column)
+    order = {key: {column: rank for rank, column in enumerate(sorted(found))} for key, found in columns.items()}
+
+    @cache
+    def ranked(place: Place) -> Place:
+        calls = tuple((line, order[f"{name}()", line][column], name) for line, column, name in place.calls)
+        return place._replace(rank=order[place.operation, place.line][place.rank], calls=calls)
+
+    for edge in edges:
+        yield edge._replace(consumer=ranked(edge.consumer), producer=ranked(edge.producer))

@@ -1,0 +1,41 @@
+"""Graphs that are kept for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.autograd.graph import RetainedGraph
+from codemods.checks.known import Known
+from codemods.facts import Certainty, GraphHeld
+from codemods.interpreter import holding
+from codemods.interpreter.protocol import Interpreter
+
+
+def facts(interp: Interpreter, known: Known) -> Iterator[GraphHeld]:
+    """What one path shows of them."""
+    for kept in holding.held(interp):
+        held = _fact(kept)
+        known.holdings[held] = kept
+        yield held
+
+
+def is_used(fact: GraphHeld, known: Known) -> bool:
+    """Whether another path shows a use for a graph that is kept, or may show one."""
+    kept = known.holdings[fact]
+    used = kept.kept.statement.node in known.used
+    return used or not known.complete or not holding.every_reader_ran(kept, known.sources, known.executed)
+
+
+def _fact(one: RetainedGraph) -> GraphHeld:
+    return GraphHeld(
+        kept=one.kept.statement.span,
+        loop=one.point.statement.span,
+        expression=one.kept.expression.span if one.kept.expression is not None else None,
+        form=one.kept.form,
+        handed=next(iter(holding.written_for(one)), None) if one.handed else None,
+        parts=holding.written_for(one),
+        evaluates=one.evaluates,
+        mixed=one.mixed,
+        name=one.kept.name,
+        certainty=Certainty.LIKELY if one.bounded or any(cell.node.opaque for cell in one.cells) else Certainty.CERTAIN,
+    )

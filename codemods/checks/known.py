@@ -1,0 +1,87 @@
+"""What the paths through a program have shown so far."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from codemods.autograd.graph import RetainedGraph
+from codemods.facts import Fact, GraphHeld
+from codemods.interpreter.policy import Path
+from codemods.source.sources import Source
+
+
+class Place(NamedTuple):
+    """Where a node was made, in terms that an edit elsewhere does not change."""
+
+    operation: str
+    line: int
+    rank: int = 0
+    """Which one it is of those with this operation on this line, from left to right."""
+    calls: tuple[tuple[int, int, str], ...] = ()
+    """The line of each call that led there, which one on its line of those of this name, and the name: two views of one
+    picture are two ways.
+    """
+
+
+class Edge(NamedTuple):
+    """An edge of the graph as one pass walked it."""
+
+    line: int
+    """Of the pass."""
+    consumer: Place
+    producer: Place
+    gap: tuple[int, ...]
+    """How many iterations of each common loop lie between the producer and the pass."""
+    lag: tuple[int, ...] = ()
+    """How many lie between the producer and the consumer: a state's way from one time step to the next."""
+
+
+@dataclass
+class Known:
+    """What the paths that were followed so far have shown."""
+
+    facts: dict[Fact, Path] = field(default_factory=dict)
+    edges: set[Edge] = field(default_factory=set)
+    ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    faded: set[tuple[int, str]] = field(default_factory=set)
+    repeated: set[int] = field(default_factory=set)
+    """Lines at which a path ran several passes."""
+    later: set[tuple[int, str]] = field(default_factory=set)
+    """What passes trained that were not the first at their place: see :mod:`codemods.checks.flow`."""
+    reduced: set[int] = field(default_factory=set)
+    """The lines of passes that were sent from scalars alone on some path."""
+    crashes: set[str] = field(default_factory=set)
+    rootless: set[int] = field(default_factory=set)
+    passes: set[int] = field(default_factory=set)
+    training: set[int] = field(default_factory=set)
+    """Lines of the passes that reach something which may be trained."""
+    holdings: dict[GraphHeld, RetainedGraph] = field(default_factory=dict)
+    """What is kept for nothing, as far as the path knew that showed it."""
+    executed: set[ast.stmt] = field(default_factory=set)
+    sources: list[Source] = field(default_factory=list)
+    used: set[ast.AST] = field(default_factory=set)
+    """Statements through which a pass came on some path."""
+    shown: Counter[Fact] = field(default_factory=Counter)
+    """On how many paths through the script a pass was found to have no graph."""
+    followed: int = 0
+    """Paths through the script itself."""
+    every: int = 0
+    """All paths."""
+    complete: bool = True
+    steps: int = 0
+    nearness: dict[Hashable, int] = field(default_factory=dict)
+    """How near the program's functions are to a backward pass."""
+
+    def extent(self) -> tuple[int, ...]:
+        """How much is known: a path after which this is as before showed nothing new."""
+        known = (self.facts, self.edges, self.ways, self.waiting, self.faded, self.repeated, self.later, self.crashes)
+        return tuple(map(len, (*known, self.rootless, self.passes, self.training, self.holdings, self.used)))
+
+    @property
+    def trained(self) -> set[tuple[int, str]]:
+        return {(place[0], name) for place, name in self.ways}

@@ -1,0 +1,26 @@
+"""Losses of several elements that are sent backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.checks.known import Known
+from codemods.facts import Certainty, NotScalar
+from codemods.interpreter.protocol import Interpreter
+from codemods.interpreter.values import BatchSize
+
+
+def facts(interp: Interpreter, known: Known) -> Iterator[NotScalar]:
+    """What one path shows of them."""
+    tape = interp.tape
+    unreduced_at = {site for _, site, _, _ in tape.unreduced}
+    known.reduced.update(site.span.line for site in tape.reduced - unreduced_at)
+    for root, site, name, by_row in tape.unreduced:
+        certainty = Certainty.LIKELY if root.cell.extent.several is BatchSize.LIKELY else Certainty.CERTAIN
+        made = root.cell.node.site.span
+        yield NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
+
+
+def is_reduced(fact: NotScalar, known: Known) -> bool:
+    """Whether another path sends a scalar: `if labels is None: return logits` is not the way of a training."""
+    return fact.failed.line in known.reduced

@@ -1,0 +1,68 @@
+"""Values that a node saved, and that were changed before the pass that needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.autograd.graph import SavedTensorModified, Tape, crossing
+from codemods.checks import chains
+from codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, story
+from codemods.facts import Certainty, Outer, Overwritten, Span
+from codemods.interpreter import rivals
+from codemods.interpreter.protocol import Interpreter
+from codemods.interpreter.rivals import outer_site
+
+
+def facts(interp: Interpreter) -> Iterator[Overwritten]:
+    """What one path shows of them."""
+    found = distinct(
+        interp.tape.clobbered,
+        lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.change, one.failed),
+    )
+    yield from (_fact(one, interp.tape) for one in found)
+
+
+def _parted(clobbered: SavedTensorModified) -> tuple[Span, Span] | None:
+    change, failed = clobbered.change, clobbered.failed
+    parted = chains.apart([*change.stack, change.site], [*failed.stack, failed.site])
+    return (parted[0].span, parted[1].span) if parted is not None else None
+
+
+def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
+    node, reader = clobbered.node, clobbered.reader
+    point = crossing(node.loops, clobbered.failed.loops)
+    kept = last_before(clobbered.provenance, clobbered.failed.loops, clobbered.change.clock)
+    read = reader.operands if reader is not None else ()
+    walked = node.walked if point is None else None
+    shared = next((operand.node for operand in read if operand.provenance == clobbered.provenance), None)
+    shared = shared or (rivals.parting(node, walked, clobbered.failed) if walked else node)
+    return Overwritten(
+        saved=made(node, clobbered.provenance) if reader else node.site.span,
+        kept=kept.statement.span if kept and reader else None,
+        used=reader.site.span if reader else None,
+        changed=clobbered.change.site.span,
+        constructed=clobbered.change.origin.span if clobbered.change.origin else None,
+        retained=node.walked.site.span if node.walked and node.walked is not clobbered.failed else None,
+        failed=clobbered.failed.site.span,
+        loop=point.statement.span if point else None,
+        inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        carriers=carriers(clobbered.provenance) if reader else (),
+        outside=carriers(clobbered.outside) if reader else (),
+        outer=Outer(
+            outer_site(node, clobbered.failed).span,
+            outer_site(reader, clobbered.failed).span,
+            None,
+            None,
+            (enters(reader), False),
+            mixes(reader),
+            _parted(clobbered),
+            *(rivals.attribute_gradient(shared, (walked, clobbered.failed), tape) if walked else ()),
+        ),
+        name=kept.name if kept and reader else "",
+        by_step=clobbered.change.by_step,
+        parameter=clobbered.change.parameter,
+        operation=node.site.span,
+        part=clobbered.change.part,
+        certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+        severed=rivals.severed(shared, (walked, clobbered.failed), tape) if walked else None,
+    )

@@ -1,0 +1,65 @@
+"""Errors that a script brings about on purpose: it goes on when the statement that fails has failed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from codemods.facts import Fact
+from codemods.source.sources import Source, last_name
+
+
+def is_provoked(fact: Fact, sources: Sequence[Source]) -> bool:
+    """Whether the script fails on purpose."""
+    place = getattr(fact, "failed", None) or getattr(fact, "changed", None)
+    if place is None:
+        return False
+    source = next(source for source in reversed(sources) if source.start < place.line)
+    return any(
+        probe.body[0].lineno <= place.line - source.start <= (probe.body[-1].end_lineno or 0)
+        for probe in source.remembered(source.tree, _probes)
+    )
+
+
+_FEW = 3
+"""Statements at most in a ``try`` that is there to see one of them fail."""
+
+
+_CAUGHT = frozenset(("RuntimeError", "Exception", "BaseException"))
+
+
+_AGAIN = (ast.For, ast.AsyncFor, ast.While)
+
+
+def _probes(tree: ast.Module) -> tuple[ast.Try, ...]:
+    """Every ``try`` of a few statements that runs once where it stands, and whose errors are swallowed.
+
+    In a loop it may be there for one bad batch of many; a longer one may hold the training itself.
+    """
+    found: list[ast.Try] = []
+    pending: list[ast.AST] = [tree]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Try) and len(part.body) <= _FEW and _swallows(part):
+            if not any(isinstance(one, _AGAIN) for statement in part.body for one in ast.walk(statement)):
+                found.append(part)
+        # No statement stands in an expression, which may be deep.
+        pending += [one for one in ast.iter_child_nodes(part) if not isinstance(one, (ast.expr, *_AGAIN))]
+    return tuple(found)
+
+
+def _swallows(node: ast.Try) -> bool:
+    """Whether no handler raises an error again, or leaves the script, and one catches what PyTorch raises."""
+    caught = {
+        last_name(one)
+        for handler in node.handlers
+        if handler.type
+        for one in ast.walk(handler.type)
+        if isinstance(one, ast.expr)
+    }
+    leaves = any(
+        isinstance(part, ast.Raise) or (isinstance(part, ast.Call) and last_name(part.func) in ("exit", "_exit"))
+        for handler in node.handlers
+        for part in ast.walk(handler)
+    )
+    return not leaves and (bool(caught & _CAUGHT) or any(handler.type is None for handler in node.handlers))

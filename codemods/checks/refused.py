@@ -1,0 +1,49 @@
+"""What autograd or an optimizer refuses by itself: changes, parts, parameters, old functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.facts import (
+    ComputedParameter,
+    Fact,
+    InferenceSaved,
+    LeafChanged,
+    LegacyApi,
+    LegacyFunction,
+    OutGiven,
+    PartBeside,
+    PartChanged,
+)
+from codemods.interpreter.protocol import Interpreter
+
+
+def changes(interp: Interpreter) -> Iterator[Fact]:
+    """Changes of leaves, of parts of a view, and of what ``out=`` names."""
+    tape = interp.tape
+    for site, mixed in tape.leaf_changes.items():
+        yield LeafChanged(changed=site.span, name=site.source.text_of(site.node), mixed=mixed)
+    for site, (made, origin) in tape.parts_changed.items():
+        told = origin.span if origin is not None else None
+        yield PartChanged(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
+    for site in tape.outs:
+        yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
+
+
+def calls(interp: Interpreter) -> Iterator[Fact]:
+    """Calls that PyTorch refuses by themselves."""
+    tape = interp.tape
+    for site, (made, name, on_gpu) in tape.computed.items():
+        yield ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu)
+    for site, made in tape.beside.items():
+        yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))
+    for site, guard in tape.inference.items():
+        yield InferenceSaved(guard=guard.span, used=site.span)
+    for (name, _), site in interp.log.legacy.items():
+        yield LegacyApi(call=site.span, name=name)
+    for site, forward in interp.log.old_functions.items():
+        yield LegacyFunction(call=site.span, defined=forward.span, name=site.source.text_of(site.node))
+
+
+BEFORE_THE_END = (ComputedParameter, LegacyApi, LegacyFunction)
+"""What else is told of a path on which an optimizer is refused what it is given."""

@@ -1,0 +1,117 @@
+"""Passes through a graph that an earlier pass freed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
+from codemods.autograd.graph import FreedGraphUse, Node, StoreEvent, Tape, crossing
+from codemods.checks import chains
+from codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, part_of_opaque, story
+from codemods.facts import Certainty, Fact, Outer, Span, StaleGraph
+from codemods.interpreter import rivals
+from codemods.interpreter.protocol import Interpreter
+from codemods.interpreter.rivals import outer_site
+
+
+def facts(interp: Interpreter) -> Iterator[StaleGraph]:
+    """What one path shows of them."""
+    found = distinct(
+        interp.tape.stale,
+        lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed),
+    )
+    yield from (_fact(one, interp.tape) for one in found)
+
+
+def _parted(stale: FreedGraphUse) -> tuple[Span, Span] | None:
+    parted = chains.parting([*stale.freed.stack, stale.freed.site], [*stale.failed.stack, stale.failed.site])
+    return (parted[0].span, parted[1].span) if parted is not None else None
+
+
+def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
+    point = crossing(stale.freed.loops, stale.failed.loops)
+    kept = last_before(stale.provenance, stale.failed.loops, stale.freed.clock)
+    node, reader = stale.node, stale.reader
+    certain = stale.surely and not (part_of_opaque(node) or (reader is not None and reader.opaque))
+    inside = point is not None and any(there.instance == point.instance for there in node.loops)
+    behind = _under(node) if point is not None and not inside else []
+    return StaleGraph(
+        made=made(node, stale.provenance),
+        kept=kept.statement.span if kept else None,
+        used=reader.site.span if reader else stale.failed.site.span,
+        walked=stale.walked.site.span if stale.walked else None,
+        freed=stale.freed.site.span,
+        failed=stale.failed.site.span,
+        loop=point.statement.span if point else None,
+        inside=inside,
+        sources=carriers(_sources(behind)),
+        computed_by=_computed_by(behind),
+        carriers=carriers(stale.provenance),
+        outside=carriers(stale.outside),
+        outer=Outer(
+            outer_site(node, stale.failed).span,
+            outer_site(reader, stale.failed).span,
+            outer_site(stale.walked, stale.failed).span if stale.walked else None,
+            outer_site(stale.walked, stale.freed).span if stale.walked else None,
+            (enters(reader), enters(stale.walked)),
+            mixes(reader),
+            _parted(stale),
+            *(() if inside else rivals.attribute_gradient(node, (stale.freed, stale.failed), tape)),
+        ),
+        together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
+        name=kept.name if kept else "",
+        certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
+        severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
+    )
+
+
+_MOST_NODES = 4_000
+"""Nodes of a graph that are looked at for the statements by which all of it came."""
+
+
+def with_all_computed(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """*facts*, each with what the others are computed of that cross the same loop to the same pass."""
+    shared: dict[tuple[Span, Span], set[Span]] = {}
+    crossing_one = {f: (f.loop, f.failed) for f in facts if isinstance(f, StaleGraph) and f.loop and not f.inside}
+    for fact, way in crossing_one.items():
+        shared.setdefault(way, set()).update(fact.computed_by, [fact.kept] if fact.kept is not None else [])
+    return tuple(
+        replace(fact, computed_by=tuple(sorted(shared[crossing_one[fact]]))) if fact in crossing_one else fact
+        for fact in facts
+    )
+
+
+def _under(node: Node) -> list[Node]:
+    """The nodes of the graph that ends in *node*, in the order in which they were made; none where there are many."""
+    reached = {id(node): node}
+    pending = [node]
+    while pending and len(reached) <= _MOST_NODES:
+        for operand in pending.pop().operands:
+            if id(operand.node) not in reached:
+                reached[id(operand.node)] = operand.node
+                pending.append(operand.node)
+    return sorted(reached.values(), key=lambda node: node.clock) if not pending else []
+
+
+def _computed_by(nodes: list[Node]) -> tuple[Span, ...]:
+    """The statements that keep what *nodes* are computed of, but for the parameters themselves."""
+    kept = [
+        one for node in nodes for operand in node.operands if operand.node.leaf is None for one in operand.provenance
+    ]
+    return tuple(dict.fromkeys(one.statement.span for one in sorted(kept, key=lambda one: one.clock)))
+
+
+def _sources(nodes: list[Node]) -> tuple[StoreEvent, ...]:
+    """The statements by which everything came that has a graph in *nodes*: to detach there is to detach it all."""
+    if not nodes:
+        return ()
+    common: dict[int, dict[Hashable, StoreEvent]] = {}
+    for one in nodes:
+        ways = [
+            common[id(operand.node)]
+            | {(kept.statement, kept.expression, kept.name): kept for kept in operand.provenance}
+            for operand in one.operands
+        ]
+        first = ways[0] if ways else {}
+        common[id(one)] = {key: kept for key, kept in first.items() if all(key in way for way in ways)}
+    return tuple(common[id(nodes[-1])].values())

@@ -1,0 +1,117 @@
+"""The story of a mistake in the terms of facts: where a value was made, and by which statements it was kept."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+from codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, crossing
+from codemods.facts import Carrier, Form, Span
+
+T = TypeVar("T")
+
+
+def distinct(told: Iterable[T], story: Callable[[T], Hashable]) -> list[T]:
+    """Those with stories of their own, the first of each: a loop that is run many times tells the same ones again."""
+    first: dict[Hashable, T] = {}
+    for one in told:
+        first.setdefault(story(one), one)
+    return list(first.values())
+
+
+def story(
+    node: Node,
+    reader: Node | None,
+    provenance: tuple[StoreEvent, ...],
+    between: BackwardCall | Change,
+    failed: BackwardCall,
+) -> Hashable:
+    """What a fact is made of, as places: two with the same become the same fact."""
+    return (
+        (node.site, node.stack, node.opaque, crossing(node.loops, failed.loops) is None),
+        (reader.site, reader.stack) if reader is not None else None,
+        tuple(
+            (one.statement, one.name, crossing(one.loops, failed.loops) is None, one.clock < between.clock)
+            for one in provenance
+        ),
+        between.site,
+        failed.site,
+    )
+
+
+def made(node: Node, provenance: tuple[StoreEvent, ...]) -> Span:
+    """Where a value was made: the expression in the first statement that kept it, else where its node is."""
+    ordered = sorted(provenance, key=lambda kept: kept.clock)
+    if ordered:
+        statement = ordered[0].statement.span
+        for site in (*node.stack, node.site):
+            if statement.contains(site.span):
+                return site.span
+    return node.site.span
+
+
+def carriers(provenance: tuple[StoreEvent, ...]) -> tuple[Carrier, ...]:
+    carriers = (
+        Carrier(
+            kept.statement.span,
+            kept.expression.span if kept.expression else None,
+            kept.name,
+            kept.form,
+            kept.items,
+            kept.whole,
+        )
+        for kept in sorted(provenance, key=lambda kept: kept.clock)
+    )
+    return tuple(dict.fromkeys(carriers))  # a comprehension carries all items on by one statement
+
+
+def last_before(provenance: tuple[StoreEvent, ...], moment: Loops, clock: int) -> StoreEvent | None:
+    """The statement that carried the value over: the last one of an earlier iteration, or else before *clock*."""
+    ordered = sorted(provenance, key=lambda kept: kept.clock)
+    over = [kept for kept in ordered if crossing(kept.loops, moment) is not None]
+    over = [kept for kept in over if not _only_names(kept)] or over
+    if not over:
+        over = [kept for kept in ordered if kept.clock < clock]
+    named = [kept for kept in over if kept.name and not (kept.whole and kept.whole.startswith("$x."))] or over
+    named = [kept for kept in named if kept.name]
+    carried = named or over
+    return carried[-1] if carried else None
+
+
+def _only_names(kept: StoreEvent) -> bool:
+    """Whether a statement only gives a container that is kept elsewhere another name: ``past = self.memory[key]``.
+
+    So does a loop over its items, or a comprehension, for as long as it runs.
+    """
+    if kept.expression is None and isinstance(kept.statement.node, (ast.For, ast.AsyncFor)):
+        return True
+    if kept.expression is None and isinstance(kept.statement.node, (ast.Assign, ast.AugAssign, ast.Return)):
+        targets = getattr(kept.statement.node, "targets", None) or [getattr(kept.statement.node, "target", None)]
+        names = {part.id for one in targets if one for part in ast.walk(one) if isinstance(part, ast.Name)}
+        return kept.name.isidentifier() and kept.name not in names
+    if kept.form is Form.TENSOR or kept.expression is None:
+        return False
+    return isinstance(kept.expression.node, (ast.Subscript, ast.Attribute))
+
+
+def enters(node: Node | None) -> bool:
+    """Whether a node belongs to a layer with parameters, or only passes tensors on to one; not to a loss."""
+    if node is None:
+        return False
+    passes_on = node.operation in ("cat", "stack", "select", "index", "clone", "view", "reshape", "flatten")
+    return passes_on or any(operand.node.leaf is not None for operand in node.operands)
+
+
+def mixes(reader: Node | None) -> bool:
+    """Whether an operation combines several graphs element by element; a sum of losses is no such thing."""
+    if reader is None or reader.scalar or reader.operation not in ("add", "sub", "mul", "div"):
+        return False
+    return len({id(operand.node) for operand in reader.operands}) > 1
+
+
+def part_of_opaque(node: Node) -> bool:
+    """Whether a node stands for a call that was not read, or for an item of what it gave back."""
+    while node.operation == "select" and node.operands:
+        node = node.operands[0].node
+    return node.opaque
