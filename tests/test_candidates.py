@@ -16,7 +16,9 @@ from autofix.report.live import Report
 from codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span, StaleGraph
 from codemods.interpreter.analysis import analyze
 from codemods.repair import mend
-from codemods.rewriting.tree import Edit, Tree, detach
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import detach
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.registry import all_codemods
 from codemods.source.program import Program

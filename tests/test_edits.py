@@ -5,8 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from codemods.facts import Span
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, detach
 from codemods.rewriting.patch import Patch, composed, written
-from codemods.rewriting.tree import Edit, Statement, Tree, detach
+from codemods.rewriting.tree import Tree
 from codemods.source.program import Program
 
 TEXT = """\

@@ -21,7 +21,8 @@ from codemods.formula.rewrites import (
     with_receiver,
 )
 from codemods.formula.values import OTHER, Change, Kind, Value, joined
-from codemods.rewriting.tree import Tree, method_call, parenthesised, with_keyword
+from codemods.rewriting.nodes import method_call, parenthesised, with_keyword
+from codemods.rewriting.tree import Tree
 
 _FILES = 12
 _ALONE = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Element, cst.FormattedStringExpression)

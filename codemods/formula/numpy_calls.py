@@ -23,7 +23,7 @@ from codemods.formula.twins import (
     Twin,
 )
 from codemods.formula.values import NUMBER, OTHER, Change, Kind, Value
-from codemods.rewriting.tree import method_call, parenthesised, with_keyword
+from codemods.rewriting.nodes import method_call, parenthesised, with_keyword
 
 if TYPE_CHECKING:
     from codemods.formula.marks import Marks

@@ -8,7 +8,8 @@ from codemods.facts import CutGraph
 from codemods.formula.marks import Taken
 from codemods.formula.rewrites import without_needless
 from codemods.formula.statements import Statements
-from codemods.rewriting.tree import Edit, Tree
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.tree import Tree
 
 _PASSES = 16
 """How often a program is read at most."""

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator
 import libcst as cst
 
 from codemods.formula.values import Change
-from codemods.rewriting.tree import Tree, method_call, only_part, parenthesised
+from codemods.rewriting.nodes import method_call, only_part, parenthesised
+from codemods.rewriting.tree import Tree
 
 
 def same(found: cst.CSTNode) -> cst.CSTNode:

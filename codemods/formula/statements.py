@@ -12,7 +12,7 @@ from codemods.formula.calls import Calls
 from codemods.formula.rewrites import out_of_place
 from codemods.formula.twins import FUNCTIONS
 from codemods.formula.values import NUMBER, OTHER, TENSOR, Change, Kind, Value, joined
-from codemods.rewriting.tree import only_part
+from codemods.rewriting.nodes import only_part
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),

@@ -7,7 +7,8 @@ from collections.abc import Collection
 import libcst as cst
 from libcst import matchers
 
-from codemods.rewriting.tree import Statement, Tree, is_item, only_part, pairs_of
+from codemods.rewriting.nodes import Statement, is_item, only_part, pairs_of
+from codemods.rewriting.tree import Tree
 
 
 def targets_of(statement: Statement, tree: Tree) -> set[str]:

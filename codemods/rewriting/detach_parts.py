@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.rewriting.tree import Edit, Tree, detach, operands_of, without_index
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import detach, operands_of, without_index
+from codemods.rewriting.tree import Tree
 
 _FAR = 4
 """Names, parameters and calls that are followed from where a value is stored."""

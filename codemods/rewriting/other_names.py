@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from codemods.rewriting.tree import Statement, Tree, only_part, pairs_of
+from codemods.rewriting.nodes import Statement, only_part, pairs_of
+from codemods.rewriting.tree import Tree
 
 Place = cst.Name | cst.Attribute | cst.Subscript
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, OutGiven, Span
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import only_part, without_keyword
 from codemods.rewriting.other_names import Place, targets_for
-from codemods.rewriting.tree import Edit, Tree, only_part, without_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -9,8 +9,10 @@ import libcst as cst
 
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, pairs_of, without_index
 from codemods.rewriting.roles import steps
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, only_part, pairs_of, without_index
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.detach_stored import ADDING, ends_windows, fills_in_a_hook, innermost
 

@@ -11,9 +11,11 @@ import libcst as cst
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.computations import feeds_itself, targets_of
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, calls_in, is_item, only_part
 from codemods.rewriting.patch import Patch
 from codemods.rewriting.roles import keeps_graph
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, is_item, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -12,19 +12,11 @@ from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGra
 from codemods.proof import Keeps
 from codemods.rewriting import retain
 from codemods.rewriting.detach_parts import detached_in_part
+from codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
 from codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
-from codemods.rewriting.tree import (
-    Edit,
-    Statement,
-    Tree,
-    calls_in,
-    detach,
-    detach_by_form,
-    detached_code,
-    only_part,
-    operands_of,
-    whole_code,
-)
+from codemods.rewriting.tree import Tree
 from codemods.rules import own_cuts
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.detach_stored import ADDING, innermost

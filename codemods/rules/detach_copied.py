@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, Form, GraphCopied
-from codemods.rewriting.tree import Edit, Tree, detached, detached_where_stored
+from codemods.rewriting.detaching import detached, detached_where_stored
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

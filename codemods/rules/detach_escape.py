@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, GraphEscapes
-from codemods.rewriting.tree import Edit, Tree, detach, detached
+from codemods.rewriting.detaching import detached
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import detach
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _KEEPS_DATA = frozenset(("cpu", "float", "double", "contiguous", "squeeze", "flatten"))

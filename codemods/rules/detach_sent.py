@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.facts import Fact, Form, GraphSent
-from codemods.rewriting.tree import Tree, detached, detached_where_stored
+from codemods.rewriting.detaching import detached, detached_where_stored
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -8,7 +8,10 @@ import libcst as cst
 
 from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
 from codemods.rewriting import retain
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, detach_by_form, detached_code, only_part
+from codemods.rewriting.detaching import detach_by_form, detached_code
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, calls_in, detach, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.recompute_cached import is_cached
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import with_keyword
 from codemods.rewriting.roles import keeps_graph
-from codemods.rewriting.tree import Edit, Tree, with_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -8,7 +8,9 @@ import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, only_part
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, calls_in, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

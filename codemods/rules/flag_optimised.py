@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import CutGraph, Fact
-from codemods.rewriting.tree import Edit, Statement, Tree, is_item, requires_grad
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, is_item, requires_grad
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -10,8 +10,10 @@ import libcst as cst
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.computations import is_begun, targets_of
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, is_item, only_part
 from codemods.rewriting.roles import owner_of
-from codemods.rewriting.tree import Edit, Statement, Tree, is_item, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _MOST = 6

@@ -22,8 +22,11 @@ from codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.no_grad import guarded
+from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
 from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detach, guarded, only_part, without_index
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.cause import edited_by, first_of_run
 from codemods.rules.retain_shared import one_call

@@ -8,7 +8,9 @@ import libcst as cst
 
 from codemods.facts import Fact, LeafChanged
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Statement, Tree, guarded
+from codemods.rewriting.no_grad import guarded
+from codemods.rewriting.nodes import Statement
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.out_of_place import spelled_out
 

@@ -10,7 +10,9 @@ from codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
 from codemods.formula import twins
 from codemods.formula.reader import in_torch
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Edit, Statement, Tree, method_call, only_part, parenthesised, with_keyword
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, method_call, only_part, parenthesised, with_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _OF_SEVERAL = frozenset(("mean", "sum"))

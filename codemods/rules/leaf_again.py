@@ -8,7 +8,9 @@ import libcst as cst
 
 from codemods.facts import ComputedParameter, Fact
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Edit, Tree, calls_in, detach, parenthesised, requires_grad, without_keyword
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import calls_in, detach, parenthesised, requires_grad, without_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

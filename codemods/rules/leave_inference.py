@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, InferenceSaved
-from codemods.rewriting.tree import Edit, Tree
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 import libcst as cst
 
 from codemods.facts import Fact, LegacyFunction
-from codemods.rewriting.tree import Edit, Tree
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, LegacyApi
-from codemods.rewriting.tree import Edit, Tree, method_call, with_keyword, without_keyword
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import method_call, with_keyword, without_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -10,13 +10,9 @@ import libcst as cst
 from codemods.autograd import catalogue
 from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
 from codemods.proof import Keeps
-from codemods.rewriting.other_names import Place, targets_for
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.separate_parts import is_separate
-from codemods.rewriting.tree import (
-    Edit,
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import (
     Statement,
-    Tree,
     method_call,
     only_part,
     operands_of,
@@ -25,6 +21,10 @@ from codemods.rewriting.tree import (
     with_keyword,
     without_keyword,
 )
+from codemods.rewriting.other_names import Place, targets_for
+from codemods.rewriting.patch import Patch
+from codemods.rewriting.separate_parts import is_separate
+from codemods.rewriting.tree import Tree
 from codemods.rules.assign_out import result_assigned
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.cause import edited_by

@@ -15,8 +15,11 @@ import libcst as cst
 from codemods.facts import Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting import retain
+from codemods.rewriting.detaching import detached_code
+from codemods.rewriting.edit import Edit, small_statement
+from codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of
 from codemods.rewriting.roles import calls_of, steps
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, detached_code, only_part, pairs_of, small_statement
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate
 
 _UNUSED = re.compile(r"(?:.*[:;])?\s*(([\w.\[\]]+)\.detach\(\))\s*(?:[;#].*)?")

@@ -8,7 +8,9 @@ import libcst as cst
 
 from codemods.facts import CACHES, Fact, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Edit, Statement, Tree, detach, only_part
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, detach, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _MISSING = frozenset(("None", "{}", "dict()", "False", "OrderedDict()", "collections.OrderedDict()"))

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from codemods.facts import CutGraph, Fact, Span
-from codemods.rewriting.tree import Edit, Statement, Tree, only_part
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.cause import edited_by
 

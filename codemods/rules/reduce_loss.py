@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, NotScalar
-from codemods.rewriting.tree import Edit, Statement, Tree, is_item, method_call, only_part, pairs_of
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, is_item, method_call, only_part, pairs_of
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _NUMBERS = frozenset(("item", "detach", "tolist", "data"))

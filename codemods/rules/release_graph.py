@@ -7,8 +7,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import Fact, Form, GraphHeld, Span
+from codemods.rewriting.detaching import detached
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.no_grad import guarded
+from codemods.rewriting.nodes import calls_in, detach
 from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Edit, Tree, calls_in, detach, detached, guarded
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.cause import edited_by
 

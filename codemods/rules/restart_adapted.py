@@ -8,8 +8,10 @@ import libcst as cst
 
 from codemods.facts import Fact, Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, only_part
 from codemods.rewriting.roles import calls_of
-from codemods.rewriting.tree import Edit, Statement, Tree, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -8,7 +8,9 @@ import libcst as cst
 
 from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
-from codemods.rewriting.tree import Edit, Statement, Tree
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _EMPTY = frozenset(("zeros", "zeros_like", "tensor", "list", "dict", "defaultdict", "deque"))

@@ -8,8 +8,10 @@ import libcst as cst
 
 from codemods.facts import Fact, StaleGraph
 from codemods.proof import Keeps
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, only_part, with_keyword
 from codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
-from codemods.rewriting.tree import Edit, Statement, Tree, only_part, with_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -9,7 +9,9 @@ import libcst as cst
 from codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting import retain
-from codemods.rewriting.tree import Edit, Tree, detach, only_part, with_keyword
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import detach, only_part, with_keyword
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.guard_features import relates_to_old
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import CutGraph, Fact
-from codemods.rewriting.tree import Edit, Statement, Tree, only_part, small_statement
+from codemods.rewriting.edit import Edit, small_statement
+from codemods.rewriting.nodes import Statement, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 _ELEMENTWISE = frozenset("float double half long int to type div floor_divide remainder fmod mul add sub".split())

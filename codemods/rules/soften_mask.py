@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from codemods.facts import CutGraph, Drop, Fact
-from codemods.rewriting.tree import Edit, Statement, Tree, only_part, pairs_of, parenthesised
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, only_part, pairs_of, parenthesised
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.reduce_loss import is_used_once
 

@@ -11,17 +11,10 @@ from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting import retain
 from codemods.rewriting.computations import targets_of
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, only_part, operands_of, pairs_of, with_keyword, without_keyword
 from codemods.rewriting.roles import owner_of, steps
-from codemods.rewriting.tree import (
-    Edit,
-    Statement,
-    Tree,
-    only_part,
-    operands_of,
-    pairs_of,
-    with_keyword,
-    without_keyword,
-)
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

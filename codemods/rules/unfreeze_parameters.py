@@ -8,8 +8,10 @@ import libcst as cst
 
 from codemods.facts import CutGraph, Fact
 from codemods.proof import Keeps
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement, calls_in, only_part
 from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Edit, Statement, Tree, calls_in, only_part
+from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 
 

@@ -1,0 +1,56 @@
+"""Statements put under ``torch.no_grad()``."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from codemods.rewriting.edit import Edit
+from codemods.rewriting.nodes import Statement
+from codemods.rewriting.patch import Patch
+from codemods.rewriting.tree import Tree
+
+
+def guarded(tree: Tree, run: list[Statement]) -> Patch:
+    """The program with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them."""
+    block = tree.block_of(run[0])
+    first = block.index(run[0])
+    previous = block[first - 1] if first else None
+    edit = Edit(tree)
+    if isinstance(previous, cst.With) and _is_no_grad(previous, tree) and tree.body_of(previous):
+        edit.change(previous, lambda node: _with_body(node, [*tree.body_of(node), *run]))
+        for statement in run:
+            edit.remove(statement)
+        return edit.patch()
+    module = tree.module_of(run[0])
+    header = f"with {tree.torch_name(run[0])}.no_grad():\n{module.default_indent}pass\n"
+    guard = cst.parse_statement(header, config=module.config_for_parsing)
+    headed = guard.with_changes(leading_lines=run[0].leading_lines)
+    inside = run[0].with_changes(leading_lines=[])
+    edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]])).stands_for(inside, run[0])
+    for statement in run[1:]:
+        edit.remove(statement)
+    if not tree.imports_torch(run[0]):
+        _import_torch(edit, tree, run[0])
+    return edit.patch()
+
+
+def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
+    assert isinstance(node, cst.With)
+    return node.with_changes(body=node.body.with_changes(body=body))
+
+
+def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
+    call = statement.items[0].item if len(statement.items) == 1 else None
+    return (
+        isinstance(call, cst.Call) and not call.args and tree.called(call) == "no_grad" and tree.is_of_torch(call.func)
+    )
+
+
+def _import_torch(edit: Edit, tree: Tree, near: cst.CSTNode) -> None:
+    """``import torch`` before the first other import of it."""
+    for statement in tree.module_of(near).body:
+        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(part, cst.ImportFrom) and part.module is not None:
+                if tree.code(part.module).startswith("torch"):
+                    edit.insert_before(statement, "import torch")
+                    return

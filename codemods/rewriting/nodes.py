@@ -1,0 +1,141 @@
+"""Concrete syntax nodes by themselves: what they consist of, and small expressions made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import libcst as cst
+from libcst import matchers
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+COMPOUND = (cst.For, cst.While, cst.With, cst.If, cst.Try, cst.FunctionDef)
+
+
+_ATOMS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Tuple, cst.List, cst.Dict, cst.ListComp, cst.DictComp)
+
+
+def names_below(node: cst.CSTNode, below: Callable[[cst.CSTNode], Sequence[cst.CSTNode]]) -> Iterator[cst.Name]:
+    stack: list[cst.CSTNode] = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, cst.Name):
+            yield part
+        elif isinstance(part, (cst.Attribute, cst.Arg)):
+            stack.append(part.value)
+        else:
+            stack.extend(below(part))
+
+
+def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
+    """The one small statement of a simple line; None for a compound statement, and where ``;`` parts several.
+
+    ``x: Tensor = y`` is read as ``x = y``.
+    """
+    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    part: cst.BaseSmallStatement | None = statement.body[0] if alone else None  # type: ignore[union-attr]
+    return without_annotation(part) if isinstance(part, cst.AnnAssign) and part.value is not None else part
+
+
+class Unannotated(cst.Assign):
+    """``x = y``, for ``x: Tensor = y``: an assignment that is read without its annotation."""
+
+    stands_as: cst.AnnAssign | None = None
+    """What it is in the tree."""
+
+
+def without_annotation(part: cst.AnnAssign) -> cst.Assign:
+    assert part.value is not None
+    plain = Unannotated([cst.AssignTarget(part.target)], part.value, semicolon=part.semicolon)
+    object.__setattr__(plain, "stands_as", part)  # nodes are frozen
+    return plain
+
+
+def in_the_tree(node: cst.CSTNode) -> cst.CSTNode:
+    return node.stands_as or node if isinstance(node, Unannotated) else node
+
+
+def is_item(node: cst.CSTNode) -> bool:
+    """Whether an expression is an item of something that has a name, with a key that is written there."""
+    if (
+        not isinstance(node, cst.Subscript)
+        or len(node.slice) != 1
+        or not isinstance(node.value, (cst.Name, cst.Attribute))
+    ):
+        return False
+    index = node.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, (cst.SimpleString, cst.Integer))
+
+
+def pairs_of(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What an assignment gives to what; tuples on both sides one by one."""
+    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
+        if len(target.elements) == len(value.elements):
+            yield from ((one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True))
+    else:
+        yield target, value
+
+
+def without_index(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``log`` of ``log[name][0]``: all of what an item is taken from."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node
+
+
+def calls_in(node: cst.CSTNode) -> list[cst.Call]:
+    """All calls in *node*, itself included."""
+    return [call for call in matchers.findall(node, matchers.Call()) if isinstance(call, cst.Call)]
+
+
+def operands_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """The two sides of an operation, or the arguments of a call."""
+    if isinstance(node, cst.BinaryOperation):
+        return [node.left, node.right]
+    return [argument.value for argument in node.args] if isinstance(node, cst.Call) else []
+
+
+def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
+    """*node* as something that a ``.method()`` can follow."""
+    if node.lpar or isinstance(node, _ATOMS):
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def method_call(node: cst.CSTNode, name: str) -> cst.CSTNode:
+    """``node.name()``."""
+    assert isinstance(node, cst.BaseExpression)
+    return cst.Call(cst.Attribute(parenthesised(node), cst.Name(name)))
+
+
+def detach(node: cst.CSTNode) -> cst.CSTNode:
+    return method_call(node, "detach")
+
+
+def requires_grad(node: cst.CSTNode) -> cst.CSTNode:
+    return method_call(node, "requires_grad_")
+
+
+def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
+    """A call without one of its keyword arguments."""
+    assert isinstance(call, cst.Call)
+    rest = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != keyword]
+    if rest and len(rest) < len(call.args):
+        rest[-1] = rest[-1].with_changes(comma=call.args[-1].comma)
+    return call.with_changes(args=rest)
+
+
+def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
+    """A call with a keyword argument set."""
+    assert isinstance(call, cst.Call)
+    stripped = without_keyword(call, keyword)
+    assert isinstance(stripped, cst.Call)
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    added = cst.Arg(cst.parse_expression(value), cst.Name(keyword), equal=equal)
+    args = list(stripped.args)
+    if args and isinstance(args[-1].comma, cst.MaybeSentinel):
+        args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+    return stripped.with_changes(args=[*args, added])

@@ -1,0 +1,103 @@
+"""One parsed file: its nodes by place, name and kind, and its lines after a change, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from codemods.rewriting import one_line
+from codemods.rewriting.nodes import COMPOUND, Statement, names_below
+from codemods.rewriting.origins import filled, origins, render
+from codemods.rewriting.patch import Line, lines_of
+
+Place = tuple[int, int, int, int]
+"""Start line and column, end line and column of a node, in the lines of its file."""
+
+
+class ParsedModule:
+    """One parsed file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._wrapper = MetadataWrapper(one_line.parse(text), unsafe_skip_copy=True)
+        self.node = self._wrapper.module
+        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        self.children: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
+        stack: list[cst.CSTNode] = [self.node]
+        while stack:
+            node = stack.pop()
+            self.children[node] = children = node.children
+            for child in children:
+                self.parents[child] = node
+            stack.extend(children)
+
+    def written(
+        self,
+        changed: cst.Module,
+        partners: Mapping[cst.CSTNode, cst.CSTNode],
+        moved: Mapping[cst.CSTNode, cst.CSTNode],
+    ) -> list[Line]:
+        """The lines of a *changed* module, each with the line of the file that it was.
+
+        ``partners`` are its nodes that stand for nodes of this one, ``moved`` those that read as these.  LibCST
+        does not keep every byte: an ``else`` that is indented otherwise than its ``if``, a form feed, the end of a
+        file with old line ends.  Lines that no change is about are the file's own; where the lines cannot be told
+        apart, all of them are.
+        """
+        own, text = lines_of(self._own), lines_of(self._text)
+        if len(own) != len(text):
+            return [Line(line, number) for number, line in enumerate(text, 1)]
+        code, nodes = render(changed)
+        after = lines_of(code)
+        came = filled(origins(nodes, self._extent, self.parents, partners, moved), own, after)
+        return [
+            Line(text[origin - 1] if origin and own[origin - 1] == line else line, origin)
+            for line, origin in zip(after, came, strict=True)
+        ]
+
+    def _extent(self, node: cst.CSTNode) -> tuple[int, int] | None:
+        """The first and the last line of a node of this file."""
+        place = self.places.get(node)
+        if place is None:
+            return None
+        first, _, last, column = place
+        return first, last - (column == 0 and last > first)
+
+    @cached_property
+    def _own(self) -> str:
+        """What LibCST makes of the file."""
+        return self.node.code
+
+    @cached_property
+    def places(self) -> dict[cst.CSTNode, Place]:
+        return {
+            node: (position.start.line, position.start.column, position.end.line, position.end.column)
+            for node, position in self._wrapper.resolve(PositionProvider).items()
+            if isinstance(position, CodeRange)
+        }
+
+    @cached_property
+    def by_place(self) -> dict[Place, list[cst.CSTNode]]:
+        found: dict[Place, list[cst.CSTNode]] = {}
+        for node, place in self.places.items():
+            found.setdefault(place, []).append(node)
+        return found
+
+    @cached_property
+    def names(self) -> set[str]:
+        """What is used as a name anywhere."""
+        return {name.value for name in names_below(self.node, self.children.__getitem__)}
+
+    @cached_property
+    def by_kind(self) -> dict[type[cst.CSTNode], list[cst.CSTNode]]:
+        found: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        for node in self.parents:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    @cached_property
+    def compound(self) -> dict[Statement, Place]:
+        return {node: place for node, place in self.places.items() if isinstance(node, COMPOUND)}
