@@ -1,0 +1,179 @@
+"""What ``def`` and ``class`` make, decorators and metaclasses included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+from codemods.facts import CACHES
+from codemods.interpreter import (
+    attributes,
+    class_lookup,
+)
+from codemods.interpreter.values import (
+    Binding,
+    Bound,
+    Class,
+    Function,
+    GradMode,
+    Instance,
+    Mapping,
+    Method,
+    Name,
+    Partial,
+    Scope,
+    Sequence,
+    Symbol,
+    Value,
+)
+from codemods.source.sources import last_name
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+def define(interp: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    defaults = [interp.eval(default) for default in node.args.defaults]
+    named = {
+        argument.arg: interp.eval(default)
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default is not None
+    }
+    function = Function(node, interp.source, interp.scope, defaults, named, node.name)
+    function.generator = interp.source.remembered(node, _yields)
+    value: Value = function
+    for decorator in reversed(node.decorator_list):
+        if _caches(interp, function, decorator):
+            continue
+        if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter", "getter"):
+            known = interp.eval(decorator.value)
+            if isinstance(known, Function) and known.flavour == "property":
+                known.setter = function if decorator.attr == "setter" else known.setter
+                known.deleter = function if decorator.attr == "deleter" else known.deleter
+                value = known
+                continue
+        before = interp.grad, interp.guard
+        value = _decorated(interp, value, interp.eval(decorator), decorator)
+        interp.grad, interp.guard = before
+    interp.scope.names[node.name] = Binding(value)
+    return ""
+
+
+def _caches(interp: Interpreter, function: Function, decorator: ast.expr) -> bool:
+    """Whether a decorator keeps what the function returns; then the function knows it: ``@cached_property``."""
+    name = interp.eval(decorator.func) if isinstance(decorator, ast.Call) else interp.eval(decorator)
+    return isinstance(name, Name) and _keeps(interp, function, name, decorator)
+
+
+def _keeps(interp: Interpreter, function: Function, name: Name, decorator: ast.expr) -> bool:
+    last = name.path.rpartition(".")[2]
+    if last not in CACHES:
+        return False
+    if last == "cached_property":
+        function.flavour = "property"
+    else:
+        function.cache = {}
+    function.cached_by = interp.site(decorator)
+    return True
+
+
+_CACHING = re.compile(r"(?i)cache|memo|once")
+
+
+def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.expr) -> Value:
+    if isinstance(decorator, Name) and isinstance(value, Function) and _keeps(interp, value, decorator, node):
+        return value
+    if isinstance(decorator, (Symbol, Method, Name)) and _CACHING.search(last_name(getattr(node, "func", node))):
+        return interp.fresh_symbol("decorated")  # something not read may keep what the function returned first
+    if isinstance(value, Function):
+        if isinstance(decorator, GradMode):
+            value.grad_mode = decorator.enabled
+            return value
+        if isinstance(decorator, Name):
+            last = decorator.path.rpartition(".")[2]
+            if last in ("singledispatch", "singledispatchmethod"):
+                return interp.fresh_symbol("dispatched")  # which body runs is for the arguments to say
+            if last in ("no_grad", "inference_mode"):
+                value.grad_mode = False
+            elif last == "enable_grad":
+                value.grad_mode = True
+            elif last in ("staticmethod", "classmethod", "property"):
+                value.flavour = last
+            return value
+    called = isinstance(decorator, Instance) and class_lookup.find(decorator, "__call__") is not None
+    if called or isinstance(decorator, (Function, Bound, Class)):
+        made = interp.call(decorator, [value], {}, node)
+        return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
+    return value
+
+
+def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the function itself, not one inside it, yields."""
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(part))
+    return False
+
+
+def define_class(interp: Interpreter, node: ast.ClassDef) -> str:
+    cls = Class(node.name, [interp.eval(base) for base in node.bases], {}, node, interp.source, interp.scope)
+    outer = interp.scope
+    interp.scope = Scope(cls.names, parent=outer, globals=outer.globals)
+    try:
+        interp.run(node.body)
+    finally:
+        interp.scope = outer
+    for name, slot in list(cls.names.items()):
+        if isinstance(slot.value, Instance):
+            named = class_lookup.find(slot.value, "__set_name__")
+            if named is not None:
+                interp.call(
+                    class_lookup.bind(named, slot.value),
+                    [cls, name],
+                    {},
+                    node.bases[0] if node.bases else _anchor(node),
+                )
+        if isinstance(slot.value, Function):
+            slot.value.owner = cls
+            slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
+    _made_by_metaclass(interp, cls, node)
+    attributes.enumerate_members(interp, cls, _anchor(node))
+    value: Value = cls
+    for decorator in reversed(node.decorator_list):
+        value = _decorated(interp, value, interp.eval(decorator), decorator)
+    outer.names[node.name] = Binding(value)
+    for base in cls.bases:
+        told = class_lookup.find(Instance(base), "__init_subclass__") if isinstance(base, Class) else None
+        if isinstance(told, Function):
+            keywords = {one.arg: interp.eval(one.value) for one in node.keywords if one.arg not in (None, "metaclass")}
+            interp.call(Bound(told, cls), [], keywords, _anchor(node))
+            break
+    return ""
+
+
+def _made_by_metaclass(interp: Interpreter, cls: Class, node: ast.ClassDef) -> None:
+    """The ``__new__`` of a metaclass of the program may put other methods in the place of those that are written."""
+    given = [interp.eval(keyword.value) for keyword in node.keywords if keyword.arg == "metaclass"]
+    inherited = [base.metaclass for base in cls.bases if isinstance(base, Class)]
+    cls.metaclass = next((one for one in (*given, *inherited) if isinstance(one, Class)), None)
+    if cls.metaclass is None:
+        return
+    members: dict[Any, Binding] = dict(cls.names)
+    namespace, bases = Mapping(members), Sequence("tuple", [Binding(base) for base in cls.bases])
+    made, begun = (class_lookup.find(Instance(cls.metaclass), name) for name in ("__new__", "__init__"))
+    if isinstance(made, Function):
+        interp.making.append(cls)
+        interp.call(made, [cls.metaclass, node.name, bases, namespace], {}, _anchor(node))
+        if interp.making.pop() is cls:  # `type` was asked for the class in a way that is not read
+            cls.names.update({str(name): slot for name, slot in namespace.items.items()})
+    if isinstance(begun, Function):
+        interp.call(begun, [cls, node.name, bases, namespace], {}, _anchor(node))
+
+
+def _anchor(node: ast.ClassDef) -> ast.expr:
+    return ast.copy_location(ast.Name(node.name, ast.Load()), node)

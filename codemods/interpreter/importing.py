@@ -1,0 +1,80 @@
+"""What an import binds: the program's own modules, and names of others."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.interpreter.values import (
+    Binding,
+    Module,
+    Name,
+    Scope,
+    Sequence,
+)
+
+if TYPE_CHECKING:
+    from codemods.interpreter.protocol import Interpreter
+
+
+def import_module(interp: Interpreter, node: ast.Import) -> str:
+    for alias in node.names:
+        if alias.asname:
+            interp.scope.names[alias.asname] = Binding(_imported(interp, alias.name, 0) or Name(alias.name))
+            continue
+        top, _, below = alias.name.partition(".")
+        module = _imported(interp, top, 0) or _package_of(interp, alias.name)
+        interp.scope.names[top] = Binding(module or Name(top))
+        name = top
+        for part in below.split(".") if module is not None and below else ():
+            name = f"{name}.{part}"
+            inner = _imported(interp, name, 0) or _package_of(interp, alias.name, name)
+            if module is None or inner is None:
+                break
+            module.scope.names[part] = Binding(inner)
+            module = inner
+    return ""
+
+
+def _imported(interp: Interpreter, name: str, level: int) -> Module | None:
+    """The program's own module that an import names."""
+    source = interp.sources.module(name, level, interp.source)
+    return interp.module(source) if source is not None else None
+
+
+def _package_of(interp: Interpreter, whole: str, name: str = "") -> Module | None:
+    """A package without an ``__init__.py`` of the program, on the way to the module *whole* of it."""
+    if _imported(interp, whole, 0) is None:
+        return None
+    key = f"package {name or whole.partition('.')[0]}"
+    if key not in interp.modules:
+        interp.modules[key] = Module(interp.source, Scope({}))
+    return interp.modules[key]
+
+
+def import_from(interp: Interpreter, node: ast.ImportFrom) -> str:
+    name = node.module or ""
+    module = _imported(interp, name, node.level)
+    for alias in node.names:
+        if alias.name == "*":
+            if module is None:
+                interp.star_imports = True
+            else:
+                interp.scope.names.update(_public(module.scope.names))
+            continue
+        known = module.scope.names.get(alias.name) if module is not None else None
+        if known is not None:
+            slot = Binding(known.value, known.kept)
+        else:
+            inner = _imported(interp, f"{name}.{alias.name}" if name else alias.name, node.level)
+            slot = Binding(inner or Name(f"{'.' * node.level}{name}.{alias.name}"))
+        interp.scope.names[alias.asname or alias.name] = slot
+    return ""
+
+
+def _public(names: dict[str, Binding]) -> dict[str, Binding]:
+    """What ``from module import *`` takes: the names in ``__all__``, or those without an underscore before them."""
+    listed = names["__all__"].value if "__all__" in names else None
+    if isinstance(listed, Sequence) and not listed.more and all(isinstance(one.value, str) for one in listed.items):
+        return {one.value: names[one.value] for one in listed.items if one.value in names}
+    return {name: slot for name, slot in names.items() if not name.startswith("_")}
