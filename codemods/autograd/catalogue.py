@@ -174,6 +174,20 @@ def reduces(name: str) -> bool:
     return row.differentiable and row.kind == REDUCTION
 
 
+_MAKERS = frozenset("tensor as_tensor from_numpy linspace logspace".split())
+"""Functions that make tensors of data, and that PyTorch's table of derivatives has no row for."""
+
+
+def makers() -> frozenset[str]:
+    """The functions of torch that make a tensor of numbers, or of random ones, and of no other tensor's graph."""
+    return _MAKERS | {name for name, row in operations().items() if row.kind == CREATION}
+
+
+def picks(name: str) -> bool:
+    """Whether the elements of an operation's result are elements of its first argument: ``view``, ``x[i]``."""
+    return operation(name).kind in (VIEW, VIEWS, CAST) or name in ("index", "index_select", "gather", "take", "clone")
+
+
 def is_view(name: str) -> bool:
     """Whether the result of an operation shares the memory of its first argument."""
     return operation(name).kind in (VIEW, VIEWS)

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codemods.autograd import catalogue
 from codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
 from codemods.facts import TENSORS_AND_NUMBERS
 from codemods.interpreter.values import Instance, Mapping, Method, Sequence, Symbol, TensorImpl, TensorRef, Value
@@ -27,10 +28,10 @@ _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number"
 """Drops that are no way to say that a value is meant as a constant."""
 _DETACHES = ("detach", "data", "variable")
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
-_PARTS = frozenset("select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone".split())
 # Methods that have no tensors but their own among what they are called with.
-_OF_DATA = _PARTS | frozenset(
-    """sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
+_OF_DATA = frozenset(
+    """select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone
+    sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
     double long int bool exp log log1p sqrt square neg sign round floor ceil sigmoid tanh relu softmax log_softmax
     cumsum cumprod prod std var norm any all flip roll narrow median cos sin tan acos asin atan cosh sinh acosh asinh
     atanh erf expm1 log2 log10 rsqrt reciprocal logit softplus nan_to_num""".split()
@@ -366,7 +367,7 @@ def name_of(interp: Interpreter, node: ast.expr) -> str:
 
 def is_probability(node: Node) -> bool:
     """Whether a node's result lies between 0 and 1: a sigmoid's or a softmax's, or a part of one."""
-    while node.operation in _PARTS and len(node.operands) == 1:
+    while catalogue.picks(node.operation) and len(node.operands) == 1:
         node = node.operands[0].node
     return node.operation in _PROBABILITIES
 

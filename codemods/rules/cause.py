@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from codemods.autograd import catalogue
 from codemods.facts import Fact, Overwritten, Span, StaleGraph
 from codemods.rewriting.nodes import only_part
 from codemods.rewriting.patch import Patch
@@ -136,11 +137,6 @@ def first_of_run(last: Span, tree: Tree, changed: frozenset[int]) -> Span:
     return tree.row(first) if first < last.line else last
 
 
-_DATA = frozenset(
-    "rand randn randint randperm rand_like randn_like randint_like zeros ones full empty arange linspace tensor".split()
-)
-
-
 def only_draws(statement: cst.CSTNode, tree: Tree) -> bool:
     """Whether a line makes data and calls nothing that could have parameters: ``noise = torch.randn(len(x), 8)``."""
     calls = [one for one in tree.inside(statement) if isinstance(one, cst.Call)]
@@ -152,4 +148,4 @@ def _makes_data(call: cst.Call, tree: Tree) -> bool:
     if isinstance(call.func, cst.Name):
         return name == "len"
     sources = tree.imported_from(call.func)
-    return name == "size" or bool(sources & {"numpy", "random"}) or ("torch" in sources and name in _DATA)
+    return name == "size" or bool(sources & {"numpy", "random"}) or ("torch" in sources and name in catalogue.makers())

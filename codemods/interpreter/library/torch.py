@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from codemods.autograd import catalogue
 from codemods.autograd.catalogue import is_operation
 from codemods.facts import TENSORS_AND_NUMBERS
 from codemods.interpreter import attributes, cuts, extents, tensor_calls
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
     from codemods.interpreter.protocol import Interpreter
 
 
-_CREATED = frozenset(
-    """zeros ones rand randn randint empty full arange linspace logspace eye tensor as_tensor from_numpy randperm normal
-    Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor zeros_like ones_like rand_like
-    randn_like empty_like full_like randint_like load""".split()
+_CREATED = catalogue.makers() | frozenset(
+    "Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor normal load".split()
 )
 
 _COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
