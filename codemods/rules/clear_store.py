@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
 from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, pairs_of, without_index
+from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
 from codemods.rewriting.roles import steps
+from codemods.rewriting.stores import (
+    clears,
+    companions,
+    deleted,
+    emptied,
+    emptied_by,
+    holders_of,
+    is_sampled,
+    only_value,
+    outlives,
+    store_of,
+)
 from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
-from codemods.rules.detach_stored import ADDING, ends_windows, fills_in_a_hook, innermost
-
-_PICKS = frozenset(("setdefault", "get"))
-EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()", "set()"))
+from codemods.rules.detach_stored import ends_windows, fills_in_a_hook, innermost
 
 
 class ClearStore(Codemod):
@@ -66,8 +75,8 @@ class ClearStore(Codemod):
             if kept is None or store is None:
                 continue
             store = _as_given(store, kept, failed, tree)
-            if _outlives(store, tree):
-                if not ends_windows(fact, tree) or _is_sampled(store, tree):
+            if outlives(store, tree):
+                if not ends_windows(fact, tree) or is_sampled(store, tree):
                     yield from _stored_as_data(store, span, fact, tree)
                 continue
             whole = without_index(store)
@@ -85,7 +94,7 @@ class ClearStore(Codemod):
             if not isinstance(store, cst.Subscript):
                 yield from _where_read(store, fact, tree)
             if isinstance(whole, cst.Attribute):
-                for adding, holder in _holders_of(whole.attr.value, tree):
+                for adding, holder in holders_of(whole.attr.value, tree):
                     yield from _after_the_pass(holder, "{}.clear()", adding, failed, fact, tree)
 
 
@@ -157,7 +166,7 @@ def _deep_down(name: str, tree: Tree) -> Iterator[Candidate]:
             if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.args:
                 continue
             deep = {"children": "modules", "named_children": "named_modules"}.get(call.func.attr.value)
-            if deep is not None and any(_clears(one, name, True, tree) for one in tree.statements_in(loop)):
+            if deep is not None and any(clears(one, name, True, tree) for one in tree.statements_in(loop)):
                 patch = Edit(tree).change(call.func.attr, lambda _, deep=deep: cst.Name(deep)).patch()  # type: ignore[misc]
                 yield Candidate(patch, f"empty `{name}` in nested modules, too")
 
@@ -177,28 +186,6 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
                     new = cst.parse_statement(code).with_changes(leading_lines=line.leading_lines)
                     patch = Edit(tree).change(line, lambda _, new=new: new).patch()  # type: ignore[misc]
                     yield Candidate(patch, f"empty the object that has `{name}`, not a copy of it")
-
-
-def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
-    """What ``x.clear()`` and ``del x[:]`` empty."""
-    part = only_part(line)
-    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
-        function = part.value.func
-        return function.value if isinstance(function, cst.Attribute) and function.attr.value == "clear" else None
-    if isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and _deleted(line, tree):
-        return part.target.value
-    return None
-
-
-def only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:
-    """What a function's only assignment to *name* gives it."""
-    given = [
-        part.value
-        for statement in tree.statements_in(function)
-        if isinstance(part := only_part(statement), cst.Assign)
-        if any(name in {one.value for one in tree.names_in(target.target)} for target in part.targets)
-    ]
-    return given[0] if len(given) == 1 else None
 
 
 def _collected_by(method: str, name: str, owner: str, tree: Tree) -> Iterator[str]:
@@ -236,51 +223,6 @@ def _loops_over(name: str, function: cst.FunctionDef, tree: Tree) -> Iterator[tu
     for statement in own:
         if isinstance(statement, cst.For) and f"{tree.code(statement.target)}.{name}" in tree.paths_in(statement.body):
             yield tree.code(statement.target), tree.code(statement.iter), ""
-
-
-def _outlives(store: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether a store is a memory that is meant to live on.
-
-    That is one of limited length, one that is sampled from, or one whose last items are read: ``memory[-8:]``.
-    """
-    if _is_sampled(store, tree):
-        return True
-    name = tree.code(without_index(store)).rpartition(".")[2]
-    module = tree.module_of(store)
-    for statement in tree.every(cst.SimpleStatementLine, module):
-        part = only_part(statement)
-        targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
-        if isinstance(part, cst.Assign) and any(_last_name(one, tree) == name for one in targets):
-            if any(_is_bounded(call, tree) for call in calls_in(part.value)):
-                return True
-    return any(_takes_last(one) and _last_name(one.value, tree) == name for one in tree.every(cst.Subscript, module))
-
-
-def _last_name(path: cst.BaseExpression, tree: Tree) -> str:
-    return tree.code(without_index(path)).rpartition(".")[2]
-
-
-def _is_bounded(call: cst.Call, tree: Tree) -> bool:
-    """Whether a call makes a ``deque`` of limited length."""
-    return tree.called(call) == "deque" and any(one.keyword and one.keyword.value == "maxlen" for one in call.args)
-
-
-def _takes_last(item: cst.Subscript) -> bool:
-    """Whether a subscript is like ``[-8:]``."""
-    index = item.slice[0].slice
-    lower = index.lower if isinstance(index, cst.Slice) and index.upper is None else None
-    return isinstance(lower, cst.UnaryOperation) and isinstance(lower.operator, cst.Minus)
-
-
-def _is_sampled(store: cst.BaseExpression, tree: Tree) -> bool:
-    name = tree.code(without_index(store)).rpartition(".")[2]
-    return any(
-        tree.called(call) in _SAMPLING and call.args and tree.code(call.args[0].value) in (name, f"self.{name}")
-        for call in tree.every(cst.Call, tree.module_of(store))
-    )
-
-
-_SAMPLING = ("sample", "choice", "choices")
 
 
 def _stored_as_data(
@@ -352,9 +294,9 @@ def _after_the_pass(
     if not place:
         return
     owner = place.rpartition(".")[0]
-    names = [place.rpartition(".")[2], *_companions(store, kept, tree)]
+    names = [place.rpartition(".")[2], *companions(store, kept, tree)]
     places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
-    deletes = any(_deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
+    deletes = any(deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
     codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
     if "\n" in emptied or isinstance(store_of(kept, tree), cst.Subscript):
         codes[0] = emptied.format(place)
@@ -364,55 +306,6 @@ def _after_the_pass(
         return
     patch = Edit(tree).insert_after(after, *dict.fromkeys(codes)).patch()
     yield Candidate(patch, f"empty `{place}` once its graphs have been used")
-
-
-def store_of(statement: Statement | None, tree: Tree, names: Collection[str] = ()) -> cst.BaseExpression | None:
-    """The list that a statement adds to; one of the *names* where ``;`` parts several."""
-    found = _stores_of(statement)
-    return next((one for one in found if tree.code(one) in names), found[0] if found else None)
-
-
-def _stores_of(statement: Statement | None) -> list[cst.BaseExpression]:
-    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
-    return [one for one in map(_added_to, parts) if one is not None]
-
-
-def _added_to(part: cst.BaseSmallStatement) -> cst.BaseExpression | None:
-    call = part.value if isinstance(part, (cst.Expr, cst.Return)) else None
-    if isinstance(call, cst.Lambda):  # `return lambda module, args, out: outs[name].append(out)`
-        call = call.body
-    elif isinstance(call, cst.Call) and (
-        lambdas := [arg.value.body for arg in call.args if isinstance(arg.value, cst.Lambda)]
-    ):
-        call = lambdas[0]  # `layer.register_forward_hook(lambda module, args, out: outs.append(out))`
-    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
-        found = call.func.value if call.func.attr.value in ADDING else None
-        if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _PICKS:
-            found = found.func.value  # the whole of the mapping: `maps.setdefault(name, []).append(x)`
-    elif isinstance(part, cst.AugAssign) and isinstance(part.value, cst.List):
-        found = part.target
-    else:
-        found = None
-    return found if isinstance(found, (cst.Name, cst.Attribute, cst.Subscript)) else None
-
-
-def _holders_of(name: str, tree: Tree) -> Iterator[tuple[Statement, cst.BaseExpression]]:
-    """The lists of objects that have a list called *name*, as episodes have, and the statements that add one."""
-    for module in tree.modules():
-        owners = {
-            one.name.value
-            for one in tree.every(cst.ClassDef, module)
-            if any(path in (name, f"self.{name}") for path in tree.paths_in(one.body))
-        }
-        for statement in tree.statements_in(module):
-            part, holder = only_part(statement), store_of(statement, tree)
-            if holder is None or not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call):
-                continue
-            added = part.value.args[-1].value if part.value.args else None
-            if isinstance(added, cst.Name):  # `episode = Episode()`, and then `episodes.append(episode)`
-                added = only_value(added.value, tree.function_of(statement), tree)
-            if isinstance(added, cst.Call) and tree.called(added) in owners:
-                yield statement, holder
 
 
 def _in_the_loop(
@@ -435,9 +328,9 @@ def _in_the_loop(
         each_resets = bool(each) and all(
             _resets(one, name, kept, tree) for one in each
         )  # `for tap in taps: tap.reset()`
-        each_clears = bool(each) and all(_clears(one, name, is_attribute, tree) for one in each)
+        each_clears = bool(each) and all(clears(one, name, is_attribute, tree) for one in each)
         resets = resets or (each_resets and not given)
-        if resets or (not given and (each_clears or _clears(statement, name, is_attribute, tree))):
+        if resets or (not given and (each_clears or clears(statement, name, is_attribute, tree))):
             code = tree.own_code(statement)
             owner, dot, rest = code.partition(".")
             if given and owner not in given:
@@ -493,7 +386,7 @@ def _resets(statement: Statement, name: str, kept: Statement, tree: Tree) -> boo
     return any(
         isinstance(method, cst.FunctionDef)
         and method.name.value == called
-        and any(_clears(one, name, True, tree) for one in tree.body_of(method))
+        and any(clears(one, name, True, tree) for one in tree.body_of(method))
         for method in tree.body_of(home)
     )
 
@@ -589,75 +482,6 @@ def _one_of_many(owner: cst.BaseExpression, failed: Statement, tree: Tree) -> bo
     return any(name.value in names for name in tree.names_in(owner))
 
 
-def _companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:
-    """Lists that belong together with the store, are filled like it, and are emptied nowhere."""
-    statements = list(tree.statements_in(tree.module_of(kept)))
-    is_attribute = isinstance(store, cst.Attribute)
-    own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
-    made = next((one for one in statements if own in _emptied(one, tree)), None)
-    if made is None and is_attribute:  # given to the object from outside: `policy.log_probs = []`
-        places = ((one, place) for one in statements for place in _emptied(one, tree))
-        made, own = next(((one, place) for one, place in places if _as_self(place) == own), (None, own))
-    owner = own.rpartition(".")[0]
-    found = []
-    for statement in tree.block_of(made) if made is not None else []:
-        for other in _emptied(statement, tree):
-            of, _, name = other.rpartition(".")
-            if of != owner:
-                continue
-            filled = any(_named(tree.code(one), name, is_attribute) for part in statements for one in _stores_of(part))
-            again = any(_clears(part, name, is_attribute, tree) for part in statements if part is not statement)
-            if other != own and filled and not again:
-                found.append(name)
-    return found
-
-
-def _as_self(code: str) -> str:
-    return f"self.{code.rpartition('.')[2]}"
-
-
-def _named(code: str, name: str, is_attribute: bool) -> bool:
-    return code.endswith(f".{name}") if is_attribute else code == name
-
-
-def _emptied(statement: Statement, tree: Tree) -> list[str]:
-    """What a statement makes empty containers."""
-    part = only_part(statement)
-    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
-        return []
-    pairs = pairs_of(part.targets[0].target, part.value)
-    return [tree.code(one) for one, other in pairs if tree.code(other) in EMPTY]
-
-
-def _clears(statement: Statement, name: str, is_attribute: bool, tree: Tree) -> bool:
-    """Whether a statement empties the list, or makes a new one in its place."""
-    empty = [*_emptied(statement, tree), _deleted(statement, tree)]
-    if any(_named(one, name, is_attribute) for one in empty):
-        return True
-    if isinstance(statement, cst.SimpleStatementLine):
-        for part in statement.body:
-            call = part.value if isinstance(part, cst.Expr) else None
-            if isinstance(call, (cst.ListComp, cst.SetComp)):  # `[tap.found.clear() for tap in taps]`
-                call = call.elt
-            if isinstance(call, cst.Call):
-                called = tree.code(call.func)
-                if called.endswith(".clear") and _named(called.removesuffix(".clear"), name, is_attribute):
-                    return True
-            if isinstance(part, cst.Assign):
-                targets = [tree.code(target.target) for target in part.targets]
-                if any(_named(target.removesuffix("[:]"), name, is_attribute) for target in targets):
-                    return True
-    return False
-
-
-def _deleted(statement: Statement, tree: Tree) -> str:
-    """``x`` for ``del x[:]``."""
-    if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Del):
-        code = tree.code(statement.body[0].target)
-        return code.removesuffix("[:]") if code.endswith("[:]") else ""
-    return ""
-
-
 def _last_use(failed: Statement, names: set[str], tree: Tree) -> Statement:
     """The last statement after the pass, in its block, that is an optimizer's step or mentions one of the lists."""
     block = tree.block_of(failed)
@@ -694,7 +518,7 @@ def _reads_elsewhere(name: str, kept: Statement, known: tuple[cst.CSTNode | None
         if (
             mentions
             and store_of(statement, tree) is None
-            and not any(one.rpartition(".")[2] == name for one in _emptied(statement, tree))
+            and not any(one.rpartition(".")[2] == name for one in emptied(statement, tree))
         ):
             return True
     return False

@@ -16,10 +16,11 @@ from codemods.rewriting.detaching import detach_by_form, detached_code, whole_co
 from codemods.rewriting.edit import Edit
 from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
 from codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
+from codemods.rewriting.stores import ADDING
 from codemods.rewriting.tree import Tree
 from codemods.rules import own_cuts
 from codemods.rules.base import Candidate, Codemod
-from codemods.rules.detach_stored import ADDING, innermost
+from codemods.rules.detach_stored import innermost
 from codemods.rules.recompute_cached import is_cached
 
 

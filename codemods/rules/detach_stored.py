@@ -15,9 +15,6 @@ from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
 from codemods.rules.recompute_cached import is_cached
 
-ADDING = frozenset(("append", "extend", "add", "insert", "appendleft"))
-"""The methods of containers that add to them."""
-
 
 def is_store(statement: cst.CSTNode | None) -> bool:
     """Whether a statement puts a value into a container, an attribute or an item (not merely under a name)."""

@@ -11,9 +11,9 @@ from codemods.facts import Fact, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting.edit import Edit, small_statement
 from codemods.rewriting.nodes import Statement, calls_in, method_call, only_part, pairs_of, without_index
+from codemods.rewriting.stores import EMPTY, emptied_by, only_value, store_of
 from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate, Codemod
-from codemods.rules.clear_store import EMPTY, emptied_by, only_value, store_of
 
 
 class ResetItself(Codemod):

@@ -1,0 +1,200 @@
+"""Containers that a program fills and empties, as its source shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import libcst as cst
+
+from codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of, without_index
+from codemods.rewriting.tree import Tree
+
+ADDING = frozenset(("append", "extend", "add", "insert", "appendleft"))
+"""The methods of containers that add to them."""
+_PICKS = frozenset(("setdefault", "get"))
+EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()", "set()"))
+
+
+def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
+    """What ``x.clear()`` and ``del x[:]`` empty."""
+    part = only_part(line)
+    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
+        function = part.value.func
+        return function.value if isinstance(function, cst.Attribute) and function.attr.value == "clear" else None
+    if isinstance(part, cst.Del) and isinstance(part.target, cst.Subscript) and deleted(line, tree):
+        return part.target.value
+    return None
+
+
+def only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:
+    """What a function's only assignment to *name* gives it."""
+    given = [
+        part.value
+        for statement in tree.statements_in(function)
+        if isinstance(part := only_part(statement), cst.Assign)
+        if any(name in {one.value for one in tree.names_in(target.target)} for target in part.targets)
+    ]
+    return given[0] if len(given) == 1 else None
+
+
+def outlives(store: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether a store is a memory that is meant to live on.
+
+    That is one of limited length, one that is sampled from, or one whose last items are read: ``memory[-8:]``.
+    """
+    if is_sampled(store, tree):
+        return True
+    name = tree.code(without_index(store)).rpartition(".")[2]
+    module = tree.module_of(store)
+    for statement in tree.every(cst.SimpleStatementLine, module):
+        part = only_part(statement)
+        targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
+        if isinstance(part, cst.Assign) and any(_last_name(one, tree) == name for one in targets):
+            if any(_is_bounded(call, tree) for call in calls_in(part.value)):
+                return True
+    return any(_takes_last(one) and _last_name(one.value, tree) == name for one in tree.every(cst.Subscript, module))
+
+
+def _last_name(path: cst.BaseExpression, tree: Tree) -> str:
+    return tree.code(without_index(path)).rpartition(".")[2]
+
+
+def _is_bounded(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call makes a ``deque`` of limited length."""
+    return tree.called(call) == "deque" and any(one.keyword and one.keyword.value == "maxlen" for one in call.args)
+
+
+def _takes_last(item: cst.Subscript) -> bool:
+    """Whether a subscript is like ``[-8:]``."""
+    index = item.slice[0].slice
+    lower = index.lower if isinstance(index, cst.Slice) and index.upper is None else None
+    return isinstance(lower, cst.UnaryOperation) and isinstance(lower.operator, cst.Minus)
+
+
+def is_sampled(store: cst.BaseExpression, tree: Tree) -> bool:
+    name = tree.code(without_index(store)).rpartition(".")[2]
+    return any(
+        tree.called(call) in _SAMPLING and call.args and tree.code(call.args[0].value) in (name, f"self.{name}")
+        for call in tree.every(cst.Call, tree.module_of(store))
+    )
+
+
+_SAMPLING = ("sample", "choice", "choices")
+
+
+def store_of(statement: Statement | None, tree: Tree, names: Collection[str] = ()) -> cst.BaseExpression | None:
+    """The list that a statement adds to; one of the *names* where ``;`` parts several."""
+    found = _stores_of(statement)
+    return next((one for one in found if tree.code(one) in names), found[0] if found else None)
+
+
+def _stores_of(statement: Statement | None) -> list[cst.BaseExpression]:
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    return [one for one in map(_added_to, parts) if one is not None]
+
+
+def _added_to(part: cst.BaseSmallStatement) -> cst.BaseExpression | None:
+    call = part.value if isinstance(part, (cst.Expr, cst.Return)) else None
+    if isinstance(call, cst.Lambda):  # `return lambda module, args, out: outs[name].append(out)`
+        call = call.body
+    elif isinstance(call, cst.Call) and (
+        lambdas := [arg.value.body for arg in call.args if isinstance(arg.value, cst.Lambda)]
+    ):
+        call = lambdas[0]  # `layer.register_forward_hook(lambda module, args, out: outs.append(out))`
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        found = call.func.value if call.func.attr.value in ADDING else None
+        if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _PICKS:
+            found = found.func.value  # the whole of the mapping: `maps.setdefault(name, []).append(x)`
+    elif isinstance(part, cst.AugAssign) and isinstance(part.value, cst.List):
+        found = part.target
+    else:
+        found = None
+    return found if isinstance(found, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+def holders_of(name: str, tree: Tree) -> Iterator[tuple[Statement, cst.BaseExpression]]:
+    """The lists of objects that have a list called *name*, as episodes have, and the statements that add one."""
+    for module in tree.modules():
+        owners = {
+            one.name.value
+            for one in tree.every(cst.ClassDef, module)
+            if any(path in (name, f"self.{name}") for path in tree.paths_in(one.body))
+        }
+        for statement in tree.statements_in(module):
+            part, holder = only_part(statement), store_of(statement, tree)
+            if holder is None or not isinstance(part, cst.Expr) or not isinstance(part.value, cst.Call):
+                continue
+            added = part.value.args[-1].value if part.value.args else None
+            if isinstance(added, cst.Name):  # `episode = Episode()`, and then `episodes.append(episode)`
+                added = only_value(added.value, tree.function_of(statement), tree)
+            if isinstance(added, cst.Call) and tree.called(added) in owners:
+                yield statement, holder
+
+
+def companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:
+    """Lists that belong together with the store, are filled like it, and are emptied nowhere."""
+    statements = list(tree.statements_in(tree.module_of(kept)))
+    is_attribute = isinstance(store, cst.Attribute)
+    own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
+    made = next((one for one in statements if own in emptied(one, tree)), None)
+    if made is None and is_attribute:  # given to the object from outside: `policy.log_probs = []`
+        places = ((one, place) for one in statements for place in emptied(one, tree))
+        made, own = next(((one, place) for one, place in places if _as_self(place) == own), (None, own))
+    owner = own.rpartition(".")[0]
+    found = []
+    for statement in tree.block_of(made) if made is not None else []:
+        for other in emptied(statement, tree):
+            of, _, name = other.rpartition(".")
+            if of != owner:
+                continue
+            filled = any(_named(tree.code(one), name, is_attribute) for part in statements for one in _stores_of(part))
+            again = any(clears(part, name, is_attribute, tree) for part in statements if part is not statement)
+            if other != own and filled and not again:
+                found.append(name)
+    return found
+
+
+def _as_self(code: str) -> str:
+    return f"self.{code.rpartition('.')[2]}"
+
+
+def _named(code: str, name: str, is_attribute: bool) -> bool:
+    return code.endswith(f".{name}") if is_attribute else code == name
+
+
+def emptied(statement: Statement, tree: Tree) -> list[str]:
+    """What a statement makes empty containers."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return []
+    pairs = pairs_of(part.targets[0].target, part.value)
+    return [tree.code(one) for one, other in pairs if tree.code(other) in EMPTY]
+
+
+def clears(statement: Statement, name: str, is_attribute: bool, tree: Tree) -> bool:
+    """Whether a statement empties the list, or makes a new one in its place."""
+    empty = [*emptied(statement, tree), deleted(statement, tree)]
+    if any(_named(one, name, is_attribute) for one in empty):
+        return True
+    if isinstance(statement, cst.SimpleStatementLine):
+        for part in statement.body:
+            call = part.value if isinstance(part, cst.Expr) else None
+            if isinstance(call, (cst.ListComp, cst.SetComp)):  # `[tap.found.clear() for tap in taps]`
+                call = call.elt
+            if isinstance(call, cst.Call):
+                called = tree.code(call.func)
+                if called.endswith(".clear") and _named(called.removesuffix(".clear"), name, is_attribute):
+                    return True
+            if isinstance(part, cst.Assign):
+                targets = [tree.code(target.target) for target in part.targets]
+                if any(_named(target.removesuffix("[:]"), name, is_attribute) for target in targets):
+                    return True
+    return False
+
+
+def deleted(statement: Statement, tree: Tree) -> str:
+    """``x`` for ``del x[:]``."""
+    if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Del):
+        code = tree.code(statement.body[0].target)
+        return code.removesuffix("[:]") if code.endswith("[:]") else ""
+    return ""
