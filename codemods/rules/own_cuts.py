@@ -7,12 +7,11 @@ is that line which is corrected, or beside it that what was forgotten is cut as 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Form, Overwritten, Span, StaleGraph
+from codemods.facts import Form, Overwritten, StaleGraph
 from codemods.proof import Keeps
 from codemods.rewriting import retain
 from codemods.rewriting.detaching import detached_code
@@ -22,15 +21,12 @@ from codemods.rewriting.roles import calls_of, steps
 from codemods.rewriting.tree import Tree
 from codemods.rules.base import Candidate
 
-_UNUSED = re.compile(r"(?:.*[:;])?\s*(([\w.\[\]]+)\.detach\(\))\s*(?:[;#].*)?")
-
 
 def without_effect(tree: Tree) -> Iterator[Candidate]:
     """Corrections of the statements that detach something and leave what they mean as it is."""
-    for number, line in enumerate(tree.program.lines, 1):
-        unused = _UNUSED.fullmatch(line)
-        if unused is not None:
-            yield from _results_used(number, unused, tree)
+    dropped = (one for module in tree.modules() for one in tree.every(cst.Expr, module) if _detached_in(one))
+    for part in {tree.line_of(one): one for one in sorted(dropped, key=tree.line_of)}.values():
+        yield from _results_used(part, tree)
     for module in tree.modules():
         for statement in tree.statements_in(module):
             if isinstance(statement, cst.For):
@@ -123,7 +119,7 @@ def _of_items(statement: Statement, names: list[str], tree: Tree) -> bool:
 def _detaches(call: cst.Call, tree: Tree) -> bool:
     """Whether a function of the program is called that detaches something and returns a value."""
     function = tree.function_called(call)
-    if function is None or ".detach(" not in tree.code(function.body):
+    if function is None or not any(True for _ in calls_of(function.body, "detach")):
         return False
     return any(
         isinstance(one, cst.SimpleStatementLine) and isinstance(one.body[-1], cst.Return) and bool(one.body[-1].value)
@@ -229,12 +225,9 @@ def _place_of(loop: cst.For, names: list[str], tree: Tree) -> str:
     return f"{tree.code(store)}[{key}]" if plain else ""
 
 
-def _results_used(number: int, unused: re.Match[str], tree: Tree) -> Iterator[Candidate]:
+def _results_used(part: cst.Expr, tree: Tree) -> Iterator[Candidate]:
     """``h.detach()`` as a statement leaves ``h`` as it is: it becomes ``h = h.detach()``, and so do those beside it."""
-    path = tree.program.files[tree.program.index_at(number)].path
-    call = tree.expression(Span(path, number, unused.start(1), number, unused.end(1)))
-    part = tree.parent_of(call) if call is not None else None
-    line = tree.parent_of(part) if isinstance(part, cst.Expr) else None
+    line = tree.parent_of(part)
     if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
         return
     beside = tree.block_of(line) if isinstance(line, cst.SimpleStatementLine) else []
