@@ -16,8 +16,9 @@ from typing import Any
 from autofix.edits import TextEdit
 from autofix.findings import Finding
 from autofix.server.reports import Fix, Report
+from codemods.checks.known import Edge, Place
 from codemods.facts import Fact, Span
-from codemods.interpreter.analysis import AnalysisResult, Edge, Place, analyze
+from codemods.interpreter.analysis import AnalysisResult, analyze
 from codemods.interpreter.entries import MODULE, entries
 from codemods.interpreter.policy import Path
 from codemods.source.nodes import Nodes
