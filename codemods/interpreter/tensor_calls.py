@@ -225,7 +225,7 @@ def _is_gpu(device: Value) -> bool:
     return isinstance(device, str) and device.startswith(_GPUS)
 
 
-def _is_chosen(key: tuple[Hashable, ...]) -> bool:
+def _is_chosen(key: Hashable) -> bool:
     """Whether a device is one that whoever runs the program chooses: ``args.device``, a parameter called ``device``.
 
     Not that of another tensor, which may well be the same.
