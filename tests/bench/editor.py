@@ -149,7 +149,7 @@ class Edit:
 
 EDITS = (
     Edit("comment", "# Everything below", lambda n: f"# {'x' * (n % 9 + 1)} Everything below"),
-    Edit("setting", "clip: float = 1.0", lambda n: f"clip: float = 1.{n}"),
+    Edit("setting", "clip: float = 1.0", lambda n: f"clip: float = 1.{n + 1}"),
     Edit("helper", "held_out = int(len(shuffled) * share)", lambda n: f"held_out = int(len(shuffled) * share) + {n}"),
     Edit("network", "out = out + identity", lambda n: f"out = out + identity * {n + 2}"),
     Edit("training step", "self.step += 1", lambda n: f"self.step += {n + 2}"),
@@ -231,7 +231,8 @@ def measure(rounds: int, lines: int = LINES) -> dict[str, tuple[list[float], lis
             for one in EDITS:
                 typed = text.replace(one.before, one.typed(number), 1)
                 first, last, said = _one(editor, uri, version + 1, typed)
-                if typed == text or said != one.codes:
+                assert typed != text, one.place
+                if said != one.codes:
                     raise RuntimeError(f"{one.place}: {said} is said, and not {one.codes}")
                 found[one.place][0].append(first)
                 found[one.place][1].append(last)
