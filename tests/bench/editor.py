@@ -189,7 +189,7 @@ class Editor:
 
 
 def codes_of(told: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(str(one.get("code", "")) for one in told["diagnostics"]))
+    return tuple(sorted({str(one.get("code", "")) for one in told["diagnostics"]}))
 
 
 @contextmanager
