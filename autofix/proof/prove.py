@@ -24,7 +24,7 @@ from autofix.proof.points.held import points as points_of_held
 from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.proof.points.idle import points as points_of_idle
 from autofix.proof.points.memory import memory_flat
-from autofix.proof.points.objective import alike_throughout, otherwise, parts_by_draws, says_nothing
+from autofix.proof.points.objective import alike_throughout, draws_apart, otherwise, parts_by_draws, says_nothing
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_otherwise,
@@ -33,6 +33,7 @@ from autofix.proof.points.used import (
     moved_otherwise,
     set_otherwise,
     steps_again,
+    steps_apart,
     used_otherwise,
 )
 from autofix.proof.promises import NOTHING, Promises
@@ -307,12 +308,15 @@ def _other_objective(
         if says_nothing(frozen, there):
             return {}
         reason = "" if smooth else otherwise(frozen, there, start, own, cancels=cancels)
-        unseen = parts_by_draws(frozen, there) and not smooth
-        if reason or unseen:  # a module that is called once more may draw, or adapt a buffer
+        unseen = draws_apart(frozen, there) and not smooth
+        if reason or (
+            parts_by_draws(frozen, there) and not smooth
+        ):  # a module that is called once more may draw, or adapt a buffer
             alike = original.frozen_alike, original.still(patched, same_calls=True)
             again = otherwise(*alike, start, own, cancels=cancels)
-            shown = not (says_nothing(*alike) or parts_by_draws(*alike))
-            reason, unseen = again if shown or not reason else reason, unseen and not shown
+            if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
+                reason = again
+            unseen = unseen and (says_nothing(*alike) or draws_apart(*alike))
     if setting := _set_otherwise((reference, after), (frozen, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
@@ -332,6 +336,7 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         set_otherwise(*still)
         or ends_early(*still)
         or steps_again(*still)
+        or steps_apart(*still)
         or moved_otherwise(*live)
         or forgets(*live)
         or called_otherwise(*still)

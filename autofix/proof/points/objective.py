@@ -10,6 +10,7 @@ the original, nothing is said.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from autofix.child.recorded import Pass
@@ -74,6 +75,17 @@ def says_nothing(reference: RunRecord, after: RunRecord) -> bool:
 def parts_by_draws(reference: RunRecord, after: RunRecord) -> bool:
     """Whether the two runs draw other random numbers, so that they cannot be compared from there on."""
     return any(mine.random != other.random for mine, other in zip(*compared(reference, after), strict=False))
+
+
+def draws_apart(reference: RunRecord, after: RunRecord) -> bool:
+    """The same, wherever the passes of one step may have been put together, taken apart or into another order."""
+    if not reference.updates or not after.updates:
+        return parts_by_draws(reference, after)
+    ours, theirs = (defaultdict[int, set[str]](set), defaultdict[int, set[str]](set))
+    for passes, drawn in zip(compared(reference, after), (ours, theirs), strict=True):
+        for one in passes:
+            drawn[one.step].add(one.random)
+    return any(not drawn & theirs[step] for step, drawn in ours.items() if step in theirs)
 
 
 # Losses --------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from autofix.proof.points.base import count, matching
 from autofix.proof.points.gradient import EXACT, MULTIPLE, ROUGH, Values, factor_of, size
 from autofix.proof.points.objective import close, compared
 
+FEWEST = 4
+"""Backward passes from which on it is told how many steps they make."""
 USED = 1e-3
 """Relative difference up to which two gradients of which a step is made count as equal."""
 BY_HAND = 0.05
@@ -54,6 +56,22 @@ def steps_again(reference: RunRecord, after: RunRecord) -> str:
         if again[1] and not again[0]:
             return f"its optimizer steps twice by the same gradient at step {again[1][0]}"
     return ""
+
+
+def steps_apart(reference: RunRecord, after: RunRecord) -> str:
+    """Whether the same passes make more steps, or fewer: gradients are accumulated over another number; empty if not.
+
+    With several optimizers, a patch may have moved a step behind the pass of another.
+    """
+    ours, theirs = ([p for p in run.passes if p.error is None and p.trains] for run in (reference, after))
+    both = min(len(ours), len(theirs))
+    spare = len(reference.optimizers) if len(reference.optimizers) > 1 else 0
+    if both < FEWEST or not all(close(sum(a.losses), sum(b.losses)) for a, b in zip(ours, theirs, strict=False)):
+        return ""
+    mine, now = ours[both - 1].step, theirs[both - 1].step
+    if abs(mine - now) <= spare:
+        return ""
+    return f"{both} backward passes make {count(now, 'step')} instead of {mine}"
 
 
 def ends_early(reference: RunRecord, after: RunRecord) -> str:
