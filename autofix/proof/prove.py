@@ -321,6 +321,8 @@ def _other_objective(
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
+    if not reason and (mode := called_otherwise(frozen, there)):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=mode)}
     if not reason and unseen:
         open_point = replace(gradients, verdict=Verdict.NOT_PROVED, detail=DRAWN, optional=not promises.by_hand)
         return {5: open_point}
@@ -339,7 +341,6 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         or steps_apart(*still)
         or moved_otherwise(*live)
         or forgets(*live)
-        or called_otherwise(*still)
     )
 
 
