@@ -339,6 +339,8 @@ def test_the_report_counts_by_rule_and_escapes_what_it_shows() -> None:
         Outcome("c-1", "/c", status="died", reason="killed"),
     ]
     report = summary.document(outcomes, 4)
+    assert summary.document([summary.for_report(outcome) for outcome in outcomes], 4) == report
+    assert page.render(report, [summary.for_report(outcome) for outcome in outcomes]) == page.render(report, outcomes)
     assert [(rule["code"], rule["findings"], rule["repositories"]) for rule in report["rules"]] == [
         ("AF101", 3, 2),
         ("AF201", 1, 1),

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from autofix.campaign.store import PATCHES, RESULTS
 from autofix.campaign.task import Outcome
 from autofix.report.documents import header
@@ -30,6 +32,22 @@ def document(outcomes: Sequence[Outcome], asked: int) -> CampaignDocument:
         "rules": rules(done),
         "repositories": [repository(outcome) for outcome in outcomes],
     }
+
+
+def for_report(outcome: Outcome) -> Outcome:
+    """The outcome with as much of its document as a report needs: of 100,000, the whole would fill the memory."""
+    document = outcome.document
+    if document is None:
+        return outcome
+    found = [
+        {
+            **{key: one[key] for key in ("code", "name", "message")},
+            "roles": [role for role in one["roles"] if role["cause"]][:1],
+        }
+        for one in outcome.findings
+    ]
+    kept = {"findings": found, "patch": document["patch"][:1], "passes": None, "evidence": None}
+    return replace(outcome, document={**document, **kept})
 
 
 def rules(outcomes: Sequence[Outcome]) -> list[RuleObject]:

@@ -50,6 +50,7 @@ def campaign(repositories: Sequence[str], request: Request) -> Exit:
         require("distributed", "distributed")
     from autofix.campaign.sources import tasks
     from autofix.campaign.store import Store
+    from autofix.campaign.summary import for_report
     from autofix.campaign.task import Bounds
 
     bounds = Bounds(
@@ -67,7 +68,7 @@ def campaign(repositories: Sequence[str], request: Request) -> Exit:
         for task in asked:
             known = store.read(task)
             if known is not None and is_over(known, request):
-                found[task.name] = known
+                found[task.name] = for_report(known)
         left = [task for task in asked if task.name not in found]
         if found and not request.quiet:
             tell(f"autofix: {lines.count(len(found), 'repository', 'repositories')} done before, {len(left)} to do")
@@ -75,7 +76,7 @@ def campaign(repositories: Sequence[str], request: Request) -> Exit:
             with nullcontext() if request.verbose else busy(f"{len(left)} repositories"):
                 for outcome in conducted(left, request):
                     store.write(outcome)
-                    found[outcome.name] = outcome
+                    found[outcome.name] = for_report(outcome)
                     if request.verbose:
                         tell(in_a_line(outcome))
         finally:  # of an interrupted campaign, too
