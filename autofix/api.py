@@ -16,6 +16,7 @@ import click
 
 from autofix.checking import Result
 from autofix.choices import Choices, Plan
+from autofix.codemods.facts import Span
 from autofix.commands import check as checking
 from autofix.commands.launch import Bounds, limits, with_settings
 from autofix.edits import TextEdit
@@ -38,7 +39,6 @@ from autofix.results import (
     RunResult,
     StoryPlace,
 )
-from codemods.facts import Span
 
 if TYPE_CHECKING:
     from autofix.execution.record import RunRecord

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from autofix import budget
 from autofix.cache.outcomes import Read, Unread
 from autofix.cache.results import AT_ONCE, Asked, Results
+from autofix.codemods.rewriting.patch import Patch, Replacement, composed
+from autofix.codemods.source.program import Program
 from autofix.escaping import escaped
 from autofix.findings import Analysis, Silence, SourceError
 from autofix.project import files, reading
@@ -24,8 +26,6 @@ from autofix.project.disk import Answers, Disk, Inquiry, digest
 from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout, layout_of
 from autofix.project.notebook import name_of_cell
-from codemods.rewriting.patch import Patch, Replacement, composed
-from codemods.source.program import Program
 
 FEW = 8
 """Up to so many files, starting worker processes costs more time than it saves."""

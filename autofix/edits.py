@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from autofix.checking import Edit
+from autofix.codemods.facts import Span
+from autofix.codemods.rewriting.patch import Replacement, lines_of
+from autofix.codemods.source.sources import parses
 from autofix.findings import Finding
-from codemods.facts import Span
-from codemods.rewriting.patch import Replacement, lines_of
-from codemods.source.sources import parses
 
 
 @dataclass(frozen=True)

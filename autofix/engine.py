@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from autofix import budget
-from autofix.findings import Analysis, Finding, Place, Silence, SourceError
-from codemods.facts import (
+from autofix.codemods.facts import (
     Certainty,
     CutGraph,
     Fact,
@@ -21,15 +20,16 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
-from codemods.interpreter.analysis import AnalysisResult, analyze
-from codemods.proof import Keeps, key_of
-from codemods.rewriting.patch import Line, Patch, lines_of
-from codemods.source import old_keywords, sources
-from codemods.source.program import Program
+from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
+from autofix.codemods.proof import Keeps, key_of
+from autofix.codemods.rewriting.patch import Line, Patch, lines_of
+from autofix.codemods.source import old_keywords, sources
+from autofix.codemods.source.program import Program
+from autofix.findings import Analysis, Finding, Place, Silence, SourceError
 
 if TYPE_CHECKING:
-    from codemods.repair import Mended, Repair
-    from codemods.rules.base import Codemod
+    from autofix.codemods.repair import Mended, Repair
+    from autofix.codemods.rules.base import Codemod
 
 __all__ = ["Analysis", "Finding", "Silence", "SourceError", "analyse", "check_syntax", "parse"]
 
@@ -125,7 +125,7 @@ def _mended(
 ) -> Mended:
     """The repair of a program; none where an expression is nested too deeply to be rewritten, or time is over."""
     # LibCST takes longer to import than most files take to read: only where there is something to rewrite.
-    from codemods.repair import Mended, mend
+    from autofix.codemods.repair import Mended, mend
 
     try:
         return mend(program, codemods, rejected, seen, **options)
@@ -166,7 +166,7 @@ def _with_new_keywords(
     source: str, old: old_keywords.Renamed, known: Analysis, select: Collection[str] | None
 ) -> Analysis:
     """What is *known* of a text whose old keywords were renamed, as an analysis of *source*, which has them yet."""
-    from codemods.rules.modernize_legacy import ModernizeLegacy as Codemod
+    from autofix.codemods.rules.modernize_legacy import ModernizeLegacy as Codemod
 
     if not _wanted(Codemod.code, select):
         raise SourceError(known.path, *old.places[0], f"`{old_keywords.OLD}` is a keyword of Python")
@@ -196,7 +196,7 @@ def parse(text: str, path: str) -> ast.Module:
 
 
 def _selected(select: Collection[str] | None) -> list[type[Codemod]]:
-    from codemods.rules.registry import all_codemods
+    from autofix.codemods.rules.registry import all_codemods
 
     return [kind for kind in all_codemods() if _wanted(kind.code, select)]
 

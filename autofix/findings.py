@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autofix.codemods.facts import Certainty, Fact, Role, Span
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.source.program import Program
 from autofix.escaping import escaped
-from codemods.facts import Certainty, Fact, Role, Span
-from codemods.proof import Keeps
-from codemods.rewriting.patch import Patch
-from codemods.source.program import Program
 
 
 class SourceError(Exception):

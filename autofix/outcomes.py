@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.checking import Edit, Options, Problem, Result
+from autofix.codemods.facts import Span
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files
 from autofix.project.notebook import cell_of
 from autofix.suppression.directives import directives_in
 from autofix.suppression.unused import unused
-from codemods.facts import Span
 
 if TYPE_CHECKING:
     from autofix.edits import TextEdit

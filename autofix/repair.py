@@ -8,6 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from autofix import engine
+from autofix.codemods.facts import Fact
+from autofix.codemods.proof import Keeps, passes_by_the_way
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.source.program import Program
 from autofix.evidence.witness import LOOKED_AT, Evidence, witness
 from autofix.execution.obstacles import obstacle, usage
 from autofix.execution.record import Failure
@@ -30,10 +34,6 @@ from autofix.proof.prove import (
     Verdict,
     prove,
 )
-from codemods.facts import Fact
-from codemods.proof import Keeps, passes_by_the_way
-from codemods.rewriting.patch import Patch
-from codemods.source.program import Program
 
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
@@ -338,9 +338,9 @@ def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
     """What a repair of a script that somebody else made may do, by what the script and its project say."""
     from libcst import ParserSyntaxError
 
-    from codemods.interpreter.analysis import analyze
-    from codemods.rewriting.tree import Tree
-    from codemods.rules.guard_features import has_ratio
+    from autofix.codemods.interpreter.analysis import analyze
+    from autofix.codemods.rewriting.tree import Tree
+    from autofix.codemods.rules.guard_features import has_ratio
 
     ratio, own, facts = False, set[int](), tuple[Fact, ...]()
     with suppress(SyntaxError, ParserSyntaxError):

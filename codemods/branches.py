@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from codemods.rewriting.patch import Patch
-from codemods.source.sources import parse
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.source.sources import parse
 
 _Branches = tuple[tuple[str, str], ...]
 _DETACHED = re.compile(r"\.detach\(\)")

@@ -14,12 +14,12 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
-from codemods.rewriting.patch import Patch
+from autofix.codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
+from autofix.codemods.rewriting.patch import Patch
 
 if TYPE_CHECKING:
-    from codemods.checks.known import Edge, Place
-    from codemods.interpreter.analysis import AnalysisResult
+    from autofix.codemods.checks.known import Edge, Place
+    from autofix.codemods.interpreter.analysis import AnalysisResult
 
 
 class Keeps(StrEnum):
@@ -42,7 +42,7 @@ class Keeps(StrEnum):
     REACHED = "reached"
     """The same, and the pass that ended at a detached value goes on to the parameters that this was computed of."""
     OWN = "own"
-    """The same but for what one of two passes trains by the way: see :attr:`~codemods.facts.Outer.incidental`."""
+    """The same but for what one of two passes trains by the way (``Outer.incidental``)."""
     SMOOTH = "smooth"
     """The same, and a smooth function takes the place of a threshold or an index, so that the losses are others."""
     LATER = "later"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from libcst.codemod import CodemodContext
 
-from codemods.branches import computes_one_of_several
-from codemods.facts import (
+from autofix.codemods.branches import computes_one_of_several
+from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
     CutGraph,
@@ -24,16 +24,16 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
-from codemods.interpreter.analysis import AnalysisResult, analyze
-from codemods.interpreter.policy import Path
-from codemods.proof import Keeps, judge, key_of
-from codemods.rewriting.patch import Patch, Replacement
-from codemods.rewriting.tree import Tree
-from codemods.source import sources
-from codemods.source.program import Program
+from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
+from autofix.codemods.interpreter.policy import Path
+from autofix.codemods.proof import Keeps, judge, key_of
+from autofix.codemods.rewriting.patch import Patch, Replacement
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.source import sources
+from autofix.codemods.source.program import Program
 
 if TYPE_CHECKING:
-    from codemods.rules.base import Candidate, Codemod
+    from autofix.codemods.rules.base import Candidate, Codemod
 
 _ROUNDS = 24
 """Facts repaired in one text, one after the other."""

@@ -11,10 +11,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from autofix.codemods.facts import Span, StaleGraph
+from autofix.codemods.rewriting.patch import Line, Patch, lines_of
+from autofix.codemods.source.program import Program
 from autofix.engine import Analysis, Finding, SourceError
-from codemods.facts import Span, StaleGraph
-from codemods.rewriting.patch import Line, Patch, lines_of
-from codemods.source.program import Program
 
 MISTAKE = re.compile(r"(store|hopeless)\.append\((\w+)\)")
 REMEDY = "Detach what is stored."

@@ -11,10 +11,10 @@ import re
 import sys
 from pathlib import Path
 
+from autofix.codemods.rules.base import Codemod
+from autofix.codemods.rules.registry import all_codemods
 from autofix.report import schema
 from autofix.report.manual import rules
-from codemods.rules.base import Codemod
-from codemods.rules.registry import all_codemods
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rules.md"

@@ -14,9 +14,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

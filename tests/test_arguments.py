@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from codemods.interpreter.analysis import analyze
-from codemods.source.program import Program
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import argparse

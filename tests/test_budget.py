@@ -10,8 +10,8 @@ import pytest
 
 from autofix import budget, engine
 from autofix.checking import Problem, Result, check
+from autofix.codemods import repair
 from autofix.outcomes import Outcomes
-from codemods import repair
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
 

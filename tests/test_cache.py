@@ -21,8 +21,8 @@ from autofix.cache.store import NAME, Store, default_folder
 from autofix.cache.values import document, value
 from autofix.checking import Options, Problem, Result
 from autofix.cli import cli
+from autofix.codemods.facts import Span
 from autofix.suppression.silencer import Silencer
-from codemods.facts import Span
 
 LOOP = """\
 import torch
@@ -364,7 +364,8 @@ def test_a_hit_loads_neither_libcst_nor_the_interpreter(project: Path) -> None:
         "import sys; from autofix.cli import main\n"
         "try: main(['check', '--quiet'])\n"
         "except SystemExit: pass\n"
-        "print([one for one in ('libcst', 'autofix.engine', 'codemods.interpreter.interpreter') if one in sys.modules])"
+        "late = ('libcst', 'autofix.engine', 'autofix.codemods.interpreter.interpreter')\n"
+        "print([one for one in late if one in sys.modules])"
     )
     environment = os.environ | {"AUTOFIX_CACHE_DIR": str(project.parent / "kept"), "AUTOFIX_NO_CACHE": ""}
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
+from autofix.codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span, StaleGraph
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.repair import mend
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import detach
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 from autofix.proof.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.live import Report
-from codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span, StaleGraph
-from codemods.interpreter.analysis import analyze
-from codemods.repair import mend
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import detach
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
 
 VIEW = """\
 import torch

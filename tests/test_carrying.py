@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from autofix.codemods.facts import Span
 from autofix.server.analysis import Analyst
 from autofix.server.carrying import Shift
 from autofix.server.reports import Report, Request
-from codemods.facts import Span
 
 BROKEN = '''\
 import torch

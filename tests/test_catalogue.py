@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from codemods.autograd import catalogue
-from codemods.autograd.catalogue import Operation
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd.catalogue import Operation
 
 pytest.importorskip("torch")
 

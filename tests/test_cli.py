@@ -19,15 +19,15 @@ import pytest
 from autofix import __version__, engine, exits
 from autofix.child.recorded import RunError
 from autofix.cli import main
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rules.base import Codemod
+from autofix.codemods.rules.registry import all_codemods
 from autofix.engine import Analysis
 from autofix.evidence.witness import Evidence
 from autofix.project import files
 from autofix.project.gather import Project
 from autofix.proof.promises import Promises
 from autofix.proof.prove import Certificate, Limits, Original, Outcome, Point, RunRecord, Script, Verdict
-from codemods.proof import Keeps
-from codemods.rules.base import Codemod
-from codemods.rules.registry import all_codemods
 from tests import fake_engine
 
 BROKEN = "store = []\nfor h in x:\n    store.append(h)\nend = 1\n"

@@ -6,10 +6,10 @@ import difflib
 
 import pytest
 
-from codemods import repair as search
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods import repair as search
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import torch

@@ -13,13 +13,13 @@ from pathlib import Path
 import libcst.tool
 import pytest
 
-from codemods.facts import Fact, StaleGraph
-from codemods.repair import mend
-from codemods.rewriting.tree import Tree
-from codemods.rules import registry
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.registry import MalformedCodemod, all_codemods
-from codemods.source.program import Program
+from autofix.codemods.facts import Fact, StaleGraph
+from autofix.codemods.repair import mend
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules import registry
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.registry import MalformedCodemod, all_codemods
+from autofix.codemods.source.program import Program
 
 ROOT = Path(__file__).parent.parent
 HEADER = """\

@@ -7,11 +7,11 @@ import textwrap
 
 import pytest
 
-from codemods.facts import CutGraph, LegacyFunction, PartBeside
-from codemods.interpreter.analysis import analyze
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.facts import CutGraph, LegacyFunction, PartBeside
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import torch

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from codemods.facts import Span
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, detach
-from codemods.rewriting.patch import Patch, composed, written
-from codemods.rewriting.tree import Tree
-from codemods.source.program import Program
+from autofix.codemods.facts import Span
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, detach
+from autofix.codemods.rewriting.patch import Patch, composed, written
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.source.program import Program
 
 TEXT = """\
 import torch

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from autofix.codemods.source.program import Program
 from autofix.engine import Finding, SourceError, analyse
 from autofix.proof.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.lines import summary
-from codemods.source.program import Program
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

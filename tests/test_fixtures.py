@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from autofix.codemods.rules.registry import all_codemods
 from autofix.engine import Analysis, analyse
 from autofix.proof.prove import Limits, Original, Script, prove
 from autofix.repair import promises
-from codemods.rules.registry import all_codemods
 from tests.benchmark.cases import program
 from tests.sampling import sampled
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.facts import GraphHeld
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.facts import GraphHeld
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import torch

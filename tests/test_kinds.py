@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 from autofix.engine import analyse
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
 
 HEADER = """\
 import copy

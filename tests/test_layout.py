@@ -14,23 +14,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted(path for folder in ("autofix", "codemods") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted({path for folder in ("autofix", "autofix/codemods") for path in (ROOT / folder).rglob("*.py")})
 OF_CHILD = ROOT / "autofix" / "child"
 SHARED = ("autofix.child.launchers", "autofix.child.job", "autofix.child.recorded", "autofix.child.wire")
 """What the child and its parent have to agree on."""
-DISTILS = ROOT / "codemods" / "autograd" / "distil_catalogue.py"
+DISTILS = ROOT / "autofix" / "codemods" / "autograd" / "distil_catalogue.py"
 FLOORS = [
-    ["codemods.facts"],
-    ["codemods.source"],
-    ["codemods.autograd", "codemods.rewriting"],
-    ["codemods.formula"],
-    ["codemods.interpreter"],
-    ["codemods.checks"],
-    ["codemods.interpreter.analysis"],
-    ["codemods.proof"],
-    ["codemods.branches"],
-    ["codemods.repair"],
-    ["codemods.rules"],
+    ["autofix.codemods.facts"],
+    ["autofix.codemods.source"],
+    ["autofix.codemods.autograd", "autofix.codemods.rewriting"],
+    ["autofix.codemods.formula"],
+    ["autofix.codemods.interpreter"],
+    ["autofix.codemods.checks"],
+    ["autofix.codemods.interpreter.analysis"],
+    ["autofix.codemods.proof"],
+    ["autofix.codemods.branches"],
+    ["autofix.codemods.repair"],
+    ["autofix.codemods.rules"],
     ["autofix.child", "autofix.exits", "autofix.progress", "autofix.execution.guard"],
     ["autofix.execution.guardian"],
     ["autofix.project"],
@@ -111,9 +111,10 @@ def test_what_the_child_and_its_parent_share_needs_no_torch(module: str) -> None
     assert {used.split(".")[0] for used in others} <= sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "codemods").rglob("*.py")), ids=module_name)
+@pytest.mark.parametrize("path", sorted((ROOT / "autofix" / "codemods").rglob("*.py")), ids=module_name)
 def test_codemods_know_nothing_of_the_tool_and_touch_nothing(path: Path) -> None:
-    assert not names(path, "autofix")
+    others = {used for used in imports(path) if used.split(".")[0] == "autofix" and used != "autofix"}
+    assert all(f"{used}.".startswith("autofix.codemods.") for used in others)
 
 
 def loaded(path: Path) -> Iterator[str]:
@@ -158,7 +159,9 @@ def test_arrows_point_down(module: str) -> None:
 
 def test_every_folder_has_its_floor() -> None:
     folders = {
-        ".".join(module.split(".")[:2]) for module, path in MODULES.items() if len(path.parts) > len(ROOT.parts) + 2
+        ".".join(module.split(".")[: 3 if module.startswith("autofix.codemods") else 2])
+        for module, path in MODULES.items()
+        if len(path.parts) > len(ROOT.parts) + 2
     }
     assert not [folder for folder in folders if floor_of(folder) is None]
 
@@ -184,7 +187,7 @@ def test_the_wheel_holds_both_packages_and_their_data(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("torch_autofix-*.whl")
     held = set(zipfile.ZipFile(wheel).namelist())
     expected = {path.relative_to(ROOT).as_posix() for path in SOURCES}
-    others = [*(ROOT / "codemods").rglob("*.json"), *(ROOT / "autofix" / "report" / "templates").iterdir()]
+    others = [*(ROOT / "autofix" / "codemods").rglob("*.json"), *(ROOT / "autofix" / "report" / "templates").iterdir()]
     data = {path.relative_to(ROOT).as_posix() for path in others}
     assert data
     assert expected | data <= held

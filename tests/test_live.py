@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from autofix.codemods.facts import Fact, OldKeyword
 from autofix.live.death import MESSAGE
 from autofix.live.ipython import book
-from codemods.facts import Fact, OldKeyword
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = """\
@@ -132,7 +132,7 @@ def test_a_test_that_dies_has_a_section(tmp_path: Path) -> None:
 OFF = """\
 import sys
 def test_nothing_is_loaded():
-    loaded = [name for name in sys.modules if name.startswith(("autofix.", "torch", "libcst", "codemods"))]
+    loaded = [name for name in sys.modules if name.startswith(("autofix.", "torch", "libcst"))]
     assert loaded == ["autofix.live", "autofix.live.pytest_plugin"]
 """
 

@@ -6,9 +6,9 @@ import textwrap
 
 import pytest
 
-from codemods.facts import Certainty
-from codemods.interpreter.analysis import analyze
-from codemods.source.program import Program
+from autofix.codemods.facts import Certainty
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import copy

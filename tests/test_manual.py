@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from autofix.codemods.rules.base import Codemod
+from autofix.codemods.rules.registry import all_codemods
 from autofix.report.catalogue import SECTIONS, documentation, facts, name_of, page
-from codemods.rules.base import Codemod
-from codemods.rules.registry import all_codemods
 from tests import manual
 
 

@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from codemods.interpreter import library, library_calls
-from codemods.interpreter.library.registry import DECLINED, Call, Model, Models, model
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.values import Value
+from autofix.codemods.interpreter import library, library_calls
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, Model, Models, model
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.values import Value
 
 NODE = ast.Name("called", ast.Load())
 NOBODY = cast(Interpreter, None)

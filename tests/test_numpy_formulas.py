@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from codemods.interpreter.analysis import analyze
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import copy

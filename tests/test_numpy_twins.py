@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from codemods.facts import CutGraph, Drop, Span
-from codemods.formula.reader import in_torch
-from codemods.formula.twins import ALONG, BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
-from codemods.rewriting.tree import Tree
-from codemods.source.program import Program
+from autofix.codemods.facts import CutGraph, Drop, Span
+from autofix.codemods.formula.reader import in_torch
+from autofix.codemods.formula.twins import ALONG, BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.source.program import Program
 
 PROGRAM = """\
 import numpy as np

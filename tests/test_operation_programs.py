@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.facts import CutGraph, Overwritten, PartChanged
-from codemods.interpreter.analysis import analyze
-from codemods.source.program import Program
+from autofix.codemods.facts import CutGraph, Overwritten, PartChanged
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 
 pytest.importorskip("torch")
 

@@ -22,13 +22,13 @@ pytest.importorskip("pygal", reason="the libraries for pages are not installed")
 pytest.importorskip("jinja2", reason="the libraries for pages are not installed")
 
 from autofix.child.recorded import Live, Pass, RunError, Step
+from autofix.codemods.facts import Span
 from autofix.evidence.witness import Evidence, Holder, Site
 from autofix.proof.prove import Certificate, Outcome, Point, RunRecord, Verdict
 from autofix.report import page
 from autofix.report.chart import decades, thinned
 from autofix.report.drawing import drawing
 from autofix.report.view import Place, Story, View, stories_of
-from codemods.facts import Span
 
 ROOT = Path(__file__).parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -6,13 +6,13 @@ import textwrap
 
 import pytest
 
-from codemods.checks.known import Known
-from codemods.facts import StaleGraph
-from codemods.interpreter import analysis
-from codemods.interpreter.policy import BranchPolicy
-from codemods.interpreter.protocol import Interpreter
-from codemods.source.program import Program
-from codemods.source.sources import Sources
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import StaleGraph
+from autofix.codemods.interpreter import analysis
+from autofix.codemods.interpreter.policy import BranchPolicy
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import Sources
 
 SCRIPT = """\
 import torch

@@ -8,9 +8,9 @@ import textwrap
 
 import pytest
 
-from codemods.repair import Mended, mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.repair import Mended, mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import torch

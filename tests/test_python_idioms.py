@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from codemods.interpreter.interpreter import ProgramInterpreter
-from codemods.interpreter.policy import BranchPolicy, Path
-from codemods.interpreter.values import Binding, Mapping, Sequence, Value, is_constant
-from codemods.source.program import Program
-from codemods.source.sources import Sources
+from autofix.codemods.interpreter.interpreter import ProgramInterpreter
+from autofix.codemods.interpreter.policy import BranchPolicy, Path
+from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Value, is_constant
+from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import Sources
 
 PIECES = File(__file__).with_name("python_idioms")
 _KINDS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": set, "deque": list}

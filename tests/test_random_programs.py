@@ -7,10 +7,10 @@ import warnings
 import pytest
 import torch
 
+from autofix.codemods.facts import Fact, GraphHeld, LeafChanged, Overwritten, StaleGraph
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 from autofix.engine import analyse
-from codemods.facts import Fact, GraphHeld, LeafChanged, Overwritten, StaleGraph
-from codemods.interpreter.analysis import analyze
-from codemods.source.program import Program
 from tests.random_programs import Writer
 
 SEEDS = range(600)

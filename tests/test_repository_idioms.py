@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.facts import ComputedParameter, Fact, GraphHeld, LeafChanged, StaleGraph
-from codemods.interpreter.analysis import analyze
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.facts import ComputedParameter, Fact, GraphHeld, LeafChanged, StaleGraph
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 HEADER = """\
 import torch

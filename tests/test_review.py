@@ -9,8 +9,8 @@ import pytest
 
 from autofix import engine
 from autofix.cli import main
+from autofix.codemods.facts import Span, StaleGraph
 from autofix.engine import Analysis
-from codemods.facts import Span, StaleGraph
 from tests import fake_engine
 
 FILLER = "#\n" * 10

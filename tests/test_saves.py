@@ -6,9 +6,9 @@ import warnings
 
 import pytest
 
-from codemods.facts import Overwritten
-from codemods.interpreter.analysis import analyze
-from codemods.source.program import Program
+from autofix.codemods.facts import Overwritten
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 
 pytest.importorskip("torch")
 

@@ -17,8 +17,8 @@ from pygls.workspace import PositionCodec
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
 import autofix
+from autofix.codemods.facts import Span
 from autofix.server.positions import Positions, path_of
-from codemods.facts import Span
 
 ROOT = Path(__file__).parents[1]
 WAIT = 30.0

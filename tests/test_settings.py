@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from autofix.cli import main
+from autofix.codemods.rules.registry import all_codemods, names
 from autofix.commands.launch import Bounds, with_settings
 from autofix.report.formats import OF_CHECK
 from autofix.settings.discovery import Finder, SettingsError
 from autofix.settings.selection import Selection, UnknownCode, known
 from autofix.settings.table import KEYS, Format
-from codemods.rules.registry import all_codemods, names
 from tests.test_suppression import BROKEN, codes
 
 ROOT = Path(__file__).parents[1]

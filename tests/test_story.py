@@ -6,10 +6,10 @@ import unicodedata
 
 import pytest
 
+from autofix.codemods.facts import Span
 from autofix.report import story
 from autofix.report.terminal import Piece
 from autofix.report.view import Place, Story, View
-from codemods.facts import Span
 
 
 def told(source: str, wanted: str, *, line: int = 1, everything: bool = False) -> list[str]:

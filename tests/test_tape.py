@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from codemods.facts import Certainty, LegacyApi, Overwritten, StaleGraph
-from codemods.interpreter.analysis import AnalysisResult, analyze
-from codemods.source.program import Program
-from codemods.source.sources import Source
+from autofix.codemods.facts import Certainty, LegacyApi, Overwritten, StaleGraph
+from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
+from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import Source
 
 HEADER = """
 import torch

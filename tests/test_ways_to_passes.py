@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from codemods.facts import Certainty, Overwritten
-from codemods.interpreter.analysis import AnalysisResult, analyze
-from codemods.source.program import Program
+from autofix.codemods.facts import Certainty, Overwritten
+from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
+from autofix.codemods.source.program import Program
 
 HELPER = """
 def improve(optimizer, loss):

@@ -6,11 +6,11 @@ import textwrap
 
 import pytest
 
-from codemods.facts import GraphHeld
-from codemods.interpreter.analysis import analyze
-from codemods.repair import mend
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
+from autofix.codemods.facts import GraphHeld
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 
 START = """\
 import argparse

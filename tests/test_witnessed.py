@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
+from autofix.codemods.source.program import Program
 from autofix.evidence.facts import facts_of
 from autofix.evidence.witness import follow, witness
 from autofix.execution.runner import Limits, Script
-from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
-from codemods.source.program import Program
 
 START = "import torch\nfrom torch import nn\nnet = nn.Linear(2, 2)\nx = torch.randn(3, 2)\n"
 LIMITS = Limits(timeout=60)

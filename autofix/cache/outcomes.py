@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autofix.cache.values import document, value
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.source.program import Program
 from autofix.findings import Analysis
 from autofix.project.files import SourceFile
 from autofix.project.gather import Project
-from codemods.rewriting.patch import Patch
-from codemods.source.program import Program
 
 NOTHING = ""
 """The text for a file in which nothing is to be found, whatever stands in others."""

@@ -22,7 +22,7 @@ from autofix.project import files, layout, reading
 from autofix.project.disk import Answers, Disk, digest, hold
 from autofix.project.files import SourceFile
 
-PACKAGES = Path(__file__).parents[2]
+PACKAGE = Path(__file__).parents[1]
 AT_ONCE = 256
 """Results that are kept in one transaction, and looked for in one question."""
 
@@ -120,7 +120,7 @@ def surroundings() -> tuple[object, ...]:
 def stamp() -> str:
     """The state of the program's own files and of LibCST's: an edited or another version makes other results."""
     parts: list[str] = []
-    pending = [PACKAGES / "autofix", PACKAGES / "codemods"]
+    pending = [PACKAGE]
     while pending:
         with os.scandir(pending.pop()) as entries:
             for entry in entries:

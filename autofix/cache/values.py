@@ -7,10 +7,10 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from autofix.codemods import facts
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.patch import Line, Replacement
 from autofix.findings import Finding
-from codemods import facts
-from codemods.proof import Keeps
-from codemods.rewriting.patch import Line, Replacement
 
 TUPLE = ""
 """The first item of a list that stands for a tuple; that of a record is the name of its class."""

@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from autofix.codemods.rules.registry import all_codemods
 from autofix.exits import Exit
 from autofix.report import catalogue
 from autofix.report.terminal import Printer
-from codemods.rules.registry import all_codemods
 
 
 def rule(code: str | None) -> Exit:

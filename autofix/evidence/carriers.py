@@ -9,10 +9,10 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from autofix.codemods.facts import Carrier, Form, Span
+from autofix.codemods.source.program import Program
 from autofix.evidence.source import Text, Texts, passed_on, root_of
 from autofix.evidence.witness import Evidence, Put
-from codemods.facts import Carrier, Form, Span
-from codemods.source.program import Program
 
 
 @dataclass(frozen=True)

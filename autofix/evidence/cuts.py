@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from autofix.codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Span
+from autofix.codemods.facts import Drop as Dropped
 from autofix.evidence.places import Chain
 from autofix.evidence.source import Text, Texts
 from autofix.evidence.witness import Drop
-from codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Span
-from codemods.facts import Drop as Dropped
 
 MOST = 12
 """Facts for one failure."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from autofix.codemods.facts import Form, GraphCopied, GraphEscapes, GraphSent, Span
 from autofix.evidence.carriers import Carry
 from autofix.evidence.source import Texts, passed_on
-from codemods.facts import Form, GraphCopied, GraphEscapes, GraphSent, Span
 
 
 def escapes(texts: Texts, call: Span, name: str, forms: Mapping[str, Form]) -> Iterator[GraphEscapes]:

@@ -11,14 +11,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from autofix.evidence.carriers import Carry, carries_of, stores_in
-from autofix.evidence.cuts import cut_graphs
-from autofix.evidence.escapes import copied, escapes, sent
-from autofix.evidence.places import Chain, crossed, named_by_callers, outer_place, turned_within
-from autofix.evidence.source import Loop, Text, Texts, names_in
-from autofix.evidence.witness import Drop, Evidence, Site, Step, entry
-from codemods.checks.chains import apart, parting
-from codemods.facts import (
+from autofix.codemods.checks.chains import apart, parting
+from autofix.codemods.facts import (
     CACHES,
     Carrier,
     Fact,
@@ -34,7 +28,13 @@ from codemods.facts import (
     Span,
     StaleGraph,
 )
-from codemods.source.program import Program
+from autofix.codemods.source.program import Program
+from autofix.evidence.carriers import Carry, carries_of, stores_in
+from autofix.evidence.cuts import cut_graphs
+from autofix.evidence.escapes import copied, escapes, sent
+from autofix.evidence.places import Chain, crossed, named_by_callers, outer_place, turned_within
+from autofix.evidence.source import Loop, Text, Texts, names_in
+from autofix.evidence.witness import Drop, Evidence, Site, Step, entry
 
 STORIES = 4
 """Statements that may have kept one value, each told in a fact of its own."""

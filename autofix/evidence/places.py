@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from autofix.codemods.facts import Span
 from autofix.evidence.source import Loop, Texts
 from autofix.evidence.witness import parting, passed_by
-from codemods.facts import Span
 
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 Chain = tuple[Span, ...]

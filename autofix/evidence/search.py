@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from libcst.codemod import CodemodContext
 
+from autofix.codemods.branches import computes_one_of_several
+from autofix.codemods.facts import CutGraph, Fact, Span
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
 from autofix.evidence.facts import facts_of
 from autofix.evidence.witness import Evidence, evidence_of, follow
 from autofix.execution.runner import run
@@ -36,16 +43,9 @@ from autofix.proof.prove import (
     first_difference,
     prove,
 )
-from codemods.branches import computes_one_of_several
-from codemods.facts import CutGraph, Fact, Span
-from codemods.proof import Keeps
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
-from codemods.rules.registry import all_codemods
-from codemods.source.program import Program
 
 if TYPE_CHECKING:
-    from codemods.rules.base import Candidate, Codemod
+    from autofix.codemods.rules.base import Candidate, Codemod
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.facts import Span
-from codemods.source.program import Program
-from codemods.source.sources import Source, Sources
+from autofix.codemods.facts import Span
+from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import Source, Sources
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 Loop = ast.For | ast.AsyncFor | ast.While

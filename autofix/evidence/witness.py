@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from autofix.child.job import Bounds
+from autofix.codemods.facts import Span
 from autofix.execution.record import RunRecord
 from autofix.execution.runner import Limits, Script, run
-from codemods.facts import Span
 
 MOST_FOLLOWED = 4
 """Values of one run that are followed."""

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autofix.child.launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
+from autofix.codemods.source.nodes import Nodes
 from autofix.execution.runner import Script, Way
 from autofix.project import files, imports, notebook
 from autofix.project.disk import Inquiry
 from autofix.project.layout import Layout, environment_roots, layout_of
-from codemods.source.nodes import Nodes
 
 COMMAND, MODULE = "--", "-m"
 """First words that say what follows."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from autofix.checking import Options, Problem, check_file
+from autofix.codemods.facts import Span
+from autofix.codemods.source.program import with_spans
 from autofix.live.death import Explanation, explains
 from autofix.project import files
 from autofix.project.notebook import cell_of
 from autofix.report.cells import Cells
 from autofix.report.view import View, story_of_finding
-from codemods.facts import Span
-from codemods.source.program import with_spans
 
 FILE = "kernel.ipynb"
 """What the program of the cells is called while it is read."""

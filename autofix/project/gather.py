@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from autofix.codemods.source import sources
+from autofix.codemods.source.nodes import Nodes
 from autofix.project import files, imports
 from autofix.project import layout as layouts
 from autofix.project.disk import Inquiry
 from autofix.project.files import SourceFile
 from autofix.project.layout import Layout
-from codemods.source import sources
-from codemods.source.nodes import Nodes
 
 MOST_FILES = 32
 MOST_TEXT = 400_000
@@ -62,7 +62,7 @@ def gather(
     Modules are looked for as Python would, started in the folder *cwd* with the interpreter *python*.  What cannot be
     read or parsed is left out: it is not what was asked about.  The *disk* notes what the answer rests on.
     """
-    from codemods.interpreter.entries import may_go_wrong
+    from autofix.codemods.interpreter.entries import may_go_wrong
 
     if not _matters(file.text):
         return Project(path, file)
@@ -95,7 +95,7 @@ def gather(
 
 def _matters(text: str) -> bool:
     """Whether there is reason to follow a file's imports: it has a pass in it, or is a script that may lead to one."""
-    from codemods.interpreter.entries import may_go_wrong
+    from autofix.codemods.interpreter.entries import may_go_wrong
 
     if may_go_wrong([text]):
         return True

@@ -15,9 +15,9 @@ from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SU
 from pathlib import Path
 from typing import NamedTuple
 
+from autofix.codemods.source import sources
+from autofix.codemods.source.nodes import Nodes
 from autofix.project.disk import Inquiry
-from codemods.source import sources
-from codemods.source.nodes import Nodes
 
 LONGEST_PATH = 4096
 """Characters of the longest path that a source can put together."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from codemods.facts import CutGraph, Fact
-from codemods.proof import Keeps
+from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.proof import Keeps
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autofix.child.job import Bounds
+from autofix.codemods.proof import Keeps
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Script, run
 from autofix.proof.points.agreement import (
@@ -37,7 +38,6 @@ from autofix.proof.points.used import (
     used_otherwise,
 )
 from autofix.proof.promises import NOTHING, Promises
-from codemods.proof import Keeps
 
 __all__ = [
     "Certificate",

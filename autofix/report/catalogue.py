@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from autofix.codemods.facts import Fact
 from autofix.suppression.unused import UnusedIgnore
-from codemods.facts import Fact
 
 if TYPE_CHECKING:
+    from autofix.codemods.rules.base import Codemod
     from autofix.report.terminal import Piece
-    from codemods.rules.base import Codemod
 
     Line = tuple[Piece, ...]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autofix.checking import Edit, Problem
+from autofix.codemods.facts import Span
+from autofix.codemods.source.program import with_spans
 from autofix.edits import TextEdit
 from autofix.findings import Finding, Place
 from autofix.outcomes import Outcomes
 from autofix.project import notebook
 from autofix.project.notebook import Layout, Notebook, cell_of, name_of_cell
-from codemods.facts import Span
-from codemods.source.program import with_spans
 
 if TYPE_CHECKING:
     from autofix.proof.prove import Certificate

@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autofix import __version__
+from autofix.codemods.facts import Role, Span
 from autofix.findings import Finding
 from autofix.outcomes import in_order
 from autofix.project.notebook import cell_of
-from codemods.facts import Role, Span
 
 if TYPE_CHECKING:
     from autofix.checking import Problem

@@ -9,9 +9,9 @@ from itertools import groupby
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
 
+from autofix.codemods.facts import Span
 from autofix.report.story import UNDERLINED, WORDS, ends, shown
 from autofix.report.view import Place, View, source_lines
-from codemods.facts import Span
 
 CONTEXT = 1
 """Lines around one that matters."""

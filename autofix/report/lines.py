@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from autofix.codemods.facts import Role, Span
 from autofix.escaping import escaped
 from autofix.findings import Finding
 from autofix.report.terminal import Piece
-from codemods.facts import Role, Span
 
 
 def finding_lines(finding: Finding) -> Iterator[tuple[Piece, ...]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from autofix.report.catalogue import SECTIONS, Documentation, documentation, facts, name_of, plain
 
 if TYPE_CHECKING:
-    from codemods.facts import Fact
-    from codemods.rules.base import Codemod
+    from autofix.codemods.facts import Fact
+    from autofix.codemods.rules.base import Codemod
 
 PREFACE = """\
 # The mistakes that autofix finds

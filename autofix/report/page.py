@@ -12,13 +12,13 @@ from markupsafe import Markup, escape
 from unidiff.patch import PatchSet
 
 from autofix import __version__
+from autofix.codemods.facts import Span
 from autofix.report import story
 from autofix.report.chart import charts, memory
 from autofix.report.drawing import drawing, words
 from autofix.report.excerpts import excerpts
 from autofix.report.lines import location
 from autofix.report.view import View, quoted
-from codemods.facts import Span
 
 if TYPE_CHECKING:
     from unidiff.patch import Line, PatchedFile

@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from autofix.codemods.facts import Span
 from autofix.report.lines import count, location
 from autofix.report.terminal import Piece
 from autofix.report.view import Place, Story, View, quoted, source_lines
-from codemods.facts import Span
 
 if TYPE_CHECKING:
     from autofix.proof.prove import Certificate

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from autofix.codemods.facts import Fact, Span
 from autofix.evidence.witness import PHRASES
 from autofix.findings import Finding
 from autofix.project.files import display_name
-from codemods.facts import Fact, Span
 
 if TYPE_CHECKING:
     from autofix.evidence.witness import Evidence, Site

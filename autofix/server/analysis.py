@@ -14,6 +14,8 @@ import click
 from autofix import engine
 from autofix.checking import Options, Problem, Result, analysed, check_file, layout_for
 from autofix.choices import Choices, Plan
+from autofix.codemods.source import sources
+from autofix.codemods.source.program import Program, with_spans
 from autofix.edits import TextEdit, edits_of, text_edits
 from autofix.findings import Analysis, Finding
 from autofix.outcomes import Outcomes, in_order
@@ -24,8 +26,6 @@ from autofix.project.notebook import SUFFIX
 from autofix.report.cells import Cells, in_cells
 from autofix.server.carrying import Known
 from autofix.server.reports import Fix, Report, Request
-from codemods.source import sources
-from codemods.source.program import Program, with_spans
 
 MOST_KNOWN = 16
 """Analyses that are kept, of all documents together."""
@@ -35,10 +35,10 @@ MOST_FIXES = 3
 
 def load() -> None:
     """Import what the first finding needs, so that it does not wait for it."""
-    import codemods.repair
-    import codemods.rules.registry
+    import autofix.codemods.repair
+    import autofix.codemods.rules.registry
 
-    codemods.rules.registry.all_codemods()
+    autofix.codemods.rules.registry.all_codemods()
     gc.freeze()  # what is loaded stays, and need not be looked through between two keystrokes
 
 
@@ -242,8 +242,8 @@ def _edits(result: Result, analysis: Analysis) -> tuple[TextEdit, ...]:
 @cache
 def rule_text(code: str) -> str:
     """The page of ``autofix rule`` for a code, in Markdown."""
+    from autofix.codemods.rules.registry import all_codemods
     from autofix.report import catalogue
-    from codemods.rules.registry import all_codemods
 
     lines = [
         "".join(piece if isinstance(piece, str) else piece[0] for piece in line)

@@ -12,6 +12,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from autofix import __version__
+from autofix.codemods.facts import Span
 from autofix.edits import TextEdit
 from autofix.project.notebook import cell_of
 from autofix.server import messages, notebooks, proving
@@ -19,7 +20,6 @@ from autofix.server.notebooks import Cell, OpenNotebook
 from autofix.server.positions import Positions, path_of, uri_of
 from autofix.server.reports import Report
 from autofix.server.session import DEBOUNCE, Document, Session
-from codemods.facts import Span
 
 
 class Server(LanguageServer):

@@ -13,17 +13,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from autofix.codemods.checks.known import Edge, Place
+from autofix.codemods.facts import Fact, Span
+from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
+from autofix.codemods.interpreter.entries import MODULE, entries
+from autofix.codemods.interpreter.policy import Path
+from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.program import Program, split
+from autofix.codemods.source.sources import Sources, parse
 from autofix.edits import TextEdit
 from autofix.findings import Finding
 from autofix.server.reports import Fix, Report
-from codemods.checks.known import Edge, Place
-from codemods.facts import Fact, Span
-from codemods.interpreter.analysis import AnalysisResult, analyze
-from codemods.interpreter.entries import MODULE, entries
-from codemods.interpreter.policy import Path
-from codemods.source.nodes import Nodes
-from codemods.source.program import Program, split
-from codemods.source.sources import Sources, parse
 
 MOST_ENTRIES = 2
 """Functions that nobody calls of which the first path is followed; with more of them, a whole analysis is as good."""

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lsprotocol import types
 
 from autofix.checking import Problem
+from autofix.codemods.facts import Certainty, Span
+from autofix.codemods.rewriting.patch import Line, Replacement, lines_of
 from autofix.edits import TextEdit, text_edits
 from autofix.findings import Finding
 from autofix.server.positions import Positions
 from autofix.server.reports import Fix, Report
 from autofix.settings.selection import UNUSED_IGNORE
 from autofix.suppression.adding import with_ignores
-from codemods.facts import Certainty, Span
-from codemods.rewriting.patch import Line, Replacement, lines_of
 
 SOURCE = "autofix"
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.autofix"

@@ -11,10 +11,10 @@ from lsprotocol import types
 from pygls import uris
 from pygls.workspace import PositionCodec
 
+from autofix.codemods.facts import Span
+from autofix.codemods.source.program import split
 from autofix.edits import TextEdit
 from autofix.project.reading import read
-from codemods.facts import Span
-from codemods.source.program import split
 
 
 @dataclass

@@ -17,8 +17,8 @@ class UnknownCode(Exception):
 @cache
 def known() -> dict[str, str]:
     """The names of everything that ``check`` can report, by code."""
-    from codemods.facts import Fact
-    from codemods.rules.registry import names
+    from autofix.codemods.facts import Fact
+    from autofix.codemods.rules.registry import names
 
     kinds = {kind.code: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
     code, name = UNUSED_IGNORE

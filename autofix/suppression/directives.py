@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from autofix.codemods.facts import Span
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches, normal
-from codemods.facts import Span
 
 _OWN = re.compile(r"#\s*autofix:\s*(?P<word>[\w-]*)\s*(?:\[(?P<codes>[^\]#]*)\])?(?P<open>\[)?")
 _NOQA = re.compile(r"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)?", re.IGNORECASE)

@@ -7,8 +7,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from autofix.codemods.source.program import split
 from autofix.findings import Finding
-from codemods.source.program import split
 
 
 def fingerprints(

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autofix.codemods.source.program import Program
 from autofix.findings import Finding
 from autofix.project.ignoring import spec
 from autofix.suppression.baseline import Baseline
 from autofix.suppression.directives import directives_in
 from autofix.suppression.since import Changed
-from codemods.source.program import Program
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from autofix.checking import Result
+from autofix.codemods.facts import Fact, Span
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches
 from autofix.suppression.directives import Directive, directives_in
-from codemods.facts import Fact, Span
 
 
 @dataclass(frozen=True, kw_only=True)

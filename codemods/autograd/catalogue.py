@@ -59,7 +59,7 @@ _OTHER_NAMES = {"rsub": "sub", "logsigmoid": "log_sigmoid"}
 
 @cache
 def _raw() -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(files("codemods.autograd").joinpath("catalogue.json").read_text("utf-8"))
+    read: dict[str, Any] = json.loads(files("autofix.codemods.autograd").joinpath("catalogue.json").read_text("utf-8"))
     return read
 
 

@@ -1,8 +1,8 @@
 """Distil PyTorch's own data into ``catalogue.json``: one row per operation, one per module of ``torch.nn``.
 
-Run it as a module, ``python -m codemods.autograd.distil_catalogue``, where a torch wheel is installed.  Nothing else in
-the static half of autofix imports torch.  Sources, all of them in the wheel: ``derivatives.yaml`` (saved values),
-``native_functions.yaml`` (arguments, alias annotations, tags), the signatures of ``torch.nn.functional``, and
+Run it as a module, ``python -m autofix.codemods.autograd.distil_catalogue``, where a torch wheel is installed.  Nothing
+else in the static half of autofix imports torch.  Sources, all of them in the wheel: ``derivatives.yaml`` (saved
+values), ``native_functions.yaml`` (arguments, alias annotations, tags), the signatures of ``torch.nn.functional``, and
 constructors and forward functions of ``torch.nn``.  Composite operations have no formula: ``composites`` says what they
 save.
 
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from codemods.autograd import composites
+from autofix.codemods.autograd import composites
 
 TARGET = Path(__file__).with_name("catalogue.json")
 _FORMS = ("{}", "_{}", "{}_ex", "_{}_ex", "{}_forward", "_{}_forward", "{}_with_indices")

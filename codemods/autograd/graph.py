@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from codemods.facts import Form
-from codemods.source.sources import Site
+from autofix.codemods.facts import Form
+from autofix.codemods.source.sources import Site
 
 
 class LoopPoint(NamedTuple):
@@ -81,7 +81,7 @@ class StoreEvent(NamedTuple):
     items: bool = False
     """Whether the name is that of the container."""
     whole: str = ""
-    """See :func:`~codemods.interpreter.forms.whole_of`, of what has a form without a name."""
+    """See :func:`~autofix.codemods.interpreter.forms.whole_of`, of what has a form without a name."""
 
 
 class Change(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codemods.checks import (
+from autofix.codemods.checks import (
     cut_graph,
     escaping_graph,
     held_graph,
@@ -15,10 +15,10 @@ from codemods.checks import (
     refused,
     stale_graph,
 )
-from codemods.checks.known import Known
-from codemods.facts import Certainty, ComputedParameter, CutGraph, Fact, GraphHeld, LegacyApi, NotScalar
-from codemods.interpreter.policy import Path
-from codemods.interpreter.protocol import Interpreter
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import Certainty, ComputedParameter, CutGraph, Fact, GraphHeld, LegacyApi, NotScalar
+from autofix.codemods.interpreter.policy import Path
+from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Fact]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.autograd.graph import BackwardWithoutGraph, Tape
-from codemods.checks.known import Known
-from codemods.checks.story import distinct
-from codemods.facts import Certainty, CutGraph, Drop
-from codemods.interpreter import cuts
-from codemods.interpreter.protocol import Interpreter
-from codemods.source.sources import Site
+from autofix.codemods.autograd.graph import BackwardWithoutGraph, Tape
+from autofix.codemods.checks.known import Known
+from autofix.codemods.checks.story import distinct
+from autofix.codemods.facts import Certainty, CutGraph, Drop
+from autofix.codemods.interpreter import cuts
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[CutGraph]:

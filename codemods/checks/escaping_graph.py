@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.autograd.graph import GraphLeak, Tape
-from codemods.checks.story import carriers
-from codemods.facts import Fact, Form, GraphCopied, GraphEscapes, GraphSent
-from codemods.interpreter.protocol import Interpreter
-from codemods.source.sources import Site
+from autofix.codemods.autograd.graph import GraphLeak, Tape
+from autofix.codemods.checks.story import carriers
+from autofix.codemods.facts import Fact, Form, GraphCopied, GraphEscapes, GraphSent
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter) -> Iterator[Fact]:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from codemods.autograd.graph import BackwardCall, Leaf, Node, distance, useful_edges
-from codemods.checks.known import Edge, Known, Place
-from codemods.interpreter.protocol import Interpreter
-from codemods.source.sources import Site, last_name
+from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, distance, useful_edges
+from autofix.codemods.checks.known import Edge, Known, Place
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.source.sources import Site, last_name
 
 
 def collect(interp: Interpreter, found: Known) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.autograd.graph import RetainedGraph
-from codemods.checks.known import Known
-from codemods.facts import Certainty, GraphHeld
-from codemods.interpreter import holding
-from codemods.interpreter.protocol import Interpreter
+from autofix.codemods.autograd.graph import RetainedGraph
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import Certainty, GraphHeld
+from autofix.codemods.interpreter import holding
+from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def facts(interp: Interpreter, known: Known) -> Iterator[GraphHeld]:

@@ -8,10 +8,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codemods.autograd.graph import RetainedGraph
-from codemods.facts import Fact, GraphHeld
-from codemods.interpreter.policy import Path
-from codemods.source.sources import Source
+from autofix.codemods.autograd.graph import RetainedGraph
+from autofix.codemods.facts import Fact, GraphHeld
+from autofix.codemods.interpreter.policy import Path
+from autofix.codemods.source.sources import Source
 
 
 class Place(NamedTuple):
@@ -52,7 +52,7 @@ class Known:
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
-    """What passes trained that were not the first at their place: see :mod:`codemods.checks.flow`."""
+    """What passes trained that were not the first at their place: see :mod:`autofix.codemods.checks.flow`."""
     reduced: set[int] = field(default_factory=set)
     """The lines of passes that were sent from scalars alone on some path."""
     crashes: set[str] = field(default_factory=set)

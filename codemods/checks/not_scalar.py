@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.checks.known import Known
-from codemods.facts import Certainty, NotScalar
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.values import BatchSize
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import Certainty, NotScalar
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.values import BatchSize
 
 
 def facts(interp: Interpreter, known: Known) -> Iterator[NotScalar]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.autograd.graph import SavedTensorModified, Tape, crossing
-from codemods.checks import chains
-from codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, story
-from codemods.facts import Certainty, Outer, Overwritten, Span
-from codemods.interpreter import rivals
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.rivals import outer_site
+from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
+from autofix.codemods.checks import chains
+from autofix.codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, story
+from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
+from autofix.codemods.interpreter import rivals
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.rivals import outer_site
 
 
 def facts(interp: Interpreter) -> Iterator[Overwritten]:

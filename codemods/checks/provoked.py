@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from codemods.facts import Fact
-from codemods.source.sources import Source, last_name
+from autofix.codemods.facts import Fact
+from autofix.codemods.source.sources import Source, last_name
 
 
 def is_provoked(fact: Fact, sources: Sequence[Source]) -> bool:

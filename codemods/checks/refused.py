@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.facts import (
+from autofix.codemods.facts import (
     ComputedParameter,
     Fact,
     InferenceSaved,
@@ -15,7 +15,7 @@ from codemods.facts import (
     PartBeside,
     PartChanged,
 )
-from codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def changes(interp: Interpreter) -> Iterator[Fact]:

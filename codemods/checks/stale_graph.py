@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
-from codemods.autograd.graph import FreedGraphUse, Node, StoreEvent, Tape, crossing
-from codemods.checks import chains
-from codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, part_of_opaque, story
-from codemods.facts import Certainty, Fact, Outer, Span, StaleGraph
-from codemods.interpreter import rivals
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.rivals import outer_site
+from autofix.codemods.autograd.graph import FreedGraphUse, Node, StoreEvent, Tape, crossing
+from autofix.codemods.checks import chains
+from autofix.codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, part_of_opaque, story
+from autofix.codemods.facts import Certainty, Fact, Outer, Span, StaleGraph
+from autofix.codemods.interpreter import rivals
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.rivals import outer_site
 
 
 def facts(interp: Interpreter) -> Iterator[StaleGraph]:

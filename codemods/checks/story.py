@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, crossing
-from codemods.facts import Carrier, Form, Span
+from autofix.codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, crossing
+from autofix.codemods.facts import Carrier, Form, Span
 
 T = TypeVar("T")
 

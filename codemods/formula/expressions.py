@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import libcst as cst
 
-from codemods.formula.places import Places
-from codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
+from autofix.codemods.formula.places import Places
+from autofix.codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
 
 _NO_ARITHMETIC = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)

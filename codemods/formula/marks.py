@@ -9,7 +9,7 @@ from enum import Enum, auto
 
 import libcst as cst
 
-from codemods.formula.rewrites import (
+from autofix.codemods.formula.rewrites import (
     as_array,
     as_number,
     drop_name,
@@ -20,9 +20,9 @@ from codemods.formula.rewrites import (
     same,
     with_receiver,
 )
-from codemods.formula.values import OTHER, Change, Kind, Value, joined
-from codemods.rewriting.nodes import method_call, parenthesised, with_keyword
-from codemods.rewriting.tree import Tree
+from autofix.codemods.formula.values import OTHER, Change, Kind, Value, joined
+from autofix.codemods.rewriting.nodes import method_call, parenthesised, with_keyword
+from autofix.codemods.rewriting.tree import Tree
 
 _FILES = 12
 _ALONE = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Element, cst.FormattedStringExpression)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from codemods.formula.twins import (
+from autofix.codemods.formula.twins import (
     ALONG,
     BOUNDS,
     CONSTANTS,
@@ -22,11 +22,11 @@ from codemods.formula.twins import (
     Takes,
     Twin,
 )
-from codemods.formula.values import NUMBER, OTHER, Change, Kind, Value
-from codemods.rewriting.nodes import method_call, parenthesised, with_keyword
+from autofix.codemods.formula.values import NUMBER, OTHER, Change, Kind, Value
+from autofix.codemods.rewriting.nodes import method_call, parenthesised, with_keyword
 
 if TYPE_CHECKING:
-    from codemods.formula.marks import Marks
+    from autofix.codemods.formula.marks import Marks
 
 _ARITHMETIC = frozenset(("add", "subtract", "multiply", "divide", "true_divide"))
 _OF_FLOATS = frozenset(("std", "var"))

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import libcst as cst
 
-from codemods.formula.marks import Marks
-from codemods.formula.rewrites import flip, numel, pairs
-from codemods.formula.twins import NUMBERS
-from codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
+from autofix.codemods.formula.marks import Marks
+from autofix.codemods.formula.rewrites import flip, numel, pairs
+from autofix.codemods.formula.twins import NUMBERS
+from autofix.codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change, Kind, Value, joined
 
 
 class Places(Marks):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from codemods.facts import CutGraph
-from codemods.formula.marks import Taken
-from codemods.formula.rewrites import without_needless
-from codemods.formula.statements import Statements
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.tree import Tree
+from autofix.codemods.facts import CutGraph
+from autofix.codemods.formula.marks import Taken
+from autofix.codemods.formula.rewrites import without_needless
+from autofix.codemods.formula.statements import Statements
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.tree import Tree
 
 _PASSES = 16
 """How often a program is read at most."""

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import libcst as cst
 
-from codemods.formula.values import Change
-from codemods.rewriting.nodes import method_call, only_part, parenthesised
-from codemods.rewriting.tree import Tree
+from autofix.codemods.formula.values import Change
+from autofix.codemods.rewriting.nodes import method_call, only_part, parenthesised
+from autofix.codemods.rewriting.tree import Tree
 
 
 def same(found: cst.CSTNode) -> cst.CSTNode:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import libcst as cst
 
-from codemods.formula import numpy_calls
-from codemods.formula.calls import Calls
-from codemods.formula.rewrites import out_of_place
-from codemods.formula.twins import FUNCTIONS
-from codemods.formula.values import NUMBER, OTHER, TENSOR, Change, Kind, Value, joined
-from codemods.rewriting.nodes import only_part
+from autofix.codemods.formula import numpy_calls
+from autofix.codemods.formula.calls import Calls
+from autofix.codemods.formula.rewrites import out_of_place
+from autofix.codemods.formula.twins import FUNCTIONS
+from autofix.codemods.formula.values import NUMBER, OTHER, TENSOR, Change, Kind, Value, joined
+from autofix.codemods.rewriting.nodes import only_part
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),

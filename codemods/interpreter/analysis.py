@@ -6,22 +6,22 @@ import ast
 import gc
 from dataclasses import dataclass, replace
 
-from codemods.checks import checks, flow, stale_graph
-from codemods.checks.known import Edge, Known
-from codemods.facts import (
+from autofix.codemods.checks import checks, flow, stale_graph
+from autofix.codemods.checks.known import Edge, Known
+from autofix.codemods.facts import (
     Fact,
     Overwritten,
 )
-from codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed
-from codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, nearness
-from codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
-from codemods.interpreter.policy import BranchPolicy, Path, Paths
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.values import Binding, Class, Function, Instance
-from codemods.source import reach
-from codemods.source.program import Program
-from codemods.source.reach import Missed
-from codemods.source.sources import Source, Sources
+from autofix.codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed
+from autofix.codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, nearness
+from autofix.codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
+from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.values import Binding, Class, Function, Instance
+from autofix.codemods.source import reach
+from autofix.codemods.source.program import Program
+from autofix.codemods.source.reach import Missed
+from autofix.codemods.source.sources import Source, Sources
 
 PATHS = 16
 """Paths through one program that are followed."""

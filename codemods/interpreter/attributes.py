@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from codemods.autograd.catalogue import is_operation
-from codemods.autograd.graph import Leaf, Storage
-from codemods.interpreter import class_lookup, cuts, escapes, holding, optimizers
-from codemods.interpreter.generators import Generator
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.catalogue import is_operation
+from autofix.codemods.autograd.graph import Leaf, Storage
+from autofix.codemods.interpreter import class_lookup, cuts, escapes, holding, optimizers
+from autofix.codemods.interpreter.generators import Generator
+from autofix.codemods.interpreter.values import (
     NOTHING,
     Applied,
     Binding,
@@ -36,7 +36,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _NOT_TENSORS = frozenset(
     """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import (
+from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     errors,
@@ -23,11 +23,11 @@ from codemods.interpreter import (
     unknown_calls,
     written,
 )
-from codemods.interpreter.forms import is_made_whole
-from codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
-from codemods.interpreter.library import containers, modules
-from codemods.interpreter.state.environment import Frame
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.forms import is_made_whole
+from autofix.codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
+from autofix.codemods.interpreter.library import containers, modules
+from autofix.codemods.interpreter.state.environment import Frame
+from autofix.codemods.interpreter.values import (
     Applied,
     Binding,
     Bound,
@@ -52,10 +52,10 @@ from codemods.interpreter.values import (
     Value,
     is_constant,
 )
-from codemods.source.sources import Site
+from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 DEPTH = 24
 """Calls inside calls that are entered."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,

@@ -6,10 +6,10 @@ import ast
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import class_lookup, constants, counters, cuts, mapping_keys
-from codemods.interpreter.counters import COMPARE
-from codemods.interpreter.policy import varies
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, mapping_keys
+from autofix.codemods.interpreter.counters import COMPARE
+from autofix.codemods.interpreter.policy import varies
+from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
     Name,
@@ -22,7 +22,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
 _CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import mapping_keys, streams
-from codemods.interpreter.generators import Exhausted
-from codemods.interpreter.values import Binding, Mapping, Scope, Sequence, Value
+from autofix.codemods.interpreter import mapping_keys, streams
+from autofix.codemods.interpreter.generators import Exhausted
+from autofix.codemods.interpreter.values import Binding, Mapping, Scope, Sequence, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def comprehension(interp: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:

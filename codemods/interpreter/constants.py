@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import mapping_keys
-from codemods.interpreter.values import Binding, Sequence, Value, is_constant
-from codemods.interpreter.values import Mapping as Dictionary
+from autofix.codemods.interpreter import mapping_keys
+from autofix.codemods.interpreter.values import Binding, Sequence, Value, is_constant
+from autofix.codemods.interpreter.values import Mapping as Dictionary
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 LARGEST = 10_000
 """Numbers, and lengths of text, up to which a result is worked out."""

@@ -8,10 +8,10 @@ import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter.values import Symbol, Value
+from autofix.codemods.interpreter.values import Symbol, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,

@@ -12,14 +12,23 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.autograd import catalogue
-from codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
-from codemods.facts import TENSORS_AND_NUMBERS
-from codemods.interpreter.values import Instance, Mapping, Method, Sequence, Symbol, TensorImpl, TensorRef, Value
-from codemods.source.sources import Site, last_name
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
+from autofix.codemods.facts import TENSORS_AND_NUMBERS
+from autofix.codemods.interpreter.values import (
+    Instance,
+    Mapping,
+    Method,
+    Sequence,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    Value,
+)
+from autofix.codemods.source.sources import Site, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 CUTS = 24
 """How many drops on one value's way are remembered."""

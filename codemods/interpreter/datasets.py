@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import GraphLeak
-from codemods.interpreter import class_lookup, cuts, escapes, extents, mapping_keys
-from codemods.interpreter.forms import form_of
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.graph import GraphLeak
+from autofix.codemods.interpreter import class_lookup, cuts, escapes, extents, mapping_keys
+from autofix.codemods.interpreter.forms import form_of
+from autofix.codemods.interpreter.values import (
     NOTHING,
     BatchSize,
     Binding,
@@ -27,10 +27,10 @@ from codemods.interpreter.values import (
     TorchModule,
     Value,
 )
-from codemods.source.sources import Site
+from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _PARTS = ("Subset", "random_split")
 """What takes parts of a dataset."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from codemods.interpreter import class_lookup, comparisons, counters
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter import class_lookup, comparisons, counters
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, Value
 
 _LONG = 1_000
 """Items of a container whose length is compared with a bound that is not known."""

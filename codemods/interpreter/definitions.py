@@ -6,12 +6,12 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from codemods.facts import CACHES
-from codemods.interpreter import (
+from autofix.codemods.facts import CACHES
+from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
 )
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,
@@ -27,10 +27,10 @@ from codemods.interpreter.values import (
     Symbol,
     Value,
 )
-from codemods.source.sources import last_name
+from autofix.codemods.source.sources import last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def define(interp: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

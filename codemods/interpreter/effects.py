@@ -12,14 +12,14 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from codemods.autograd.catalogue import operation
-from codemods.interpreter.expressions import lookup
-from codemods.interpreter.opaque_results import MODEL_METHODS
-from codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value, is_constant
-from codemods.source.nodes import Nodes
+from autofix.codemods.autograd.catalogue import operation
+from autofix.codemods.interpreter.expressions import lookup
+from autofix.codemods.interpreter.opaque_results import MODEL_METHODS
+from autofix.codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value, is_constant
+from autofix.codemods.source.nodes import Nodes
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _OF_TORCH = frozenset("torch numpy".split())
 _KNOWN = MODEL_METHODS | frozenset(

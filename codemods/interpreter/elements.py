@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.autograd import catalogue
-from codemods.interpreter import (
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     cuts,
@@ -20,7 +20,7 @@ from codemods.interpreter import (
     module_tree,
     overwriting,
 )
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.values import (
     Binding,
     Class,
     Instance,
@@ -35,7 +35,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from codemods.interpreter.frameworks import CALLED, STARTS
-from codemods.source.sources import Sources, last_name, parse
+from autofix.codemods.interpreter.frameworks import CALLED, STARTS
+from autofix.codemods.source.sources import Sources, last_name, parse
 
 MODULE = ""
 """The entry that is the module's own code."""

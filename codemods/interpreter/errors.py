@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup
-from codemods.interpreter.values import Class, Instance, Name, Sequence, Value
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import Class, Instance, Name, Sequence, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _ANY = (Name("builtins.Exception"), Name("builtins.BaseException"))
 Wanted = tuple[Value, ...]

@@ -10,13 +10,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import GraphLeak, StoreEvent
-from codemods.interpreter import class_lookup
-from codemods.interpreter.forms import form_of
-from codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, TorchModule, Value
+from autofix.codemods.autograd.graph import GraphLeak, StoreEvent
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.forms import form_of
+from autofix.codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 # Tried out with NumPy 2 and torch 2.13.
 _OF_TENSORS = frozenset(

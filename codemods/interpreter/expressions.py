@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.autograd.catalogue import operand_names
-from codemods.interpreter import (
+from autofix.codemods.autograd.catalogue import operand_names
+from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     comparisons,
@@ -25,9 +25,9 @@ from codemods.interpreter import (
     streams,
     unpacking,
 )
-from codemods.interpreter.generators import LAZY, Exhausted, Generator
-from codemods.interpreter.state.environment import Frame
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.generators import LAZY, Exhausted, Generator
+from autofix.codemods.interpreter.state.environment import Frame
+from autofix.codemods.interpreter.values import (
     Binding,
     Function,
     Instance,
@@ -42,7 +42,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),

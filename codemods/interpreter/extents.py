@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
-from codemods.autograd import catalogue
-from codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 _MANY = Shape(BatchSize.CERTAIN, 1)

@@ -6,8 +6,8 @@ import ast
 import json
 from collections.abc import Iterator
 
-from codemods.facts import Form
-from codemods.interpreter.values import Binding, Instance, Mapping, Name, Sequence, TensorRef, Value
+from autofix.codemods.facts import Form
+from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Name, Sequence, TensorRef, Value
 
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""

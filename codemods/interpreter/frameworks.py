@@ -15,11 +15,11 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup
-from codemods.interpreter.values import Function, Instance, Name, Scope, TorchModule, Value
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import Function, Instance, Name, Scope, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 CALLED = {"training_step": "LightningModule", "compute_loss": "Trainer"}
 """The methods that a framework calls for each batch, and how the names of the classes end that have them called."""

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from codemods.interpreter.errors import Raised
-from codemods.interpreter.values import Binding, Value
-from codemods.source.sources import Site
+from autofix.codemods.interpreter.errors import Raised
+from autofix.codemods.interpreter.values import Binding, Value
+from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.autograd.graph import Loops
-    from codemods.interpreter.protocol import Interpreter
-    from codemods.interpreter.state.environment import Frame
+    from autofix.codemods.autograd.graph import Loops
+    from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.environment import Frame
 
 LAZY = frozenset("enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange".split())
 """Functions that take the items of what they are given one by one, when they are asked for one themselves."""

@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
-from codemods.facts import Form, Span
-from codemods.interpreter import class_lookup
-from codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
-from codemods.source.sources import Site, Source, last_name
+from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
+from autofix.codemods.facts import Form, Span
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
+from autofix.codemods.source.sources import Site, Source, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 ITERATIONS = 4
 """A loop that was followed for so many iterations is a long one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.values import (
     Binding,
     Module,
     Name,
@@ -14,7 +14,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def import_module(interp: Interpreter, node: ast.Import) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from codemods.interpreter import attributes, calls, elements, errors, expressions, statements
-from codemods.interpreter.decisions import Decisions
-from codemods.interpreter.recorder import Recorder
-from codemods.interpreter.values import Binding, Function, Instance, Module, Scope, Value
-from codemods.source.sources import Site, Source
+from autofix.codemods.interpreter import attributes, calls, elements, errors, expressions, statements
+from autofix.codemods.interpreter.decisions import Decisions
+from autofix.codemods.interpreter.recorder import Recorder
+from autofix.codemods.interpreter.values import Binding, Function, Instance, Module, Scope, Value
+from autofix.codemods.source.sources import Site, Source
 
 
 class GaveUp(Exception):

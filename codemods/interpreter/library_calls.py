@@ -6,8 +6,8 @@ import ast
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, constants, errors
-from codemods.interpreter.library import (  # noqa: F401
+from autofix.codemods.interpreter import class_lookup, constants, errors
+from autofix.codemods.interpreter.library import (  # noqa: F401
     builtins,
     collections,
     containers,
@@ -24,11 +24,11 @@ from codemods.interpreter.library import (  # noqa: F401
     torch,
     unread,
 )
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.values import Value
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.values import Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 _READING = frozenset(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup
-from codemods.interpreter.values import Binding, Class, Instance, Mapping, Sequence, Symbol, Value
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import Binding, Class, Instance, Mapping, Sequence, Symbol, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _GROWS = frozenset(("append", "appendleft", "extend", "add", "push", "insert"))
 

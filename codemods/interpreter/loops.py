@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import (
+from autofix.codemods.interpreter import (
     counters,
     streams,
 )
-from codemods.interpreter.generators import Exhausted, Generator
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.values import (
     Mapping,
     Sequence,
     Symbol,
@@ -28,7 +28,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, errors
-from codemods.interpreter.generators import Exhausted, Generator
-from codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, Value
+from autofix.codemods.interpreter import class_lookup, errors
+from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:

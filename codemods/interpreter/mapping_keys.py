@@ -6,11 +6,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup
-from codemods.interpreter.values import Binding, Instance, Mapping, Sequence, Symbol, TorchModule, Value
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, Symbol, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def mapping_key(interp: Interpreter, value: Value) -> Hashable:

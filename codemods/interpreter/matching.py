@@ -5,12 +5,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, class_lookup, mapping_keys
-from codemods.interpreter.library import objects
-from codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
+from autofix.codemods.interpreter import attributes, class_lookup, mapping_keys
+from autofix.codemods.interpreter.library import objects
+from autofix.codemods.interpreter.values import (
+    Class,
+    Instance,
+    Mapping,
+    Sequence,
+    Symbol,
+    TensorRef,
+    Value,
+    is_constant,
+)
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 Bound = dict[str, Value]
 

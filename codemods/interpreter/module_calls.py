@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.autograd import catalogue
-from codemods.autograd.graph import Leaf, Saved
-from codemods.interpreter import (
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd.graph import Leaf, Saved
+from autofix.codemods.interpreter import (
     class_lookup,
     extents,
     overwriting,
     tensor_calls,
     unpacking,
 )
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Mapping,
@@ -26,7 +26,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
 _CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter.values import Binding, Instance, Sequence, TensorRef, TorchModule, Value
+from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TensorRef, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def named_children(module: TorchModule | Instance) -> list[tuple[Hashable, TorchModule | Instance]]:

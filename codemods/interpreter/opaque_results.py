@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Node
-from codemods.interpreter.values import Symbol, TensorRef
+from autofix.codemods.autograd.graph import Node
+from autofix.codemods.interpreter.values import Symbol, TensorRef
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 MODEL_METHODS = frozenset(
     """parameters named_parameters train eval zero_grad state_dict load_state_dict flatten_parameters

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Computed, Group
-from codemods.facts import Form
-from codemods.interpreter import class_lookup, cuts, escapes, unread_networks
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.graph import Computed, Group
+from autofix.codemods.facts import Form
+from autofix.codemods.interpreter import class_lookup, cuts, escapes, unread_networks
+from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Function,
@@ -25,7 +25,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def param_groups(optimizer: Optimizer) -> Sequence:

@@ -14,15 +14,24 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import StoreEvent
-from codemods.facts import Form
-from codemods.interpreter import class_lookup, module_tree
-from codemods.interpreter.forms import form_of
-from codemods.interpreter.values import Instance, Mapping, Scope, Sequence, TensorImpl, TensorRef, TorchModule, Value
+from autofix.codemods.autograd.graph import StoreEvent
+from autofix.codemods.facts import Form
+from autofix.codemods.interpreter import class_lookup, module_tree
+from autofix.codemods.interpreter.forms import form_of
+from autofix.codemods.interpreter.values import (
+    Instance,
+    Mapping,
+    Scope,
+    Sequence,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+)
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
-    from codemods.interpreter.state.environment import Frame
+    from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.environment import Frame
 
 DEPTH = 4
 """Attributes of attributes that are looked into."""

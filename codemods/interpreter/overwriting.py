@@ -5,20 +5,20 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.autograd.catalogue import operand_names
-from codemods.autograd.graph import StoreEvent
-from codemods.interpreter import holding
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.catalogue import operand_names
+from autofix.codemods.autograd.graph import StoreEvent
+from autofix.codemods.interpreter import holding
+from autofix.codemods.interpreter.values import (
     PartWritten,
     Symbol,
     TensorImpl,
     TensorRef,
     Value,
 )
-from codemods.source.sources import Site
+from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def write_into(

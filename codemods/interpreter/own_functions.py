@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Saved
-from codemods.interpreter.values import Class, Function, TensorRef, Value
+from autofix.codemods.autograd.graph import Saved
+from autofix.codemods.interpreter.values import Class, Function, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) -> Value:

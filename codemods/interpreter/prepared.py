@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import calls, class_lookup
-from codemods.interpreter.values import Class, Function, Instance
+from autofix.codemods.interpreter import calls, class_lookup
+from autofix.codemods.interpreter.values import Class, Function, Instance
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _MOST = 4
 """Methods that are called before the entered one."""

@@ -7,16 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 
-from codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, Saved, StoreEvent
-from codemods.interpreter.policy import BranchPolicy
-from codemods.interpreter.state.exceptions import Exceptions
-from codemods.interpreter.state.log import Log
-from codemods.interpreter.state.loop_items import LoopItems
-from codemods.interpreter.state.recording import Recording
-from codemods.interpreter.state.symbols import Symbols
-from codemods.interpreter.state.unrolling import Unrolling
-from codemods.interpreter.state.widening import Widening
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, Saved, StoreEvent
+from autofix.codemods.interpreter.policy import BranchPolicy
+from autofix.codemods.interpreter.state.exceptions import Exceptions
+from autofix.codemods.interpreter.state.log import Log
+from autofix.codemods.interpreter.state.loop_items import LoopItems
+from autofix.codemods.interpreter.state.recording import Recording
+from autofix.codemods.interpreter.state.symbols import Symbols
+from autofix.codemods.interpreter.state.unrolling import Unrolling
+from autofix.codemods.interpreter.state.widening import Widening
+from autofix.codemods.interpreter.values import (
     Binding,
     Function,
     Instance,
@@ -28,7 +28,7 @@ from codemods.interpreter.values import (
     TensorRef,
     Value,
 )
-from codemods.source.sources import Site, Source, Sources
+from autofix.codemods.source.sources import Site, Source, Sources
 
 STEPS = 150_000
 """Expressions and statements evaluated on one path before the run gives up."""

@@ -7,13 +7,13 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from codemods.autograd.catalogue import gives_places, operation, variant
-from codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
-from codemods.facts import Form
-from codemods.interpreter import cuts, escapes, holding
-from codemods.interpreter.forms import form_of, whole_of
-from codemods.interpreter.protocol import Interpreter
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.catalogue import gives_places, operation, variant
+from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
+from autofix.codemods.facts import Form
+from autofix.codemods.interpreter import cuts, escapes, holding
+from autofix.codemods.interpreter.forms import form_of, whole_of
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Mapping,
@@ -27,7 +27,7 @@ from codemods.interpreter.values import (
     Value,
     recent_stores,
 )
-from codemods.source.sources import Site
+from autofix.codemods.source.sources import Site
 
 _PACKING = ("PackedSequence", "pack_sequence", "pack_padded_sequence")
 

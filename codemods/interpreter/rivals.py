@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from codemods.autograd.graph import BackwardCall, Leaf, Node, Tape, crossing
-from codemods.facts import Severed, Span
-from codemods.interpreter import cuts
-from codemods.source.sources import Site
+from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, Tape, crossing
+from autofix.codemods.facts import Severed, Span
+from autofix.codemods.interpreter import cuts
+from autofix.codemods.source.sources import Site
 
 
 def outer_site(node: Node | None, failed: BackwardCall) -> Site:
@@ -30,7 +30,7 @@ def outer_site(node: Node | None, failed: BackwardCall) -> Site:
 
 
 class MeantFor(NamedTuple):
-    """The last fields of :class:`~codemods.facts.Outer`."""
+    """The last fields of :class:`~autofix.codemods.facts.Outer`."""
 
     wanted: tuple[bool, bool]
     wanted_behind: tuple[bool, bool]

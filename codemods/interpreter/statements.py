@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import (
+from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     definitions,
@@ -24,8 +24,8 @@ from codemods.interpreter import (
     overwriting,
     unpacking,
 )
-from codemods.interpreter.generators import Closed
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.generators import Closed
+from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,
@@ -40,11 +40,11 @@ from codemods.interpreter.values import (
     TensorRef,
     Value,
 )
-from codemods.source.sources import Site, last_name
+from autofix.codemods.source.sources import Site, last_name
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
-    from codemods.interpreter.state.widening import Home
+    from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.widening import Home
 
 
 def assign(interp: Interpreter, target: ast.expr, value: Value, expression: ast.expr | None) -> None:

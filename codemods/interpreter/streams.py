@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, datasets, elements, errors, mapping_keys, opaque_results
-from codemods.interpreter.generators import Exhausted, Generator
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter import class_lookup, datasets, elements, errors, mapping_keys, opaque_results
+from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.values import (
     Binding,
     Class,
     Instance,
@@ -23,7 +23,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 RANGE = 3
 """A ``range`` of at most so many numbers is run in full."""

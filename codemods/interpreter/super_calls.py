@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, class_lookup, elements, module_calls, optimizers
-from codemods.interpreter.library import containers, modules
-from codemods.interpreter.values import Instance, Mapping, Super, Value
+from autofix.codemods.interpreter import attributes, class_lookup, elements, module_calls, optimizers
+from autofix.codemods.interpreter.library import containers, modules
+from autofix.codemods.interpreter.values import Instance, Mapping, Super, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def call_super(

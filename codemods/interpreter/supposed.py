@@ -11,13 +11,13 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Operand
-from codemods.interpreter import class_lookup
-from codemods.interpreter.values import Bound, Function, Instance, Value
-from codemods.source.sources import Site, Sources
+from autofix.codemods.autograd.graph import Operand
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import Bound, Function, Instance, Value
+from autofix.codemods.source.sources import Site, Sources
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _FLAGS = ("mask", "mode", "flag", "return", "is_", "use_", "num_", "idx", "index", "lengths", "train")
 """Parts of the names of parameters that are no data of the kind that layers take."""

@@ -6,15 +6,15 @@ import ast
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
-from codemods.autograd import catalogue
-from codemods.autograd.catalogue import is_operation, operation
-from codemods.autograd.graph import BackwardCall, GraphLeak, Operand
-from codemods.interpreter import attributes, cuts, escapes, extents, outside, overwriting
-from codemods.interpreter.library.registry import DECLINED, Call, Models
-from codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd.catalogue import is_operation, operation
+from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand
+from autofix.codemods.interpreter import attributes, cuts, escapes, extents, outside, overwriting
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
+from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 # Methods that return no tensor, or nothing.
 _PLAIN = frozenset(

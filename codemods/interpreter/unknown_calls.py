@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import (
+from autofix.codemods.interpreter import (
     attributes,
     cuts,
     escapes,
@@ -17,9 +17,9 @@ from codemods.interpreter import (
     tensor_calls,
     unread_networks,
 )
-from codemods.interpreter.library import modules
-from codemods.interpreter.library.registry import DECLINED, Call, Models
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.library import modules
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
+from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Method,
@@ -30,7 +30,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 # Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")

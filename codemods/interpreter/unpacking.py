@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, elements, streams
-from codemods.interpreter.generators import Generator, drained
-from codemods.interpreter.values import Binding, Instance, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter import class_lookup, elements, streams
+from autofix.codemods.interpreter.generators import Generator, drained
+from autofix.codemods.interpreter.values import Binding, Instance, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def unpacked(interp: Interpreter, value: Value, count: int | None, node: ast.expr) -> list[Value]:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Leaf, Saved
-from codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TorchModule, Value
+from autofix.codemods.autograd.graph import Leaf, Saved
+from autofix.codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 _LIBRARIES = frozenset("torch numpy builtins math random os sys re json copy functools itertools collections".split())
 """Packages whose functions make no network that is not known as one."""

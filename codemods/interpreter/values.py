@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from codemods.autograd.graph import Detachment, Leaf, Node, Storage, StoreEvent
-from codemods.source.sources import Site, Source
+from autofix.codemods.autograd.graph import Detachment, Leaf, Node, Storage, StoreEvent
+from autofix.codemods.source.sources import Site, Source
 
 Value = Any
 """A Python constant or one of the classes below."""

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import libcst as cst
 from libcst import matchers
 
-from codemods.rewriting.nodes import Statement, is_item, only_part, pairs_of
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.nodes import Statement, is_item, only_part, pairs_of
+from autofix.codemods.rewriting.tree import Tree
 
 
 def targets_of(statement: Statement, tree: Tree) -> set[str]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import detach, operands_of, without_index
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import detach, operands_of, without_index
+from autofix.codemods.rewriting.tree import Tree
 
 _FAR = 4
 """Names, parameters and calls that are followed from where a value is stored."""

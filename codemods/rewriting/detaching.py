@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from codemods.facts import Carrier, Form
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import detach, parenthesised
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
+from autofix.codemods.facts import Carrier, Form
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import detach, parenthesised
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
 
 
 def detached_code(code: str, form: Form, item: str, torch: str = "torch") -> str:

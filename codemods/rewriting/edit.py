@@ -7,9 +7,9 @@ from itertools import islice
 
 import libcst as cst
 
-from codemods.rewriting.nodes import Statement, Unannotated, in_the_tree, only_part, without_annotation
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.nodes import Statement, Unannotated, in_the_tree, only_part, without_annotation
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
 
 
 class Edit(cst.CSTTransformer):

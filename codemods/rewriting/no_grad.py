@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
 
 
 def guarded(tree: Tree, run: list[Statement]) -> Patch:

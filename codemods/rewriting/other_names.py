@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from codemods.rewriting.nodes import Statement, only_part, pairs_of
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.nodes import Statement, only_part, pairs_of
+from autofix.codemods.rewriting.tree import Tree
 
 Place = cst.Name | cst.Attribute | cst.Subscript
 

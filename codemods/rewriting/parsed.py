@@ -8,10 +8,10 @@ from functools import cached_property
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from codemods.rewriting import one_line
-from codemods.rewriting.nodes import COMPOUND, Statement, names_below
-from codemods.rewriting.origins import filled, origins, render
-from codemods.rewriting.patch import Line, lines_of
+from autofix.codemods.rewriting import one_line
+from autofix.codemods.rewriting.nodes import COMPOUND, Statement, names_below
+from autofix.codemods.rewriting.origins import filled, origins, render
+from autofix.codemods.rewriting.patch import Line, lines_of
 
 Place = tuple[int, int, int, int]
 """Start line and column, end line and column of a node, in the lines of its file."""

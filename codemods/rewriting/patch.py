@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from codemods.facts import Span
-from codemods.source.program import Program
+from autofix.codemods.facts import Span
+from autofix.codemods.source.program import Program
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from codemods.facts import Overwritten, StaleGraph
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import without_keyword
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
+from autofix.codemods.facts import Overwritten, StaleGraph
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import without_keyword
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
 
 
 def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Call]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.rewriting.nodes import Statement, calls_in, only_part
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
+from autofix.codemods.rewriting.tree import Tree
 
 _GRADIENTS = frozenset(("grad", "backward", "autograd", "unscale_"))
 """Names of what reads or makes gradients."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.rewriting.nodes import only_part, pairs_of
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.nodes import only_part, pairs_of
+from autofix.codemods.rewriting.tree import Tree
 
 _SAME_DATA = frozenset(
     ("view", "reshape", "squeeze", "unsqueeze", "transpose", "permute", "t", "flatten", "contiguous")

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of, without_index
-from codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of, without_index
+from autofix.codemods.rewriting.tree import Tree
 
 ADDING = frozenset(("append", "extend", "add", "insert", "appendleft"))
 """The methods of containers that add to them."""

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import libcst as cst
 
-from codemods.facts import Span
-from codemods.rewriting.nodes import Statement, calls_in, in_the_tree, is_item, names_below, only_part, pairs_of
-from codemods.rewriting.parsed import ParsedModule, Place
-from codemods.rewriting.patch import Patch
-from codemods.source.program import Program
+from autofix.codemods.facts import Span
+from autofix.codemods.rewriting.nodes import Statement, calls_in, in_the_tree, is_item, names_below, only_part, pairs_of
+from autofix.codemods.rewriting.parsed import ParsedModule, Place
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.source.program import Program
 
 N = TypeVar("N", bound=cst.CSTNode)
 

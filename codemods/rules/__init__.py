@@ -1,1 +1,1 @@
-"""The codemods, one file per kind of mistake; :mod:`codemods.rules.registry` finds them by walking this folder."""
+"""The codemods, one file per kind of mistake; the registry beside them finds them by walking this folder."""

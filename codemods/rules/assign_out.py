@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, OutGiven, Span
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import only_part, without_keyword
-from codemods.rewriting.other_names import Place, targets_for
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, OutGiven, Span
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import only_part, without_keyword
+from autofix.codemods.rewriting.other_names import Place, targets_for
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class AssignOut(Codemod):

@@ -12,14 +12,14 @@ from typing import ClassVar
 import libcst as cst
 from libcst.codemod import CodemodCommand
 
-from codemods.facts import Fact, Span
-from codemods.proof import Keeps
-from codemods.repair import mend
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
-from codemods.rules.cause import place_of
-from codemods.source.program import Program
-from codemods.source.sources import parses
+from autofix.codemods.facts import Fact, Span
+from autofix.codemods.proof import Keeps
+from autofix.codemods.repair import mend
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.cause import place_of
+from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import parses
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from codemods.autograd import catalogue
-from codemods.facts import Fact, Overwritten, Span, StaleGraph
-from codemods.rewriting.nodes import only_part
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.facts import Fact, Overwritten, Span, StaleGraph
+from autofix.codemods.rewriting.nodes import only_part
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
 
 # Where a repair edits several places of a story, the first of these is the cause.
 _ORDER = tuple("call constructed guard frozen cut kept walked used changed made saved freed failed".split())

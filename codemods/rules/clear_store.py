@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
-from codemods.rewriting.roles import steps
-from codemods.rewriting.stores import (
+from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
+from autofix.codemods.rewriting.roles import steps
+from autofix.codemods.rewriting.stores import (
     clears,
     companions,
     deleted,
@@ -24,9 +24,9 @@ from codemods.rewriting.stores import (
     outlives,
     store_of,
 )
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.detach_stored import ends_windows, fills_in_a_hook, innermost
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.detach_stored import ends_windows, fills_in_a_hook, innermost
 
 
 class ClearStore(Codemod):

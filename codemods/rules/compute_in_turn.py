@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.computations import feeds_itself, targets_of
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, calls_in, is_item, only_part
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.roles import keeps_graph
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.computations import feeds_itself, targets_of
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, calls_in, is_item, only_part
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.roles import keeps_graph
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class ComputeInTurn(Codemod):

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import libcst as cst
 
-from codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting import retain
-from codemods.rewriting.detach_parts import detached_in_part
-from codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
-from codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
-from codemods.rewriting.stores import ADDING
-from codemods.rewriting.tree import Tree
-from codemods.rules import own_cuts
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.detach_stored import innermost
-from codemods.rules.recompute_cached import is_cached
+from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.detach_parts import detached_in_part
+from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
+from autofix.codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
+from autofix.codemods.rewriting.stores import ADDING
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules import own_cuts
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.detach_stored import innermost
+from autofix.codemods.rules.recompute_cached import is_cached
 
 
 class DetachCarried(Codemod):

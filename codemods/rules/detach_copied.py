@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Form, GraphCopied
-from codemods.rewriting.detaching import detached, detached_where_stored
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Form, GraphCopied
+from autofix.codemods.rewriting.detaching import detached, detached_where_stored
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class DetachCopied(Codemod):

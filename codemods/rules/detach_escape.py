@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, GraphEscapes
-from codemods.rewriting.detaching import detached
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import detach
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, GraphEscapes
+from autofix.codemods.rewriting.detaching import detached
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import detach
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _KEEPS_DATA = frozenset(("cpu", "float", "double", "contiguous", "squeeze", "flatten"))
 

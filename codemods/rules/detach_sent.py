@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.facts import Fact, Form, GraphSent
-from codemods.rewriting.detaching import detached, detached_where_stored
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Form, GraphSent
+from autofix.codemods.rewriting.detaching import detached, detached_where_stored
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class DetachSent(Codemod):

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
-from codemods.rewriting import retain
-from codemods.rewriting.detaching import detach_by_form, detached_code
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, calls_in, detach, only_part
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.recompute_cached import is_cached
+from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
+from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.recompute_cached import is_cached
 
 
 def is_store(statement: cst.CSTNode | None) -> bool:

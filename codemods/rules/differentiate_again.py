@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, StaleGraph
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import with_keyword
-from codemods.rewriting.roles import keeps_graph
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, StaleGraph
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import with_keyword
+from autofix.codemods.rewriting.roles import keeps_graph
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class DifferentiateAgain(Codemod):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import CutGraph, Fact
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, is_item, requires_grad
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, is_item, requires_grad
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class FlagOptimised(Codemod):

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.computations import is_begun, targets_of
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, is_item, only_part
-from codemods.rewriting.roles import owner_of
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.computations import is_begun, targets_of
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, is_item, only_part
+from autofix.codemods.rewriting.roles import owner_of
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _MOST = 6
 """Statements that are moved at most."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers
 
-from codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.computations import (
+from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.computations import (
     built_on,
     chain,
     computation,
@@ -22,14 +22,14 @@ from codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.no_grad import guarded
-from codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.cause import edited_by, first_of_run
-from codemods.rules.retain_shared import one_call
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.no_grad import guarded
+from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.cause import edited_by, first_of_run
+from autofix.codemods.rules.retain_shared import one_call
 
 
 class GuardFeatures(Codemod):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, LeafChanged
-from codemods.proof import Keeps
-from codemods.rewriting.no_grad import guarded
-from codemods.rewriting.nodes import Statement
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.out_of_place import spelled_out
+from autofix.codemods.facts import Fact, LeafChanged
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.no_grad import guarded
+from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.out_of_place import spelled_out
 
 
 class GuardLeaf(Codemod):

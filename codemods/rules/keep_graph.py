@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
 
-from codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
-from codemods.formula import twins
-from codemods.formula.reader import in_torch
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, method_call, only_part, parenthesised, with_keyword
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
+from autofix.codemods.formula import twins
+from autofix.codemods.formula.reader import in_torch
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, method_call, only_part, parenthesised, with_keyword
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _OF_SEVERAL = frozenset(("mean", "sum"))
 

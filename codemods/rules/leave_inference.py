@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, InferenceSaved
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, InferenceSaved
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class LeaveInference(Codemod):

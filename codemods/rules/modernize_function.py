@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import libcst as cst
 
-from codemods.facts import Fact, LegacyFunction
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, LegacyFunction
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class ModernizeFunction(Codemod):

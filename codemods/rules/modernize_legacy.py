@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, LegacyApi
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import method_call, with_keyword, without_keyword
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, LegacyApi
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import method_call, with_keyword, without_keyword
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class ModernizeLegacy(Codemod):

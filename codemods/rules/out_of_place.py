@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import libcst as cst
 
-from codemods.autograd import catalogue
-from codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import (
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import (
     Statement,
     method_call,
     only_part,
@@ -21,13 +21,13 @@ from codemods.rewriting.nodes import (
     with_keyword,
     without_keyword,
 )
-from codemods.rewriting.other_names import Place, targets_for
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.separate_parts import is_separate
-from codemods.rewriting.tree import Tree
-from codemods.rules.assign_out import result_assigned
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.cause import edited_by
+from autofix.codemods.rewriting.other_names import Place, targets_for
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.separate_parts import is_separate
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.assign_out import result_assigned
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.cause import edited_by
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,

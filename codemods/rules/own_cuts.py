@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Form, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting import retain
-from codemods.rewriting.detaching import detached_code
-from codemods.rewriting.edit import Edit, small_statement
-from codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of
-from codemods.rewriting.roles import calls_of, steps
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate
+from autofix.codemods.facts import Form, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.detaching import detached_code
+from autofix.codemods.rewriting.edit import Edit, small_statement
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of
+from autofix.codemods.rewriting.roles import calls_of, steps
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate
 
 
 def without_effect(tree: Tree) -> Iterator[Candidate]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 
-from codemods.facts import CACHES, Fact, Overwritten, Span, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, detach, only_part
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import CACHES, Fact, Overwritten, Span, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, detach, only_part
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _MISSING = frozenset(("None", "{}", "dict()", "False", "OrderedDict()", "collections.OrderedDict()"))
 """What a cache is before something is in it."""

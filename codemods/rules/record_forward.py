@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from codemods.facts import CutGraph, Fact, Span
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, only_part
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.cause import edited_by
+from autofix.codemods.facts import CutGraph, Fact, Span
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, only_part
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.cause import edited_by
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 

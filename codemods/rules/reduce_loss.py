@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, NotScalar
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, is_item, method_call, only_part, pairs_of
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, NotScalar
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, is_item, method_call, only_part, pairs_of
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _NUMBERS = frozenset(("item", "detach", "tolist", "data"))
 _ROOTS = frozenset(("outputs", "tensors"))

@@ -9,9 +9,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-from codemods import rules
-from codemods.facts import Fact
-from codemods.rules.base import Codemod
+from autofix.codemods import rules
+from autofix.codemods.facts import Fact
+from autofix.codemods.rules.base import Codemod
 
 _CODE = re.compile(r"AF[1-9]\d\d")
 _NAME = re.compile(r"[a-z]+(-[a-z]+)*")

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Form, GraphHeld, Span
-from codemods.rewriting.detaching import detached
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.no_grad import guarded
-from codemods.rewriting.nodes import calls_in, detach
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.cause import edited_by
+from autofix.codemods.facts import Fact, Form, GraphHeld, Span
+from autofix.codemods.rewriting.detaching import detached
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.no_grad import guarded
+from autofix.codemods.rewriting.nodes import calls_in, detach
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.cause import edited_by
 
 
 class ReleaseGraph(Codemod):

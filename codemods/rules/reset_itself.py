@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit, small_statement
-from codemods.rewriting.nodes import Statement, calls_in, method_call, only_part, pairs_of, without_index
-from codemods.rewriting.stores import EMPTY, emptied_by, only_value, store_of
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit, small_statement
+from autofix.codemods.rewriting.nodes import Statement, calls_in, method_call, only_part, pairs_of, without_index
+from autofix.codemods.rewriting.stores import EMPTY, emptied_by, only_value, store_of
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class ResetItself(Codemod):

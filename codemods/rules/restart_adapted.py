@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Form, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, only_part
-from codemods.rewriting.roles import calls_of
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Form, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, only_part
+from autofix.codemods.rewriting.roles import calls_of
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class RestartAdapted(Codemod):

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _EMPTY = frozenset(("zeros", "zeros_like", "tensor", "list", "dict", "defaultdict", "deque"))
 _GROWING = frozenset(("append", "extend", "add", "insert", "update"))

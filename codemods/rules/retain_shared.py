@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, only_part, with_keyword
-from codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, only_part, with_keyword
+from autofix.codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class RetainShared(Codemod):

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting import retain
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import detach, only_part, with_keyword
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.guard_features import relates_to_old
+from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.guard_features import relates_to_old
 
 
 class SeparateNetworks(Codemod):

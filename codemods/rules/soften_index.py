@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import CutGraph, Fact
-from codemods.rewriting.edit import Edit, small_statement
-from codemods.rewriting.nodes import Statement, only_part
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.rewriting.edit import Edit, small_statement
+from autofix.codemods.rewriting.nodes import Statement, only_part
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 _ELEMENTWISE = frozenset("float double half long int to type div floor_divide remainder fmod mul add sub".split())
 """Methods, and functions of torch's, that compute a number for each index by itself."""

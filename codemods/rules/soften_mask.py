@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import CutGraph, Drop, Fact
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, only_part, pairs_of, parenthesised
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
-from codemods.rules.reduce_loss import is_used_once
+from autofix.codemods.facts import CutGraph, Drop, Fact
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, only_part, pairs_of, parenthesised
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.reduce_loss import is_used_once
 
 _CONVERSIONS = frozenset("float double half int long to type type_as".split())
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import Fact, Overwritten, StaleGraph
-from codemods.proof import Keeps
-from codemods.rewriting import retain
-from codemods.rewriting.computations import targets_of
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, only_part, operands_of, pairs_of, with_keyword, without_keyword
-from codemods.rewriting.roles import owner_of, steps
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import Fact, Overwritten, StaleGraph
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.computations import targets_of
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, only_part, operands_of, pairs_of, with_keyword, without_keyword
+from autofix.codemods.rewriting.roles import owner_of, steps
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class StepOrder(Codemod):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from codemods.facts import CutGraph, Fact
-from codemods.proof import Keeps
-from codemods.rewriting.edit import Edit
-from codemods.rewriting.nodes import Statement, calls_in, only_part
-from codemods.rewriting.patch import Patch
-from codemods.rewriting.tree import Tree
-from codemods.rules.base import Candidate, Codemod
+from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
+from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
 
 
 class UnfreezeParameters(Codemod):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from codemods.facts import Span
+from autofix.codemods.facts import Span
 
 T = TypeVar("T")
 

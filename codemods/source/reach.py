@@ -6,8 +6,8 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from codemods.source.nodes import Nodes
-from codemods.source.sources import Source, last_name
+from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.sources import Source, last_name
 
 NOT_READ = "its loss comes from code that was not read"
 NOT_ENTERED = "no path that was followed comes here"

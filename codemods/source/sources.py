@@ -1,7 +1,7 @@
 """Source files: their text, their syntax trees, and the one place where columns are converted.
 
 ``ast`` counts columns in UTF-8 bytes; spans, LibCST and editors count code points.  Lines are those of the program
-(:mod:`codemods.source.program`).
+(:mod:`autofix.codemods.source.program`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
-from codemods.facts import Span
-from codemods.source.nodes import Nodes
-from codemods.source.program import Program, split
+from autofix.codemods.facts import Span
+from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.program import Program, split
 
 _DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
 _MIXED = ("autocast", "bfloat16", ".half()", "float16")

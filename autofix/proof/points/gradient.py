@@ -35,10 +35,10 @@ from enum import StrEnum
 from typing import Any
 
 from autofix.child.recorded import Parts, Sketches
+from autofix.codemods.proof import Keeps
 from autofix.execution.record import RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, short
 from autofix.proof.promises import NOTHING, Promises
-from codemods.proof import Keeps
 
 NOISE = 1e-6
 """Relative to the largest gradient of the step, up to which one is rounding: a bias in front of a normalisation."""

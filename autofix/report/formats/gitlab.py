@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+from autofix.codemods.facts import Span
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.cells import span_of
 from autofix.suppression.fingerprint import fingerprints
-from codemods.facts import Span
 
 SEVERITIES = {"error": "major", "warning": "minor"}
 

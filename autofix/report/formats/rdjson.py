@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autofix import __version__
+from autofix.codemods.facts import Span
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.cells import span_of
 from autofix.report.view import source_lines
-from codemods.facts import Span
 
 
 class RdJson(Reporter):

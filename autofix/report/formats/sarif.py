@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from autofix import __version__
 from autofix.checking import Problem
+from autofix.codemods.facts import Span
 from autofix.edits import TextEdit
 from autofix.findings import Finding
 from autofix.outcomes import Outcomes, in_order
@@ -20,7 +21,6 @@ from autofix.report.cells import span_of
 from autofix.report.documents import Json
 from autofix.report.view import story_of_finding
 from autofix.suppression.fingerprint import fingerprints
-from codemods.facts import Span
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "autofix/v1"
@@ -64,8 +64,8 @@ def rules(findings: Sequence[Finding]) -> list[Json]:
     """A description of the rule of each of *findings*, which have different ones."""
     if not findings:
         return []
+    from autofix.codemods.rules.registry import all_codemods
     from autofix.report import catalogue
-    from codemods.rules.registry import all_codemods
 
     known = all_codemods()
     described: list[Json] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import (
+from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     cuts,
@@ -15,11 +15,11 @@ from codemods.interpreter import (
     streams,
     written,
 )
-from codemods.interpreter.generators import Exhausted
-from codemods.interpreter.library.iterators import is_empty
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.unpacking import copy_of, unpacked
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter.generators import Exhausted
+from autofix.codemods.interpreter.library.iterators import is_empty
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.unpacking import copy_of, unpacked
+from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Mapping,
@@ -33,7 +33,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("builtins.compile", "builtins.*")

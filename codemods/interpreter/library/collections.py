@@ -6,14 +6,14 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, constants
-from codemods.interpreter.library.builtins import dictionary
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.unpacking import copy_of
-from codemods.interpreter.values import Mapping, Name, Partial, Record, Sequence, Symbol, Value
+from autofix.codemods.interpreter import class_lookup, constants
+from autofix.codemods.interpreter.library.builtins import dictionary
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.unpacking import copy_of
+from autofix.codemods.interpreter.values import Mapping, Name, Partial, Record, Sequence, Symbol, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("collections.deque")

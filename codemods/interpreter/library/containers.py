@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import attributes, constants, elements, holding, mapping_keys, written
-from codemods.interpreter.library.builtins import dictionary
-from codemods.interpreter.library.iterators import in_order
-from codemods.interpreter.library.registry import DECLINED, Call, Models
-from codemods.interpreter.unpacking import copy_of, unpacked
-from codemods.interpreter.values import Binding, Mapping, Name, Sequence, Symbol, TensorRef, Value, is_constant
+from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, written
+from autofix.codemods.interpreter.library.builtins import dictionary
+from autofix.codemods.interpreter.library.iterators import in_order
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
+from autofix.codemods.interpreter.unpacking import copy_of, unpacked
+from autofix.codemods.interpreter.values import Binding, Mapping, Name, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 of_sequence, of_mapping = Models(), Models()

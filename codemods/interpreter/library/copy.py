@@ -6,12 +6,12 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, escapes
-from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorRef, TorchModule, Value
+from autofix.codemods.interpreter import class_lookup, escapes
+from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorRef, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("copy.copy")

@@ -7,12 +7,21 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, written
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.values import Binding, Class, Instance, Mapping, Sequence, TensorRef, TorchModule, Value
+from autofix.codemods.interpreter import class_lookup, written
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Class,
+    Instance,
+    Mapping,
+    Sequence,
+    TensorRef,
+    TorchModule,
+    Value,
+)
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("dataclasses.is_dataclass")

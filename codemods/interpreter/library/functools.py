@@ -6,12 +6,12 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter.comprehensions import accumulated
-from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.values import Binding, Function, Mapping, Name, Partial, Sequence, Value
+from autofix.codemods.interpreter.comprehensions import accumulated
+from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.values import Binding, Function, Mapping, Name, Partial, Sequence, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("functools.partial")

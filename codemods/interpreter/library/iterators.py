@@ -6,15 +6,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import attributes, constants, errors, mapping_keys, streams
-from codemods.interpreter.generators import Exhausted, Generator
-from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.streams import LazyStream, Stream
-from codemods.interpreter.unpacking import copy_of
-from codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TorchModule, Value, is_constant
+from autofix.codemods.interpreter import attributes, constants, errors, mapping_keys, streams
+from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.streams import LazyStream, Stream
+from autofix.codemods.interpreter.unpacking import copy_of
+from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TorchModule, Value, is_constant
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("builtins.dict.fromkeys")

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, constants
-from codemods.interpreter.comprehensions import accumulated
-from codemods.interpreter.generators import Exhausted, Generator
-from codemods.interpreter.library.iterators import range_
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.state.environment import Frame
-from codemods.interpreter.streams import LazyStream, Stream, counter_from, stream
-from codemods.interpreter.values import Binding, Sequence, Value
+from autofix.codemods.interpreter import class_lookup, constants
+from autofix.codemods.interpreter.comprehensions import accumulated
+from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.library.iterators import range_
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.state.environment import Frame
+from autofix.codemods.interpreter.streams import LazyStream, Stream, counter_from, stream
+from autofix.codemods.interpreter.values import Binding, Sequence, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("itertools.accumulate")

@@ -5,9 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import class_lookup, cuts, module_calls, module_tree, optimizers, tensor_calls, written
-from codemods.interpreter.library.registry import DECLINED, Call, Models
-from codemods.interpreter.values import (
+from autofix.codemods.interpreter import (
+    class_lookup,
+    cuts,
+    module_calls,
+    module_tree,
+    optimizers,
+    tensor_calls,
+    written,
+)
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
+from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Function,
@@ -22,7 +30,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 of_module = Models()

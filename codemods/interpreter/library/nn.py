@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codemods.autograd import catalogue
-from codemods.interpreter import datasets, module_calls, optimizers, tensor_calls
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.library.torch import is_in_place
-from codemods.interpreter.values import Binding, Sequence, TensorRef, Value
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.interpreter import datasets, module_calls, optimizers, tensor_calls
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.library.torch import is_in_place
+from autofix.codemods.interpreter.values import Binding, Sequence, TensorRef, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("torch.optim.*")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codemods.interpreter import cuts, escapes
-from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.library.unread import unread
-from codemods.interpreter.values import Value
+from autofix.codemods.interpreter import cuts, escapes
+from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.library.unread import unread
+from autofix.codemods.interpreter.values import Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("numpy.*")

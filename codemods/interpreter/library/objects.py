@@ -7,10 +7,10 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.autograd.catalogue import is_operation
-from codemods.interpreter import attributes, class_lookup
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.values import (
+from autofix.codemods.autograd.catalogue import is_operation
+from autofix.codemods.interpreter import attributes, class_lookup
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.values import (
     Bound,
     Class,
     Function,
@@ -26,7 +26,7 @@ from codemods.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 _OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from codemods.interpreter.values import Value
+from autofix.codemods.interpreter.values import Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 DECLINED = object()
 """What a model returns for values that it does not cover: the next model is asked."""

@@ -6,14 +6,24 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter import elements
-from codemods.interpreter.library.builtins import imported
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.unpacking import copy_of
-from codemods.interpreter.values import Binding, Bound, Exits, Function, Instance, Mapping, Name, Sequence, Value
+from autofix.codemods.interpreter import elements
+from autofix.codemods.interpreter.library.builtins import imported
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.unpacking import copy_of
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Bound,
+    Exits,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Sequence,
+    Value,
+)
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 @model("importlib.import_module")

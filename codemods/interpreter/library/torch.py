@@ -5,15 +5,24 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.autograd import catalogue
-from codemods.autograd.catalogue import is_operation
-from codemods.facts import TENSORS_AND_NUMBERS
-from codemods.interpreter import attributes, cuts, extents, tensor_calls
-from codemods.interpreter.library.registry import DECLINED, Call, model
-from codemods.interpreter.values import Binding, Function, Method, Sequence, Symbol, TensorImpl, TensorRef, Value
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd.catalogue import is_operation
+from autofix.codemods.facts import TENSORS_AND_NUMBERS
+from autofix.codemods.interpreter import attributes, cuts, extents, tensor_calls
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Function,
+    Method,
+    Sequence,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    Value,
+)
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 _CREATED = catalogue.makers() | frozenset(

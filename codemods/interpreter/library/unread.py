@@ -6,12 +6,12 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from codemods.interpreter.library.registry import Call, model
-from codemods.interpreter.unknown_calls import PASSED_THROUGH
-from codemods.interpreter.values import Binding, Instance, TorchModule, Value
+from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.unknown_calls import PASSED_THROUGH
+from autofix.codemods.interpreter.values import Binding, Instance, TorchModule, Value
 
 if TYPE_CHECKING:
-    from codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.protocol import Interpreter
 
 
 # Libraries whose functions of tensors are made of torch's own operations.

@@ -6,12 +6,12 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.autograd.graph import Loops
-from codemods.interpreter.values import Class, Function, Module, Scope, Value
-from codemods.source.sources import Site, Sources
+from autofix.codemods.autograd.graph import Loops
+from autofix.codemods.interpreter.values import Class, Function, Module, Scope, Value
+from autofix.codemods.source.sources import Site, Sources
 
 if TYPE_CHECKING:
-    from codemods.interpreter.generators import Generator
+    from autofix.codemods.interpreter.generators import Generator
 
 
 @dataclass

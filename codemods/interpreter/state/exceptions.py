@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.interpreter.values import Value
+from autofix.codemods.interpreter.values import Value
 
 
 class Exceptions:

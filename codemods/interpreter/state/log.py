@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.source.sources import Site
+from autofix.codemods.source.sources import Site
 
 
 class Log:

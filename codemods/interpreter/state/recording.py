@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from codemods.autograd.graph import Leaf, Tape
-from codemods.interpreter.values import Hook
-from codemods.source.sources import Site
+from autofix.codemods.autograd.graph import Leaf, Tape
+from autofix.codemods.interpreter.values import Hook
+from autofix.codemods.source.sources import Site
 
 
 class Recording:

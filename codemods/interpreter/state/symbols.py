@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from codemods.interpreter.policy import BranchPolicy, is_short, varies
-from codemods.interpreter.state.environment import Environment
-from codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
-from codemods.source.sources import Sources
+from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
+from autofix.codemods.interpreter.state.environment import Environment
+from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.source.sources import Sources
 
 if TYPE_CHECKING:
-    from codemods.interpreter.datasets import Served
+    from autofix.codemods.interpreter.datasets import Served
 
 
 class Symbols(Environment):

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codemods.interpreter.streams import LazyStream
+    from autofix.codemods.interpreter.streams import LazyStream
 
 
 class Unrolling:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from codemods.interpreter.state.environment import Environment
-from codemods.interpreter.values import Binding, Sequence, Symbol, Value
+from autofix.codemods.interpreter.state.environment import Environment
+from autofix.codemods.interpreter.values import Binding, Sequence, Symbol, Value
 
 Home = tuple[dict[str, Binding], str]
 """The names among which a number stands, and its own."""
