@@ -147,7 +147,7 @@ for _ in range(9):
 """
 
 
-@pytest.mark.parametrize(("value", "line"), [("loss", 16), ("out.mean()", 7)])
+@pytest.mark.parametrize(("value", "line"), [("loss", 16), ("out.mean()", 16)])
 def test_who_sends_a_loss_backward_and_hands_it_to_a_meter_is_to_blame(value: str, line: int) -> None:
     (finding,) = analyse(METER.replace("{value}", value), "train.py").findings
     assert (finding.code, finding.cause.line) == ("AF601", line)
