@@ -131,12 +131,14 @@ def test_what_kills_its_workers_is_given_up_and_what_needs_torch_waits(scene: Sc
     assert done.returncode == 1
     assert "1 repository waits for a worker with torch" in done.stderr
     found = scene.results()
-    assert {name: (one["status"], one["tries"]) for name, one in found.items()} == {
-        "deadly": ("died", 2),
-        "deadly_once": ("done", 2),
-        **{f"fine{number}": ("done", 1) for number in range(3)},
+    assert {name: one["status"] for name, one in found.items()} == {
+        "deadly": "died",
+        "deadly_once": "done",
+        **{f"fine{number}": "done" for number in range(3)},
     }
-    assert [len(scene.starts(name)) for name in ("deadly", "deadly_once", "fine0", "runs")] == [2, 2, 1, 0]
+    # A sound one may be begun again where the worker that was killed had just finished it.
+    assert [found[name]["tries"] for name in ("deadly", "deadly_once")] == [2, 2]
+    assert [len(scene.starts(name)) for name in ("deadly", "deadly_once", "runs")] == [2, 2, 0]
     assert found["deadly"]["reason"] == "its worker was lost at each of 2 tries"
 
 
