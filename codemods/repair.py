@@ -243,6 +243,10 @@ class _Search:
                 return None
         if self._touches_spared(after, patch):
             return None
+        # What releases one total may release those that it is added to: then each is repaired in its turn.
+        first = min(chosen, key=lambda one: one[0].cause)[2]
+        if len(self.see(first.patch).facts) < len(seen.facts) - 1:
+            return None
         repairs = tuple(
             Repair(fact, type(rule), candidate.remedy, rule.cause(fact, tree, candidate), candidate.keeps)
             for fact, rule, candidate in chosen

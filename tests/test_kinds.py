@@ -710,7 +710,7 @@ SHAPES = {
         Loop([recorder]).run()
         print([f"{one:.3f}" for one in recorder.seen])
         """,
-        ['def after(self, out): self.seen.append(out["loss"].detach())'],
+        ['for hook in self.hooks: hook.after({"loss": loss.detach()})'],
     ),
     "a replay memory of recurrent states": (
         """
