@@ -147,7 +147,7 @@ SHAPES = {
                 {STEP}
                 meter.add(loss=loss, size=out.abs().mean())
         """,
-        ["self.sums[name] = (self.sums.get(name, 0) + value).detach()"],
+        ["meter.add(loss=loss.detach(), size=out.abs().mean().detach())"],
     ),
     "three stages, each with an optimizer of its own": (
         """
