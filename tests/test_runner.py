@@ -155,7 +155,7 @@ def test_without_fork_every_run_has_a_process_of_its_own_and_the_same_result(
     monkeypatch.delattr(os, "fork")
     monkeypatch.setattr("autofix.execution.launch.server_for", None)
     without = execute(tmp_path, text)
-    assert int(without.output) != int(with_fork.output)  # this process, or a keeper of its own: not the warm server
+    assert int(without.output) != int(with_fork.output)
     assert without.losses == with_fork.losses
     assert [step.state for step in without.updates] == [step.state for step in with_fork.updates]
 
