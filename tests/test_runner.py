@@ -286,19 +286,17 @@ def test_end_of_the_caller_ends_everything(how: signal.Signals, tmp_path: Path, 
     marker = f"orphan-{os.getpid()}-{limits.warm}-{how.value}"
     script = tmp_path / "train.py"
     script.write_text(
-        "import subprocess, sys, time, pathlib\n"
+        "import subprocess, sys, time\n"
         f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)  # {marker}'])\n"
-        f"print(pathlib.Path('..').resolve(), file=open('/dev/shm/{marker}', 'w'), flush=True)\n"
         "time.sleep(60)\n"
     )
-    started = Path("/dev/shm") / marker
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     caller = subprocess.Popen([sys.executable, "-c", CALLER, str(script), str(limits.warm)], env=environment)
     try:
         deadline = time.monotonic() + 60
-        while not (started.exists() and started.read_text().strip()) and time.monotonic() < deadline:
+        while not (started := list(processes_with(marker))) and time.monotonic() < deadline:
             time.sleep(0.05)
-        scratch = Path(started.read_text().strip())
+        scratch = Path(f"/proc/{started[0]}/cwd").resolve().parent
         assert scratch.is_dir()
         caller.send_signal(how)
         caller.wait(20)
@@ -309,7 +307,6 @@ def test_end_of_the_caller_ends_everything(how: signal.Signals, tmp_path: Path, 
         assert not scratch.exists()
     finally:
         caller.kill()
-        started.unlink(missing_ok=True)
         for process in processes_with(marker):
             os.kill(process, signal.SIGKILL)
 
