@@ -16,11 +16,8 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import secrets
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -30,10 +27,9 @@ from contextlib import contextmanager
 from ctypes import c_byte
 from itertools import islice
 from multiprocessing import active_children, connection, get_context, parent_process
-from pathlib import Path
 from typing import Any, TypeVar
 
-from autofix.execution.guardian import GUARD
+from autofix.execution.guardian import guarded_folder
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -61,21 +57,8 @@ def spread(
 
     The items are begun by their *cost*, in any unit.
     """
-    with _folder() as folder:
-        yield from _spread(function, items, workers, lost, [cost(item) for item in items], folder)
-
-
-@contextmanager
-def _folder() -> Iterator[str]:
-    """A folder for results, removed however this process ends."""
-    path = Path(tempfile.gettempdir(), f"autofix-results-{os.getpid()}-{secrets.token_hex(4)}").absolute()
-    GUARD.add(path)
-    path.mkdir(0o700)
-    try:
-        yield str(path)
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-        GUARD.discard(path)
+    with guarded_folder("results") as folder:
+        yield from _spread(function, items, workers, lost, [cost(item) for item in items], str(folder))
 
 
 def _spread(

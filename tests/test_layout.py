@@ -16,7 +16,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted({path for folder in ("autofix", "autofix/codemods") for path in (ROOT / folder).rglob("*.py")})
 OF_CHILD = ROOT / "autofix" / "child"
-SHARED = ("autofix.child.launchers", "autofix.child.job", "autofix.child.recorded", "autofix.child.wire")
+SHARED = (
+    "autofix.child.job",
+    "autofix.child.keeper",
+    "autofix.child.launchers",
+    "autofix.child.recorded",
+    "autofix.child.wire",
+)
 """What the child and its parent have to agree on."""
 DISTILS = ROOT / "autofix" / "codemods" / "autograd" / "distil_catalogue.py"
 FLOORS = [

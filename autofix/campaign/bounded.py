@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from autofix.execution.guard import MARK, end_marked
-from autofix.execution.guardian import GUARD, new_mark
+from autofix.execution.guardian import guarded_folder, new_mark
 from autofix.execution.launch import kill_group
 
 LOOK = 0.1
@@ -51,19 +48,6 @@ class Ended:
         return not self.exceeded and self.code < 0
 
 
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A temporary folder that is removed however this process ends, and what it has started with it."""
-    folder = Path(tempfile.gettempdir()).resolve() / f"autofix-campaign-{os.getpid()}-{secrets.token_hex(4)}"
-    GUARD.add(folder)
-    folder.mkdir(0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        GUARD.discard(folder)
-
-
 def bounded(
     command: Sequence[str], folder: Path, seconds: float, memory: int, environment: Mapping[str, str] | None = None
 ) -> Ended:
@@ -73,7 +57,7 @@ def bounded(
     """
     mark = new_mark()
     with (
-        scratch_folder() as scratch,
+        guarded_folder("campaign") as scratch,
         open(scratch / "output", "w+b") as output,
         open(scratch / "messages", "w+b") as messages,
     ):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import array
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -29,12 +28,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from .job import Request
+from .keeper import adopt_orphans, end_children
 from .session import end_with, run
 from .wire import decode
 
 WARM = ("torch", "torch.optim", "torch.utils.data", "torch._dynamo")
 """What nearly every training script imports in the end; torch loads the last one when the first optimizer is made."""
-PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass
@@ -148,7 +147,7 @@ class Server:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process, signal.SIGKILL)
             if not self._runs:
-                end_orphans()
+                end_children()
             if run_.caller.fileno() < 0:
                 shutil.rmtree(run_.scratch, ignore_errors=True)  # nobody else is left to do it
                 continue
@@ -166,7 +165,7 @@ class Server:
         for run_ in runs:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(run_.process, 0)
-        end_orphans()
+        end_children()
         for run_ in runs:
             shutil.rmtree(run_.scratch, ignore_errors=True)
 
@@ -209,31 +208,3 @@ def forget_folder(folder: str) -> None:
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
         process.ORIGINAL_DIR = folder  # type: ignore[attr-defined]
-
-
-def adopt_orphans() -> None:
-    """Become the parent of processes that a run leaves behind in a session of their own.  Only Linux can."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def end_orphans() -> None:
-    """Kill every process whose parent is this one and that is not a run."""
-    if not os.path.isdir("/proc/self"):
-        return
-    for _ in range(100):  # killing one may orphan its own children
-        children = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent_of(pid) == os.getpid()]
-        if not children:
-            return
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError, PermissionError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-
-def parent_of(process: int) -> int:
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -7,9 +7,12 @@ import contextlib
 import itertools
 import os
 import secrets
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from autofix.execution import guard
@@ -72,6 +75,19 @@ class Guard:
 
 GUARD = Guard()
 atexit.register(GUARD.close)
+
+
+@contextlib.contextmanager
+def guarded_folder(name: str) -> Iterator[Path]:
+    """A temporary folder of this process alone, removed at the end, and also where this process is killed before."""
+    folder = Path(tempfile.gettempdir()).resolve() / f"autofix-{name}-{os.getpid()}-{secrets.token_hex(4)}"
+    GUARD.add(folder)  # before it is there, so that there is no moment at which nobody knows of it
+    folder.mkdir(0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        GUARD.discard(folder)
 
 
 _numbers = itertools.count()

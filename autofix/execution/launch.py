@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from autofix.child import keeper
 from autofix.child.job import Job, Request
 from autofix.child.wire import encode
-from autofix.execution import keeper
 from autofix.execution.guard import MARK, end_marked
 from autofix.execution.guardian import new_mark
 from autofix.execution.patience import Patience

@@ -3,6 +3,7 @@
 It is called with a run's scratch folder, the process that it belongs to, and the interpreter's command; to the command
 it adds the job.  Processes that leave the run's group, session and environment become its children when their own
 parents end (it is a subreaper), so that none is missed.  It imports little, and nothing of autofix.
+The warm server ends the leavings of its runs by the same functions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 from typing import NoReturn
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 ROUNDS = 100
 """Killing a process may orphan its own children, so often at most."""
 FAILED = 127
@@ -27,10 +28,9 @@ REFUSED = "refused"
 
 def main(scratch: str, parent: int, command: list[str]) -> NoReturn:
     """Run *command* with the job in *scratch* to its end, and end as it has ended."""
-    libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: leave(FAILED))
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the call
         leave(FAILED)
     path = os.path.join(scratch, "job.json")
@@ -55,6 +55,12 @@ def leave(code: int) -> NoReturn:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
     os._exit(code)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of processes that a run leaves behind in a session of their own.  Only Linux can."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_children() -> None:
