@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from autofix import __version__
 from autofix.campaign.task import Outcome
 from autofix.escaping import escaped
+from autofix.report.frame import rendered
 
 if TYPE_CHECKING:
     from autofix.report.schema import CampaignDocument
@@ -22,23 +19,11 @@ MOST_FINDINGS = 50
 
 
 def render(report: CampaignDocument, outcomes: Sequence[Outcome]) -> str:
-    """Return the page as HTML.  Whatever comes from checkouts is escaped by the template engine."""
-    environment = Environment(
-        loader=PackageLoader("autofix.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"escaped": escaped, "mebibytes": mebibytes}
-    loader = environment.loader
-    assert loader is not None
+    """Return the page as HTML."""
     told = [one for one in report["repositories"] if one["findings"] or one["status"] != "done" or one["command"]]
-    return environment.get_template(
-        "campaign.html"
-    ).render(
-        style=Markup(loader.get_source(environment, "page.css")[0]),  # ours, and no place for escapes
-        version=__version__,
+    return rendered(
+        "campaign.html",
+        {"escaped": escaped, "mebibytes": mebibytes},
         report=report,
         told=told[:MOST],
         more=len(told) - MOST,

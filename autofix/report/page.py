@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from unidiff.patch import PatchSet
 
-from autofix import __version__
 from autofix.codemods.facts import Span
 from autofix.report import story
 from autofix.report.chart import charts, memory
 from autofix.report.drawing import drawing, words
 from autofix.report.excerpts import excerpts
+from autofix.report.frame import rendered
 from autofix.report.lines import location
 from autofix.report.view import View, quoted
 
@@ -42,26 +41,15 @@ class DiffFile:
 
 
 def render(view: View) -> str:
-    """Return the page as HTML.  Whatever comes from scripts is escaped by the template engine."""
-    environment = Environment(
-        loader=PackageLoader("autofix.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"ticked": ticked}
-    loader = environment.loader
-    assert loader is not None
-    style = Markup(loader.get_source(environment, "page.css")[0])  # ours, and no place for escapes
+    """Return the page as HTML."""
     told = view.stories[0] if view.stories else None
     paths = {*view.sources, *(place.span.path for one in view.stories for place in one.places)}
     drawn = charts(view.certificate) if view.certificate else ()
     grown = memory(view.certificate) if view.certificate else None
-    return environment.get_template("page.html").render(
+    return rendered(
+        "page.html",
+        {"ticked": ticked},
         view=view,
-        version=__version__,
-        style=style,
         story=told,
         more=view.stories[1:],
         excerpts=excerpts(view, told.places) if told else (),
