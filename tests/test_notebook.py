@@ -300,13 +300,16 @@ def test_no_patch_moves_a_cell_or_a_magic() -> None:
             read.with_text(text)
 
 
-def test_a_run_tells_and_repairs_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_tells_and_repairs_cells(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     cells = ["get_ipython().system('true')\ndisplay('begun')\n!true", SET_UP, LOOP]
     write(book(*cells), "nb.ipynb")
     assert main(["run", "--fix", "--no-static", "nb.ipynb"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("nb.ipynb:cell 3:4:14: AF100 a backward call reaches a graph")
-    assert "passed  cell 3, line 7: RuntimeError: Trying to" in out
+    assert "passed  cell 3, line 7: RuntimeError: Trying to backward" in out
     assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in out
     found = cells_of("nb.ipynb")
     assert [cell.source for cell in found[:2]] == cells[:2]

@@ -11,13 +11,17 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from autofix.live.frames import STARTED, Frame, frames_of, is_of_user
+
+if TYPE_CHECKING:
+    from autofix.findings import Finding
+    from autofix.report.view import View
 
 SECONDS = 20.0
 """Of computing that may be spent on an explanation."""
@@ -46,8 +50,8 @@ MESSAGE = re.compile(
 class Explanation:
     """What there is to say of an error."""
 
-    view: object
-    """A :class:`autofix.report.view.View`; None where no mistake of the source explains the error."""
+    view: View | None
+    """What is told of it; None where no mistake of the source explains the error."""
     note: str = ""
     patched: tuple[tuple[str, str], ...] = ()
     """Cells of a kernel that a repair changes, and what they say then."""
@@ -56,24 +60,25 @@ class Explanation:
         """Print it."""
         from autofix.report import story
         from autofix.report.terminal import Printer
-        from autofix.report.view import View
 
         printer = Printer(stream, colour=colour)
         view = self.view
         printer.line()
-        printer.line(("autofix", "bold"), ": the cause of this error" if isinstance(view, View) else f": {self.note}")
-        if isinstance(view, View):
-            for line in story.tell(view):
-                printer.line(*line)
-        if isinstance(view, View) and (view.patch or self.patched):
+        if view is None:
+            printer.line(("autofix", "bold"), f": {self.note}")
+            return
+        printer.line(("autofix", "bold"), ": the cause of this error")
+        for line in story.tell(view):
+            printer.line(*line)
+        if view.patch or self.patched:
             for fix in view.remedies:
                 printer.line(("fix", "green"), f": {fix}")
-        if isinstance(view, View) and view.patch:
+        if view.patch:
             printer.patch(view.patch)
         for name, source in self.patched:
             printer.line((f"{name}, patched:", "bold"))
             printer.line(source)
-        if isinstance(view, View) and self.note:
+        if self.note:
             printer.line(self.note)
 
     @property
@@ -121,11 +126,12 @@ def _explained(error: BaseException, command: str | None) -> Explanation | None:
     return Explanation(None, f"no mistake that explains this error was found by reading the source{hint}")
 
 
-def view_of(path: Path, message: str, frames: Sequence[Frame]) -> object:
+def view_of(path: Path, message: str, frames: Sequence[Frame]) -> View | None:
     """The mistakes of the program that begins at *path* and explain the error; None where there are none."""
     from autofix import budget
     from autofix.checking import Options, Problem, check_path
     from autofix.outcomes import Outcomes
+    from autofix.report.view import View, story_of_finding
 
     with budget.bounded(SECONDS):
         result = check_path(path, Options(unsafe=True))
@@ -137,25 +143,19 @@ def view_of(path: Path, message: str, frames: Sequence[Frame]) -> object:
         return None
     outcomes = Outcomes(tell=lambda _: None)
     outcomes.add(result)
-    from autofix.report.view import View, story_of_finding
-
     patch = outcomes.patch_text() if any(one.fixed for one in found) else ""
     return View(str(path), tuple(map(story_of_finding, found[:1])), result.analysis.program.texts, patch)
 
 
-def explains(finding: object, message: str, lines: Iterable[tuple[str, int]]) -> bool:
+def explains(finding: Finding, message: str, lines: Collection[tuple[str, int]]) -> bool:
     """Whether a mistake raises this error at one of the *lines* that were running."""
-    from autofix.findings import Finding
-
-    assert isinstance(finding, Finding)
-    known = set(lines)
     for fact in (finding.fact, *finding.others):
         if not fact.raised or fact.raised not in message:
             continue
         last = [role.span for role in fact.roles() if role.name == "failed"] or [role.span for role in fact.roles()]
         for span in last:
             path = os.path.realpath(span.path)
-            if any((path, line) in known for line in range(span.line, span.end_line + 1)):
+            if any((path, line) in lines for line in range(span.line, span.end_line + 1)):
                 return True
     return False
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from autofix.codemods.checks.known import Edge, Place
 from autofix.codemods.facts import Fact, Span
@@ -19,10 +19,9 @@ from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.entries import MODULE, entries
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.nodes import Nodes
-from autofix.codemods.source.program import Program, split
+from autofix.codemods.source.program import Program, split, with_spans
 from autofix.codemods.source.sources import Sources, parse
 from autofix.edits import TextEdit
-from autofix.findings import Finding
 from autofix.server.reports import Fix, Report
 
 MOST_ENTRIES = 2
@@ -175,21 +174,13 @@ def _moved(report: Report, path: str, shift: Shift) -> Report | None:
     spans += [edit.span for edit in (*edits, *report.all_safe)]
     if any(span.path == path and shift.touches(span) for span in spans):
         return None
-    found = {one: _finding(one, path, shift) for one in report.findings}
+    found = {one: with_spans(one, partial(_span, path=path, shift=shift)) for one in report.findings}
     return replace(
         report,
         findings=tuple(found.values()),
         fixes={found[one]: tuple(_fix(fix, path, shift) for fix in fixes) for one, fixes in report.fixes.items()},
         all_safe=tuple(_edit(edit, path, shift) for edit in report.all_safe),
     )
-
-
-def _finding(finding: Finding, path: str, shift: Shift) -> Finding:
-    values = {one.name: getattr(finding.fact, one.name) for one in fields(finding.fact)}
-    changed: dict[str, Any] = {
-        name: _span(value, path, shift) for name, value in values.items() if isinstance(value, Span)
-    }
-    return replace(finding, fact=replace(finding.fact, **changed), cause=_span(finding.cause, path, shift))
 
 
 def _fix(fix: Fix, path: str, shift: Shift) -> Fix:
