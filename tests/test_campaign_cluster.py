@@ -136,8 +136,9 @@ def test_what_kills_its_workers_is_given_up_and_what_needs_torch_waits(scene: Sc
         "deadly_once": "done",
         **{f"fine{number}": "done" for number in range(3)},
     }
-    # A sound one may be begun again where the worker that was killed had just finished it.
     assert [found[name]["tries"] for name in ("deadly", "deadly_once")] == [2, 2]
+    # A sound one may be begun once more where the worker that was killed had just finished it.
+    assert all(found[name]["tries"] <= len(scene.starts(name)) <= 2 for name in ("fine0", "fine1", "fine2"))
     assert [len(scene.starts(name)) for name in ("deadly", "deadly_once", "runs")] == [2, 2, 0]
     assert found["deadly"]["reason"] == "its worker was lost at each of 2 tries"
 
