@@ -595,7 +595,8 @@ def test_a_page_that_cannot_be_written_is_said_before_anything_runs(
     put(a=BROKEN)
     assert shell.run("run", "--html", "no/such/page.html", "a.py") == 2
     assert shell.err == "Error: no/such/page.html cannot be written: there is no such folder.\n"
-    monkeypatch.delitem(sys.modules, "autofix.report.page", raising=False)
+    for module in ("autofix.report.page", "autofix.report.frame"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert shell.run("run", "--html", "page.html", "a.py") == 2
     assert shell.err == "Error: --html needs jinja2, which comes with: pip install 'torch-autofix[html]'\n"
