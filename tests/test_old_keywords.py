@@ -11,6 +11,8 @@ from autofix.engine import SourceError, analyse
     ("old", "new"),
     [
         ("x = x.cuda(async=True)\n", "x = x.cuda(non_blocking=True)\n"),
+        ("x = 1\rx = x.cuda(async=True)\r", "x = 1\rx = x.cuda(non_blocking=True)\r"),
+        ("x = 1\r\nx = x.cuda(async=True)\ry = 2\n", "x = 1\r\nx = x.cuda(non_blocking=True)\ry = 2\n"),
         ("x = x.cuda(0, async = flag)\r\ny = 1\r\n", "x = x.cuda(0, non_blocking = flag)\r\ny = 1\r\n"),
         (
             "x, y = x.cuda(async=True), y.cuda(async=True)\n",
@@ -21,7 +23,7 @@ from autofix.engine import SourceError, analyse
             "buffer.copy_(\n    batch['x'],  # async=True\n    non_blocking=(len(a) > 1))\n",
         ),
     ],
-    ids=["alone", "with a device, spaces and carriage returns", "twice on a line", "over several lines"],
+    ids=["alone", "carriage returns alone", "mixed line ends", "with a device, spaces and carriage returns", "twice on a line", "over several lines"],
 )
 def test_the_argument_has_its_new_name(old: str, new: str) -> None:
     found = analyse(old, "train.py")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from autofix.proof.changed import watched
 from autofix.proof.promises import Promises
 from autofix.proof.prove import Limits, Original, Script, prove
 from tests import folk_cases, objective_cases, proof_cases, store_cases
@@ -44,7 +45,8 @@ def test_patch_is_judged(case: Case, patch: Patch) -> None:
         assert old in fixed
         fixed = fixed.replace(old, new)
     original = original_of(case)
-    certificate = prove(original, Script(PATH, text=fixed), Promises(own=frozenset(case.own), by_hand=True))
+    _, patched = watched(original.script, Script(PATH, text=fixed))
+    certificate = prove(original, patched, Promises(own=frozenset(case.own), by_hand=True))
     story = "\n".join(f"{point.number} {point.name}: {point.verdict} - {point.detail}" for point in certificate.points)
     assert original.reference is not None
     runs = (original.before, original.reference, certificate.after)

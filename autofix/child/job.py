@@ -39,6 +39,18 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """Parts of one source of which a run tells whether it executed them: what a patch by hand changes there."""
+
+    file: str
+    """Relative to the root."""
+    spans: tuple[tuple[int, int, int, int], ...] = ()
+    """First line, last line, first column, last column, in UTF-8 bytes: statements, and what they may skip."""
+    loops: tuple[tuple[int, int], ...] = ()
+    """First and last line of the loops whose end is to be seen, because the patch changes what they go over."""
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of one script.  Paths are absolute and resolved."""
 
@@ -59,6 +71,7 @@ class Job:
     """The folders of the copy in which the project's modules lie, as if it were installed."""
     changed: tuple[str, ...] = ()
     """The sources that differ from the original's, relative to the root."""
+    watched: tuple[Watched, ...] = ()
     seal: str = ""
     """The key of the record's tags, see ``events.py``; empty for a record without."""
     args: tuple[str, ...] = ()

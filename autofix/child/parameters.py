@@ -141,17 +141,22 @@ class Parameters:
 
 def parameter_names(root: str) -> dict[int, str]:
     """``id`` of every live module's parameter to its path: ``net.fc1.weight``, or ``Net.fc1.weight``."""
+    return {place: name for place, (name, _) in named_parameters(root).items()}
+
+
+def named_parameters(root: str) -> dict[int, tuple[str, torch.nn.Parameter]]:
+    """``id`` of every live module's parameter to its path and itself."""
     modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
     children = {id(child) for module in modules for child in module.children()}
     variables = module_variables(root)
-    names: dict[int, str] = {}
+    found: dict[int, tuple[str, torch.nn.Parameter]] = {}
     for module in sorted(modules, key=lambda module: id(module) not in variables):
         if id(module) in children and id(module) not in variables:
             continue
         prefix = variables.get(id(module)) or type(module).__name__
         for path, parameter in module.named_parameters():
-            names.setdefault(id(parameter), f"{prefix}.{path}")
-    return names
+            found.setdefault(id(parameter), (f"{prefix}.{path}", parameter))
+    return found
 
 
 def module_variables(root: str) -> dict[int, str]:

@@ -30,6 +30,7 @@ from torch.optim.optimizer import (
 )
 
 from . import device
+from .beside import Beside
 from .called import Called
 from .events import Events
 from .frozen import CUT, Frozen, SameCalls, leave_out, stand_in
@@ -117,6 +118,7 @@ class Probe:
         """Whether the pass that runs has found no graph, and was left out."""
         self._modes = Modes()
         self._called = Called(self._parameters, events, job.bounds.failed_passes or 0)
+        self._beside = Beside(self._parameters, job.root)
         self._used: dict[int, tuple[float, ...]] = {}
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
@@ -243,6 +245,7 @@ class Probe:
     def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> Pass:
         for optimizer in list(self._optimizers):
             self._members(optimizer)
+        self._beside.before_pass()
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
         self._passes += 1
         self._left.before_pass(reached)
@@ -457,6 +460,7 @@ class Probe:
             gradients=gradient_norms(members),
             elsewhere=frozenset(elsewhere),
             settings=tuple(settings_of(group) for group in optimizer.param_groups),
+            beside=self._beside.at_step(),
             remembers=any(map(bool, optimizer.state.values())),
             **vars(left),
         )

@@ -139,6 +139,9 @@ class Step(Compared):
     """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
     clips: tuple[float, ...] = ()
     """The norms to which gradients were clipped before it."""
+    beside: Mapping[str, bool] = field(default_factory=dict)
+    """Parameters of modules that no optimizer has, and whether they have moved since the step before: an average of
+    the network, a target network."""
     remembers: bool = False
     """Whether the optimizer has a state from steps before: momentum, say."""
 
@@ -229,6 +232,14 @@ class Unloaded:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """Lines of watched sources that the run has not executed, and first lines of loops that were running at its end."""
+
+    lines: Mapping[str, tuple[int, ...]]
+    loops: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Mistake:
     """A traceback of the probe itself: a gap in the record."""
 
@@ -265,6 +276,7 @@ Event: TypeAlias = (
     | Fact
     | Carried
     | Unloaded
+    | Missed
     | Mistake
     | Unable
     | End

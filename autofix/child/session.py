@@ -50,6 +50,7 @@ def run(job: Job) -> NoReturn:
         # The optimizers load it in the end; before the script starts, it can be left out of the meter's sight.
         importlib.import_module("torch._dynamo")
         from .copies import Copies
+        from .executed import Executed
         from .imports import redirect, unloaded
         from .probe import Probe
         from .trace import Witness
@@ -64,9 +65,17 @@ def run(job: Job) -> NoReturn:
         copies.install()
     events.write(Sandbox(tuple(open_ends), job.network))
     finder = redirect(job)
-    events.at_end = lambda: events.write(Unloaded(unloaded(job, copies.read | finder.found)))
+    executed = Executed(job)
+
+    def tell() -> None:
+        events.write(Unloaded(unloaded(job, copies.read | finder.found)))
+        if job.watched:
+            events.write(executed.missed())
+
+    events.at_end = tell
     gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
     watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
+    executed.install()
     outcome, error = perform(job)
     watcher.finish(outcome, error)

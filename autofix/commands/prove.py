@@ -88,9 +88,11 @@ def sides(
 def judged(original: Script, patched: Script, file: files.SourceFile, within: Limits) -> Certificate:
     """Run both scripts and say what the repair shows; *file* is the original's as it is on the disk."""
     from autofix.proof import prove as prover
+    from autofix.proof.changed import watched
     from autofix.repair import granted
 
-    return prover.prove(prover.Original(original, within), patched, granted(original, file, within))
+    before, after = watched(original, patched)
+    return prover.prove(prover.Original(before, within), after, granted(original, file, within))
 
 
 def in_place_of(original: Script, fixed: Path) -> Script:

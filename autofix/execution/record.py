@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from autofix.child import recorded
-from autofix.child.recorded import Parameter, Pass, RunError, Sketches, Step
+from autofix.child.recorded import Missed, Parameter, Pass, RunError, Sketches, Step
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -78,6 +78,8 @@ class RunRecord:
     unloaded: Mapping[str, str] = field(default_factory=dict)
     """The changed sources, relative to the root, that the run did not load from its copy, and the file that was loaded
     in their place; empty where there was none."""
+    missed: Missed | None = None
+    """What the run has not executed of the sources in which it was watched; None where it was watched in none."""
     calls: tuple[tuple[int, frozenset[int]], ...] = ()
     """Members of optimizers that a forward pass under autograd came to before the backward pass of this number.
 
@@ -175,6 +177,7 @@ def parse(lines: Iterable[str], *, output: str = "", seconds: float = 0.0, timed
         without=(without.number, without.sketches) if without is not None else None,
         between={(one.steps, one.calls): one.nodes for one in of(recorded.Between)},
         unloaded=_last(of(recorded.Unloaded), recorded.Unloaded({})).places,
+        missed=_last(of(Missed), None),
         calls=tuple((one.number, one.parameters) for one in of(recorded.CalledBefore)),
         carried=tuple(one.told for one in of(recorded.Carried)),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from autofix.child.job import Bounds, Job
+from autofix.child.job import Bounds, Job, Watched
 from autofix.child.wire import encode
 from autofix.execution.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.execution.record import RunRecord, not_started, parse, unsealed
@@ -50,6 +50,8 @@ class Script:
     """The file that is run, where that is not ``path`` (pytest's own program, say), the module, or the command."""
     options: tuple[str, ...] = ()
     """Options of the interpreter."""
+    watched: tuple[Watched, ...] = ()
+    """Parts of its sources of which the run tells whether it executed them."""
 
     @property
     def folder(self) -> Path:
@@ -191,6 +193,7 @@ def program(script: Script, scratch: Scratch) -> Job:
         scratch=str(scratch.top),
         import_roots=tuple(str(copy / place.relative_to(root)) for place in import_roots(root)),
         changed=tuple(name for name in script.texts if name.endswith(".py")),
+        watched=script.watched,
     )
 
 

@@ -18,6 +18,7 @@ from autofix.proof.points.agreement import (
     without_what_failed,
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, unproved
+from autofix.proof.points.executed import unshown
 from autofix.proof.points.failure import clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import gradient, of_present_values
 from autofix.proof.points.held import held, points_between
@@ -35,6 +36,7 @@ from autofix.proof.points.used import (
     set_otherwise,
     steps_again,
     steps_apart,
+    updated_beside,
     used_otherwise,
 )
 from autofix.proof.promises import NOTHING, Promises
@@ -193,10 +195,10 @@ def prove(
     point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
     Never raises for what the scripts do: a run that did not happen is *not proved*.
     """
-    certificate = of_what_was_loaded(_judged(original, patched, promises, expected_error))
+    certificate = as_far_as_shown(_judged(original, patched, promises, expected_error))
     if certificate.proved or not _parts_by_draws(certificate):
         return certificate
-    streamed = of_what_was_loaded(_judged(original.streamed, patched, promises, expected_error))
+    streamed = as_far_as_shown(_judged(original.streamed, patched, promises, expected_error))
     if not streamed.proved:
         return certificate
     points = tuple(
@@ -208,18 +210,12 @@ def prove(
     return replace(streamed, points=points)
 
 
-def of_what_was_loaded(certificate: Certificate) -> Certificate:
-    """*certificate*, with point 2 open where the patched run did not execute a file that the patch changes.
-
-    Such a run shows nothing of the patch: another copy of the package was imported, or none.
-    """
-    after = certificate.after
-    if not after.unloaded:
+def as_far_as_shown(certificate: Certificate) -> Certificate:
+    """*certificate*, with point 2 open where the patched run did not execute all that the patch changes."""
+    if not (reason := unshown(certificate.before, certificate.reference, certificate.after)):
         return certificate
-    name, place = next(iter(after.unloaded.items()))
-    reason = f"{name} was loaded from {place}" if place else f"{name} was never loaded"
     points = tuple(
-        replace(one, verdict=Verdict.NOT_PROVED, detail=f"{reason}, so the run does not show the patch")
+        replace(one, verdict=Verdict.NOT_PROVED, detail=reason)
         if one.number == 2 and one.verdict is Verdict.PASSED
         else one
         for one in certificate.points
@@ -301,6 +297,8 @@ def _other_objective(
     start, smooth = first_difference(before), Keeps.SMOOTH in promises
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
     reason, unseen = "", False
+    if promises.by_hand and (early := _ends_unseen(original, certificate)):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=early)}
     if alike_throughout(reference, after, start):
         frozen, there = reference, after
     else:
@@ -332,6 +330,13 @@ def _other_objective(
     return {5: refused if original.repeats else not_deterministic(refused)}
 
 
+def _ends_unseen(original: Original, certificate: Certificate) -> str:
+    """How much earlier the patched script is through than the original, whose reference was stopped; or empty."""
+    assert certificate.reference is not None
+    ends = (certificate.reference.outcome, certificate.after.outcome)
+    return ends_early(original.further, certificate.after) if ends == (Outcome.STOPPED, Outcome.FINISHED) else ""
+
+
 def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
     """What steers the training otherwise than in the original, by runs with and without parameter updates; or empty."""
     return (
@@ -340,6 +345,7 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         or steps_again(*still)
         or steps_apart(*still)
         or moved_otherwise(*live)
+        or updated_beside(*live)
         or forgets(*live)
     )
 

@@ -23,11 +23,11 @@ def renamed(text: str) -> Renamed | None:
     places = _places(text)
     if not places:
         return None
-    lines = text.split("\n")
+    lines = io.StringIO(text, newline="").readlines()  # those that the places are counted in, whatever ends them
     for line, column in reversed(places):
         before = lines[line - 1]
         lines[line - 1] = before[:column] + NEW + before[column + len(OLD) :]
-    return Renamed("\n".join(lines), tuple(places))
+    return Renamed("".join(lines), tuple(places))
 
 
 def _places(text: str) -> list[tuple[int, int]]:

@@ -81,6 +81,25 @@ def ends_early(reference: RunRecord, after: RunRecord) -> str:
     return f"training ends after {count(after.steps, 'step')}, and the original's goes on to step {reference.steps}"
 
 
+def updated_beside(reference: RunRecord, after: RunRecord) -> str:
+    """Which parameter that no optimizer has the patched script moves at fewer steps, or at more; or empty.
+
+    With several optimizers, a patch may have moved a step across the update.
+    """
+    steps = list(zip(reference.updates, after.updates, strict=False))
+    spare = max(1, len(reference.optimizers))
+    for name in sorted({name for step, _ in steps for name in step.beside}):
+        both = [
+            (step.beside[name], other.beside[name])
+            for step, other in steps
+            if name in step.beside and name in other.beside
+        ]
+        mine, now = sum(moved for moved, _ in both), sum(moved for _, moved in both)
+        if abs(mine - now) > spare:
+            return f"{name} is updated before {now} of {count(len(both), 'step')}, and before {mine} in the original"
+    return ""
+
+
 def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
     """Which module is called in another mode, or with another setting, than in the reference; empty for none.
 

@@ -1,0 +1,58 @@
+"""Parameters that a script moves without an optimizer: those of a target network, or of a running average of weights.
+
+No gradient tells of them, and a patch that leaves their update out trains on other aims only after a while.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+
+from .parameters import Parameters, named_parameters
+
+MOST = 2_000
+"""Parameters that are watched."""
+LOOKED_AT = 64
+"""Elements of each that are compared from step to step: an update by a formula changes all of them."""
+
+
+class Beside:
+    """Tells at each optimizer step which of them have moved since the step before."""
+
+    def __init__(self, parameters: Parameters, root: str) -> None:
+        self._parameters = parameters
+        self._root = root
+        self._watched: dict[str, weakref.ref[torch.Tensor]] | None = None
+        self._values: dict[str, torch.Tensor] = {}
+
+    def before_pass(self) -> None:
+        """The first pass is about to run: what is updated by hand has been made by now."""
+        if self._watched is not None:
+            return
+        found: dict[str, list[torch.Tensor]] = {}
+        for name, parameter in named_parameters(self._root).values():
+            found.setdefault(name, []).append(parameter)
+        # Two modules of one name cannot be told apart in two runs.
+        alone = [(name, tensors[0]) for name, tensors in found.items() if len(tensors) == 1]
+        self._watched = {name: weakref.ref(tensor) for name, tensor in alone[:MOST]}
+        self._moved()
+
+    def at_step(self) -> dict[str, bool]:
+        """By name, whether a parameter outside of all optimizers has moved since this was asked last."""
+        return self._moved() if self._watched else {}
+
+    def _moved(self) -> dict[str, bool]:
+        moved: dict[str, bool] = {}
+        for name, reference in list((self._watched or {}).items()):
+            tensor = reference()
+            known = self._parameters.find(tensor) if tensor is not None else None
+            if tensor is None or (known is not None and known.in_optimizer):
+                del (self._watched or {})[name]
+                continue
+            values = tensor.detach().flatten()[:LOOKED_AT].clone()
+            before = self._values.get(name)
+            self._values[name] = values
+            if before is not None:
+                moved[name] = not torch.equal(before, values)
+        return moved

@@ -1,0 +1,161 @@
+"""What a patch by hand changes in the sources, for the runs to say whether they executed it.
+
+The statements of both texts are compared one by one, in order, each with its depth and without its body: comments and
+layout are no change.  A changed statement must be executed, and so must each of its expressions that may be skipped.
+A changed loop must be seen to its end, unless it goes over the same things as before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from autofix.child.job import Watched
+from autofix.execution.runner import Script
+from autofix.project import files
+
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+TRANSPARENT = frozenset(("enumerate", "iter", "list", "tqdm", "trange", "tuple"))
+"""Functions that go over what they are given, in its order."""
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+class Statement(NamedTuple):
+    """A statement, or a part of one with a body of its own: its text without bodies, where it stands, and its node."""
+
+    text: str
+    depth: int
+    block: str
+    node: ast.AST
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        return self.text, self.depth, self.block
+
+
+def watched(original: Script, patched: Script) -> tuple[Script, Script]:
+    """Both scripts, with what the patch takes out of the first and puts into the second to be watched."""
+    pairs = {original.key: patched.key} | {
+        name: name for name in (*original.texts, *patched.texts) if name not in (original.key, patched.key)
+    }
+    taken, put = [], []
+    for name, other in pairs.items():
+        before, after = _text(original, name), _text(patched, other)
+        if before is None or after is None:
+            continue
+        out, into = changes(before, after)
+        taken.append(replace(out, file=name))
+        put.append(replace(into, file=other))
+    return replace(original, watched=_some(taken)), replace(patched, watched=_some(put))
+
+
+def _some(found: list[Watched]) -> tuple[Watched, ...]:
+    return tuple(one for one in found if one.spans or one.loops)
+
+
+def _text(script: Script, name: str) -> str | None:
+    """The source *name* of *script*, if it is one of Python's."""
+    if not name.endswith(".py"):
+        return None
+    if name in script.texts:
+        return script.texts[name]
+    try:
+        return files.read(script.folder / name).text
+    except files.FileError:
+        return None
+
+
+def changes(before: str, after: str) -> tuple[Watched, Watched]:
+    """What is taken out of *before*, and what is put into *after*; nothing where one of them is no Python."""
+    try:
+        old, new = list(statements(ast.parse(before))), list(statements(ast.parse(after)))
+    except (SyntaxError, ValueError, RecursionError):
+        return Watched(""), Watched("")
+    taken, put = list[Statement](), list[Statement]()
+    matcher = SequenceMatcher(None, [one.key for one in old], [one.key for one in new], autojunk=False)
+    for kind, first, last, begin, end in matcher.get_opcodes():
+        if kind != "equal":
+            taken += old[first:last]
+            put += new[begin:end]
+    gone = {_goes_over(one.node) for one in taken if isinstance(one.node, LOOPS)}
+    loops = [node for one in put if isinstance(node := one.node, LOOPS) and _goes_over(node) not in gone]
+    return (
+        Watched("", tuple(_spans(taken))),
+        Watched("", tuple(_spans(put)), tuple((one.body[0].lineno, one.end_lineno or one.lineno) for one in loops)),
+    )
+
+
+def statements(tree: ast.AST, depth: int = 0, block: str = "") -> Iterator[Statement]:
+    """All statements below *tree*, in order."""
+    for name in BLOCKS:
+        for node in getattr(tree, name, None) or ():
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                continue  # a docstring
+            yield Statement(_header(node), depth, name, node)
+            yield from statements(node, depth + 1, name)
+
+
+def _header(node: ast.AST) -> str:
+    """The text of *node* without its bodies."""
+    parts = [
+        f"{name}={ast.dump(one) if isinstance(one, ast.AST) else one!r}"
+        for name, value in ast.iter_fields(node)
+        if name not in BLOCKS
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    return f"{type(node).__name__}({', '.join(parts)})"
+
+
+def _spans(found: list[Statement]) -> Iterator[tuple[int, int, int, int]]:
+    """Where the parts are that must be executed."""
+    for one in found:
+        for node in _parts(one.node):
+            if isinstance(node, (ast.stmt, ast.expr)):
+                yield (node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0)
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """The statement itself, or what stands before its body, with the first of each block that it may skip."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return  # what is in them counts
+    own: list[ast.AST] = [node]
+    if isinstance(node, (ast.If, ast.While)):
+        own = [node.test, node.body[0], *node.orelse[:1]]
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
+        own = [node.iter, node.body[0]]
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        own = [item.context_expr for item in node.items]
+    elif any(hasattr(node, name) for name in BLOCKS):
+        own = [one for name in BLOCKS for one in (getattr(node, name, None) or ())[:1]]
+    for one in own:
+        yield one
+        if one is node or isinstance(one, ast.expr):
+            yield from _skipped(one)
+
+
+def _skipped(tree: ast.AST) -> Iterator[ast.AST]:
+    """The expressions in *tree* that need not be executed when it is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp):
+            yield from (node.body, node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            yield from node.values[1:]
+        elif isinstance(node, ast.DictComp):
+            yield from (node.key, node.value)
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+            yield node.elt
+        elif isinstance(node, ast.Lambda):
+            yield node.body
+
+
+def _goes_over(node: ast.AST) -> str:
+    """What a loop goes over, without functions that hand it on in its order."""
+    if isinstance(node, ast.While):
+        return ast.dump(node.test)
+    over = getattr(node, "iter", node)
+    while isinstance(over, ast.Call) and over.args and ast.unparse(over.func).rpartition(".")[2] in TRANSPARENT:
+        over = over.args[0]
+    return ast.dump(over)
