@@ -105,7 +105,9 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     done = python("-m", "autofix", "train.py", folder=tmp_path)
     assert "\n\nautofix: no mistake that explains this error was found" in done.stderr
     assert done.stderr.endswith("; to watch it run: autofix run train.py\n")
-    (tmp_path / "train.py").write_text(f"open('train.py', 'a').close()\nimport os\nos.utime('train.py', (2**32, 2**32))\n{FAILS}")
+    (tmp_path / "train.py").write_text(
+        f"open('train.py', 'a').close()\nimport os\nos.utime('train.py', (2**32, 2**32))\n{FAILS}"
+    )
     done = python("-m", "autofix", "train.py", folder=tmp_path)
     assert done.stderr.endswith("\n\nautofix: train.py was changed after it was started, and was not read\n")
     done = python("-c", FAILS, folder=tmp_path)

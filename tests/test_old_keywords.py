@@ -23,7 +23,14 @@ from autofix.engine import SourceError, analyse
             "buffer.copy_(\n    batch['x'],  # async=True\n    non_blocking=(len(a) > 1))\n",
         ),
     ],
-    ids=["alone", "carriage returns alone", "mixed line ends", "with a device, spaces and carriage returns", "twice on a line", "over several lines"],
+    ids=[
+        "alone",
+        "carriage returns alone",
+        "mixed line ends",
+        "with a device, spaces and carriage returns",
+        "twice on a line",
+        "over several lines",
+    ],
 )
 def test_the_argument_has_its_new_name(old: str, new: str) -> None:
     found = analyse(old, "train.py")

@@ -160,7 +160,7 @@ def test_memory_of_a_few_steps_is_not_called_flat(
     steps: int, outcome: Outcome, verdict: Verdict, optional: bool
 ) -> None:
     before = RunRecord(Outcome.RAISED, RunError("RuntimeError", "a second time"))
-    judged = memory_flat(before, trained(steps, outcome))
+    judged = memory_flat(before, before, trained(steps, outcome))
     assert (judged.verdict, judged.optional) == (verdict, optional), judged
     certificate = Certificate((judged,), before, before)
     assert certificate.proved == (verdict is Verdict.PASSED or optional)

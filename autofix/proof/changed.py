@@ -20,6 +20,10 @@ from autofix.project import files
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 TRANSPARENT = frozenset(("enumerate", "iter", "list", "tqdm", "trange", "tuple"))
 """Functions that go over what they are given, in its order."""
+TELL = frozenset("print info debug warning log write set_description set_postfix add_scalar".split())
+"""Functions that tell a user something, and change nothing of a training."""
+NUMBERS = frozenset("item round len float int str format join mean sum max min abs".split())
+"""What may stand in their arguments."""
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -112,9 +116,22 @@ def _header(node: ast.AST) -> str:
 def _spans(found: list[Statement]) -> Iterator[tuple[int, int, int, int]]:
     """Where the parts are that must be executed."""
     for one in found:
-        for node in _parts(one.node):
+        for node in () if _only_tells(one.node) else _parts(one.node):
             if isinstance(node, (ast.stmt, ast.expr)):
                 yield (node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0)
+
+
+def _only_tells(node: ast.AST) -> bool:
+    """Whether a statement prints or logs some numbers: it is often the only one behind a loop that is changed, too."""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return False
+    tells, *others = [_name(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return tells in TELL and NUMBERS.issuperset(others)
+
+
+def _name(function: ast.expr) -> str:
+    """The last part of what is called."""
+    return ast.unparse(function).rpartition(".")[2]
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
@@ -156,6 +173,6 @@ def _goes_over(node: ast.AST) -> str:
     if isinstance(node, ast.While):
         return ast.dump(node.test)
     over = getattr(node, "iter", node)
-    while isinstance(over, ast.Call) and over.args and ast.unparse(over.func).rpartition(".")[2] in TRANSPARENT:
+    while isinstance(over, ast.Call) and over.args and _name(over.func) in TRANSPARENT:
         over = over.args[0]
     return ast.dump(over)

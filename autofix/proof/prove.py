@@ -31,6 +31,7 @@ from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_otherwise,
     ends_early,
+    ends_late,
     forgets,
     moved_otherwise,
     set_otherwise,
@@ -235,14 +236,14 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     before, limits = original.before, original.limits
     if trains_nothing(before) and expected_error in ("", IDLE):
         after = run(patched, limits)
-        return Certificate(points_of_idle(before, after), before, after)
+        return Certificate(_steered(points_of_idle(before, after), before, after), before, after)
     if held(before) and expected_error in ("", HELD):
         after = run(patched, limits)
         return Certificate(points_of_held(before, after), before, after)
     if idle(before) and expected_error in ("", IDLE):
         after = run(patched, limits)
         if changes_what_is_idle(before, after):
-            return Certificate(points_of_idle(before, after), before, after)
+            return Certificate(_steered(points_of_idle(before, after), before, after), before, after)
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = run(patched, limits, Bounds(between=True))
         return Certificate(points_between(original.between, after), original.between, after)
@@ -276,12 +277,14 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         without_what_failed(before, reference, after, same, gradients, promises),
         still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
         gradients,
-        memory_flat(before, after),
+        memory_flat(before, reference, after),
     )
     certificate = Certificate(points, before, after, reference)
     afresh = Keeps.ONCE in promises or Keeps.ANEW in promises
     if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
         refused = _other_objective(original, patched, certificate, promises)
+        if not refused and promises.by_hand and (end := _ends_elsewhere(original, certificate)):
+            refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
         return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
     return certificate
 
@@ -297,8 +300,6 @@ def _other_objective(
     start, smooth = first_difference(before), Keeps.SMOOTH in promises
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
     reason, unseen = "", False
-    if promises.by_hand and (early := _ends_unseen(original, certificate)):
-        return {4: replace(trains, verdict=Verdict.FAILED, detail=early)}
     if alike_throughout(reference, after, start):
         frozen, there = reference, after
     else:
@@ -330,11 +331,21 @@ def _other_objective(
     return {5: refused if original.repeats else not_deterministic(refused)}
 
 
-def _ends_unseen(original: Original, certificate: Certificate) -> str:
-    """How much earlier the patched script is through than the original, whose reference was stopped; or empty."""
-    assert certificate.reference is not None
-    ends = (certificate.reference.outcome, certificate.after.outcome)
-    return ends_early(original.further, certificate.after) if ends == (Outcome.STOPPED, Outcome.FINISHED) else ""
+def _ends_elsewhere(original: Original, certificate: Certificate) -> str:
+    """How much earlier or later the patched script is through than the original; empty where that is not known."""
+    reference, after = certificate.reference, certificate.after
+    assert reference is not None
+    if reference.outcome is Outcome.STOPPED and after.outcome is Outcome.FINISHED:
+        reference = original.further
+    return ends_early(reference, after) or ends_late(reference, after)
+
+
+def _steered(points: tuple[Point, ...], before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
+    """*points*, with point 4 failed where the patched script trains with other settings, or another number of steps."""
+    setting = set_otherwise(before, after) or ends_early(before, after) or ends_late(before, after)
+    if not setting:
+        return points
+    return tuple(replace(one, verdict=Verdict.FAILED, detail=setting) if one.number == 4 else one for one in points)
 
 
 def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:

@@ -15,7 +15,7 @@ LEAST = 4
 """Values that can show steady growth."""
 
 
-def memory_flat(before: RunRecord, after: RunRecord) -> Point:
+def memory_flat(before: RunRecord, reference: RunRecord, after: RunRecord) -> Point:
     """Neither the graphs that are alive nor the part of the past that a pass walks grow from step to step.
 
     Tensor bytes are reported and not judged: a list of results that the script itself keeps grows in a right patch,
@@ -51,7 +51,7 @@ def memory_flat(before: RunRecord, after: RunRecord) -> Point:
             )
             return point(6, Verdict.FAILED, detail, **figures)
     rates = [rate for part in lives if (rate := growth([live.nodes for live in part]))]
-    if rates and steady_in(before):
+    if rates and (steady_in(before) or steady_in(reference)):
         return point(6, Verdict.FAILED, f"{max(rates):.3g} graph nodes more at every step", **figures)
     if rates:
         detail = (
@@ -93,7 +93,10 @@ def growth_in_stages(values: Sequence[int]) -> float:
     return (values[-1] - values[0]) / (len(values) - 1) if steady else 0.0
 
 
-def steady_in(before: RunRecord) -> bool:
-    """Whether the original is known to have held no graphs: it made enough steps, and the nodes did not grow."""
-    parts = [[s.live.nodes for s in part] for part in series_of(before.updates)]
+def steady_in(run: RunRecord) -> bool:
+    """Whether a run of the original is known to have held no graphs: enough steps, and the nodes did not grow.
+
+    A reference run keeps what graphs have saved, and no graph that the script lets go.
+    """
+    parts = [[s.live.nodes for s in part] for part in series_of(run.updates)]
     return any(len(part) >= 4 for part in parts) and not any(growth(part) for part in parts)

@@ -81,6 +81,13 @@ def ends_early(reference: RunRecord, after: RunRecord) -> str:
     return f"training ends after {count(after.steps, 'step')}, and the original's goes on to step {reference.steps}"
 
 
+def ends_late(reference: RunRecord, after: RunRecord) -> str:
+    """Whether the patched script goes on where the reference is through; empty if not."""
+    if reference.outcome is not Outcome.FINISHED or not reference.updates or after.steps <= reference.steps:
+        return ""
+    return f"training goes on to step {after.steps}, and the original's ends after {count(reference.steps, 'step')}"
+
+
 def updated_beside(reference: RunRecord, after: RunRecord) -> str:
     """Which parameter that no optimizer has the patched script moves at fewer steps, or at more; or empty.
 

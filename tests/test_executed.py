@@ -1,0 +1,164 @@
+"""A patch by hand is proved only as far as the runs executed it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from autofix.child.job import Watched
+from autofix.execution.runner import Script, run
+from autofix.proof.changed import changes, watched
+from autofix.proof.promises import Promises
+from autofix.proof.prove import Certificate, Limits, Original, prove
+
+PATH = Path(__file__).parent / "no_such_folder" / "train.py"
+LIMITS = Limits(timeout=60)
+TRAIN = """\
+import copy
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+target = copy.deepcopy(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+carried = torch.zeros(8, 2)
+for step in range(60):
+    q = net(torch.randn(8, 4))
+    with torch.no_grad():
+        aim = 0.9 * target(torch.randn(8, 4)) + 1.0
+    carried = 0.5 * carried + q
+    loss = ((carried - aim) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        for p, t in zip(net.parameters(), target.parameters()):
+            t.mul_(0.9).add_(0.1 * p)
+torch.save(net.state_dict(), "net.pt")
+"""
+FIXED = TRAIN.replace("0.5 * carried +", "0.5 * carried.detach() +")
+NOT_EXECUTED = "train.py:{} of the patched source: changed, and not executed in the steps that were watched"
+
+
+@cache
+def original() -> Original:
+    return Original(Script(PATH, text=TRAIN), LIMITS)
+
+
+def judged(text: str) -> Certificate:
+    _, patched = watched(original().script, Script(PATH, text=text))
+    return prove(original(), patched, Promises(by_hand=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    opt.step()\n", "    opt.step()  # the step\n"),
+        ("for step in range(60):", "for i, step in enumerate(range(60)):"),
+        ("    carried = 0.5", "    if step % 4 == 0:\n        carried = carried.detach()\n    carried = 0.5"),
+        ("    carried = 0.5", "    carried = carried.detach() if step % 3 else carried.detach()\n    carried = 0.5"),
+    ],
+    ids=["a comment", "the same loop, counted", "every fourth step", "both ways"],
+)
+def test_what_was_executed_is_proved(old: str, new: str) -> None:
+    assert old in FIXED
+    certificate = judged(FIXED.replace(old, new))
+    assert certificate.proved, certificate.points
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "number", "reason"),
+    [
+        ("    opt.step()\n", "    opt.step()\n    if step == 30:\n        break\n", 2, NOT_EXECUTED.format(20)),
+        (
+            "    opt.step()\n",
+            "    if step == 30:\n        opt.param_groups[0]['lr'] = 0.0\n    opt.step()\n",
+            2,
+            ":19 ",
+        ),
+        ("    opt.step()\n", "    opt.step() if step < 40 else None\n", 2, NOT_EXECUTED.format(18)),
+        ("    opt.step()\n", "    step > 40 and opt.zero_grad()\n    opt.step()\n", 2, NOT_EXECUTED.format(18)),
+        ("net.state_dict(), ", "target.state_dict(), ", 2, NOT_EXECUTED.format(22)),
+        ("range(60)", "range(30)", 2, "train.py:11 of the patched source: a loop is changed, and its end was not seen"),
+        ("range(60)", "range(15)", 4, "training ends after 15 steps, and the original's goes on to step 21"),
+        ("    opt.step()\n", "    opt.step()\n    if step == 12:\n        break\n", 4, "training ends after 13 steps"),
+        (".add_(0.1 * p)", ".add_(0.1 * p) if step < 2 else None", 4, "target.0.bias is updated before 2 of 9 steps"),
+    ],
+    ids=[
+        "training ends later",
+        "a setting that changes later",
+        "an expression that is skipped",
+        "an operand that is skipped",
+        "behind the loop",
+        "a shorter loop, not seen to its end",
+        "a shorter loop, seen to its end",
+        "training ends earlier",
+        "a target network that is left behind",
+    ],
+)
+def test_what_was_not_executed_is_not_proved(old: str, new: str, number: int, reason: str) -> None:
+    assert old in FIXED
+    certificate = judged(FIXED.replace(old, new))
+    assert not certificate.proved
+    assert reason in certificate.points[number - 1].detail
+
+
+def test_what_is_taken_out_must_have_been_executed_in_the_original() -> None:
+    fixed = FIXED.replace('torch.save(net.state_dict(), "net.pt")\n', "")
+    before, after = watched(Script(PATH, text=TRAIN), Script(PATH, text=fixed))
+    certificate = prove(Original(before, LIMITS), after, Promises(by_hand=True))
+    assert not certificate.proved
+    assert "train.py:22 of the original: taken out, and not executed" in certificate.points[1].detail
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("x = 1\n", "x  =  1  # one\n", []),
+        ("x = 1\n", '"""Text."""\nx = 1\n', []),
+        ("x = 1\n", "x = 1\ny = 2\n", [2]),
+        ("if a:\n    x = 1\n", "if b:\n    x = 1\n", [1, 2]),
+        ("if a:\n    x = 1\n", "if a:\n    x = 1\nelse:\n    y = 2\n", [4]),
+        ("x = 1\n", "try:\n    x = 1\nexcept E:\n    y = 2\n", [2, 2, 4, 4]),
+        ("x = f()\n", "x = f() or g()\n", [1, 1]),
+        ("def f():\n    return 1\n", "def f():\n    return 2\n", [2]),
+        ("def f():\n    return 1\n", "def f(x):\n    return 1\n", []),
+        ("x = 1\n", "x = (\n", []),
+        ("print(x)\n", "print(f'loss {x.item() / len(y):.3f}')\n", []),
+        ("print(x)\n", "print(update(x))\n", [1]),
+    ],
+)
+def test_what_a_patch_puts_in(before: str, after: str, lines: list[int]) -> None:
+    _, put = changes(before, after)
+    assert sorted(span[0] for span in put.spans) == lines
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "loops"),
+    [
+        ("for a in b:\n    pass\n", "for i, a in enumerate(b):\n    pass\n", ()),
+        ("for a in b:\n    pass\n", "for a in tqdm.tqdm(b):\n    pass\n", ()),
+        ("for a in b:\n    pass\n", "for a in b[1:]:\n    pass\n", ((2, 2),)),
+        ("while a:\n    pass\n", "while a and b:\n    pass\n\n", ((2, 2),)),
+    ],
+)
+def test_a_loop_over_other_things_is_to_be_seen_to_its_end(
+    before: str, after: str, loops: tuple[tuple[int, int], ...]
+) -> None:
+    assert changes(before, after)[1].loops == loops
+
+
+def test_a_run_tells_lines_without_instructions_and_functions_that_nobody_calls_apart() -> None:
+    text = "global x\nx: int\ndef f():\n    y = 1\n    return y\nfor i in range(3):\n    pass\n"
+    spans = ((1, 1, 0, 8), (2, 2, 0, 6), (4, 4, 4, 9), (7, 7, 4, 8))
+    record = run(Script(PATH, text=text, watched=(Watched("train.py", spans),)), LIMITS)
+    assert record.missed is not None
+    assert record.missed.lines == {"train.py": (4,)}
+
+
+def test_what_is_taken_out_is_what_the_other_way_puts_in() -> None:
+    before, after = "x = 1\nif a:\n    y = 2\n", "x = 1\nif b:\n    y = 2\nz = 3\n"
+    assert changes(before, after)[1].spans == changes(after, before)[0].spans != ()
