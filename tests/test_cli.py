@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from autofix import __version__, engine, exits
+from autofix.child.job import Watched
 from autofix.child.recorded import RunError
 from autofix.cli import main
 from autofix.codemods.proof import Keeps
@@ -625,7 +626,7 @@ def test_run_of_a_script_for_which_no_repair_is_known(shell: Shell, repairs: Rep
     assert shell.out == ""
 
 
-def test_run_cuts_long_details_to_the_width_of_the_screen(
+def test_run_wraps_long_details_at_the_width_of_the_screen(
     shell: Shell, repairs: Repairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(a=BROKEN)
@@ -633,11 +634,11 @@ def test_run_cuts_long_details_to_the_width_of_the_screen(
     repairs.certificate = Certificate((point,), PROVED.before, PROVED.after)
     monkeypatch.setenv("COLUMNS", "60")
     shell.run("run", "a.py")
-    (line,) = [line for line in shell.out.splitlines() if "fails before" in line]
-    assert len(line) <= 60
-    assert line.endswith(" ...")
-    shell.run("run", "-v", "a.py")
-    assert "word " * 39 in shell.out
+    lines = [line for line in shell.out.splitlines() if "word" in line]
+    assert lines[0].startswith("  1 fails before  passed  word ")
+    assert {line.index("word") for line in lines} == {lines[0].index("word")}
+    assert max(map(len, lines)) <= 60
+    assert sum(line.count("word") for line in lines) == 40
 
 
 def test_what_the_script_itself_cannot_show_is_said(shell: Shell, repairs: Repairs) -> None:
@@ -708,7 +709,7 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     calls = []
 
     def prove(original: Original, patched: Script, promises: Promises, **expected: object) -> Certificate:
-        calls.append((original.script, patched, original.limits.steps))
+        calls.append((unwatched(original.script), unwatched(patched), original.limits.steps))
         assert promises.made == {Keeps.INPUTS}
         return proof
 
@@ -720,14 +721,20 @@ def test_prove_judges_two_scripts(shell: Shell, monkeypatch: pytest.MonkeyPatch,
     assert json.loads(shell.out)["proof"]["proved"] is (code == 0)
 
 
+def unwatched(script: Script) -> Script:
+    return replace(script, watched=())
+
+
 @dataclass
 class Prover:
     """Stands in for :func:`autofix.proof.prove.prove` and remembers the scripts."""
 
     calls: list[tuple[Script, Script]] = field(default_factory=list)
+    watched: list[tuple[tuple[Watched, ...], tuple[Watched, ...]]] = field(default_factory=list)
 
     def __call__(self, original: Original, patched: Script, *granted: object, **expected: object) -> Certificate:
-        self.calls.append((original.script, patched))
+        self.calls.append((unwatched(original.script), unwatched(patched)))
+        self.watched.append((original.script.watched, patched.watched))
         return PROVED
 
 
@@ -754,6 +761,8 @@ def test_prove_takes_a_diff_and_leaves_the_file_alone(shell: Shell, prover: Prov
     assert shell.run("prove", *arguments, stdin=PATCH.encode()) == 0
     before = script("a.py", "--epochs", "3")
     assert prover.calls == [(before, replace(before, text=FIXED))]
+    (changed,) = ((before.spans, after.spans) for ((before,), (after,)) in prover.watched)
+    assert changed == (((3, 3, 4, 19),), ((3, 3, 4, 28),))
     assert contents() == BROKEN
     assert shell.run("prove", "--output-format", "json", *arguments, stdin=PATCH.encode()) == 0
     assert json.loads(shell.out)["proof"]["proved"] is True

@@ -35,7 +35,7 @@ def test_the_example_does_what_the_readme_shows(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(block("python", "import torch"))
     shown = block("console", "$ autofix run train.py\n").splitlines(keepends=True)
     command = [sys.executable, "-m", "autofix", "run", "train.py"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert told(done.stdout) == told("".join(shown[1:]))

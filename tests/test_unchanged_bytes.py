@@ -30,6 +30,9 @@ SHAPES = {
     "as it is": SCRIPT,
     "else with a tab": SCRIPT.replace("    ", "        ").replace("        else:", "       \telse:"),
     "form feed": SCRIPT.replace("net = ", "\fnet = ").replace("    loss =", "\f    loss ="),
+    "form feed in the first indent": SCRIPT[: SCRIPT.index("    if")]
+    + "\f"
+    + SCRIPT[SCRIPT.index("    output") :].replace(" + noise", ""),
     "old line ends": SCRIPT.replace("\n", "\r"),
     "old line ends without the last": SCRIPT.replace("\n", "\r").removesuffix("\r"),
     "line ends of Windows": SCRIPT.replace("\n", "\r\n"),

@@ -185,34 +185,24 @@ def screen() -> int:
     return min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
 
 
-def proof_table(certificate: Certificate, *, whole: bool = False) -> Iterator[Line]:
-    """Yield the proof, one point a line.
-
-    Details are cut to the screen's width, unless they are wanted *whole* or say why a point failed, or is open.
-    """
+def proof_table(certificate: Certificate) -> Iterator[Line]:
+    """Yield the proof point by point; what does not fit the screen's width goes on below."""
     width = max((len(point.name) for point in certificate.points), default=0)
     verdict_width = max((len(point.verdict) for point in certificate.points), default=0)
     for point in certificate.points:
         verdict = str(point.verdict)
         name = f"  {point.number} {point.name:<{width}}  "
-        room = max(screen() - len(name) - verdict_width - 2, 20)
-        told = verdict in ("failed", "not proved") and not whole
-        first, *more = wrapped(point.detail, room) if told else [point.detail]
-        detail = first if whole or more else shortened(first, room)
-        yield (name, (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")), f"  {detail}".rstrip())
+        margin = len(name) + verdict_width + 2
+        first, *more = wrapped(point.detail, max(screen() - margin, 20))
+        yield (name, (f"{verdict:<{verdict_width}}", VERDICTS.get(verdict, "")), f"  {first}".rstrip())
         for line in more:
-            yield (" " * (len(name) + verdict_width + 2), line)
+            yield (" " * margin, line)
 
 
 def remarks(certificate: Certificate) -> Iterator[Line]:
     """Yield what a reader must know of how the scripts were run."""
     for remark in certificate.remarks:
         yield (("  note", "cyan"), f": {remark}")
-
-
-def shortened(text: str, width: int) -> str:
-    """Return *text*, or as many of its words as fit *width* columns."""
-    return textwrap.shorten(text, width, placeholder=" ...")
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -52,6 +52,11 @@ class _AsBlocks(cst.CSTTransformer):
 
 
 def parse(text: str) -> cst.Module:
-    """A module whose blocks on one line are :class:`OneLine`."""
+    """A module whose blocks on one line are :class:`OneLine`.
+
+    LibCST takes a form feed in the first indent for a part of the indent, and then parses no statement with it.
+    """
     module = cst.parse_module(text)
+    if "\f" in module.default_indent:
+        module = module.with_changes(default_indent=module.default_indent.replace("\f", ""))
     return module.visit(_AsBlocks()) if _MAYBE.search(text) else module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -102,5 +103,10 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 def short(text: str, most: int = 160) -> str:
-    first = text.strip().splitlines()[0] if text.strip() else ""
-    return first if len(first) <= most else first[: most - 3] + "..."
+    """The first sentences of the first line of *text*, as many as fit, and one at least; none is cut."""
+    first, *others = re.split(r"(?<=[.!?]) +(?=[A-Z])", text.strip().partition("\n")[0].strip())
+    for sentence in others:
+        if len(first) + 1 + len(sentence) > most:
+            break
+        first = f"{first} {sentence}"
+    return first.removesuffix(".") if others else first

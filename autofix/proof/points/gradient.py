@@ -72,6 +72,13 @@ class Kind(StrEnum):
 
 
 REFUSED = (Kind.LOST, Kind.DROPPED, Kind.SCALED, Kind.CHANGED)
+BY_DESIGN = {
+    Kind.TRUNCATED: "what is missing came through graphs of earlier iterations, which a detach between them leaves out",
+    Kind.RECOMPUTED: "a second forward pass took the place of the stale one, and sees the weights after the step",
+    Kind.AFRESH: "nothing of earlier iterations is in it, as in the backward passes before the failure",
+    Kind.OWN: "the part that another backward pass left by the way is not what that pass is for",
+}
+"""Why a gradient of each kind is right although it differs from the reference."""
 SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.AFRESH, Kind.OWN, Kind.DROPPED, Kind.CHANGED)
 
 
@@ -281,6 +288,8 @@ def told(
         size = f" (by up to {100 * largest:.3g} %)" if kind in SIZED else ""
         times = f" ({factor:.3g} times the reference)" if kind is Kind.SCALED and factor is not None else ""
         parts.append(f"{kind.value}{size}{times}: {listed(names[kind])}")
+        if kind in BY_DESIGN:
+            parts[-1] += f" ({BY_DESIGN[kind]})"
     verdict = Verdict.FAILED if any(kind in names for kind in REFUSED) else Verdict.PASSED
     return point(5, verdict, "; ".join(parts), **figures)
 

@@ -93,7 +93,7 @@ class Full(Concise):
 
     def _certificate(self, certificate: Certificate) -> None:
         if not self.quiet:
-            self._print((*story.proof_table(certificate, whole=self.verbose), *story.remarks(certificate)))
+            self._print((*story.proof_table(certificate), *story.remarks(certificate)))
         if self.verbose:
             self._print(story.runs(certificate))
         self._print([story.closing(certificate)])
