@@ -6,6 +6,9 @@ back the same losses at every step, however they are arranged.  Left out are the
 closure is called, and what a script does to its parameters by hand once a pass has been made: under ``no_grad``, by
 ``.data``, or by assigning to it.
 
+Some things show only where parameters move: an average that is no longer updated, a term that is zero at the start.
+Then each step moves its parameters by random numbers that depend on the parameter and the step alone.
+
 In the original a pass may find no graph (the mistake to be repaired).  It is left out, too, and ones stand in for the
 gradients that it would have given, to show what the script does with gradients before each step.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -25,6 +29,8 @@ from .calls import CallMode
 from .parameters import Parameters, has_no_gradient
 
 CUT = "does not require grad and does not have a grad_fn"
+MOVE = 0.01
+"""How far a driven parameter moves in the mean, beside as much of its size."""
 DATA = vars(torch._C.TensorBase)["data"]
 OPERATORS = frozenset({"__setitem__", *(f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow"))})
 
@@ -93,6 +99,15 @@ def leave_out(step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         return None
     with torch.enable_grad():
         return closure()
+
+
+def drive(member: torch.Tensor, key: str, turn: int) -> None:
+    """Move a *member* of an optimizer at its step number *turn* by some hundredths, as in every run that drives it."""
+    generator = torch.Generator().manual_seed(zlib.crc32(f"{key} {turn}".encode()))
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        real = member.dtype.to_real() if member.is_complex() else member.dtype
+        noise = torch.randn(member.shape, generator=generator).to(member.device, real)
+        member.add_(noise * (MOVE * (1 + member.abs().mean())))
 
 
 def stand_in(bound: inspect.BoundArguments, optimizers: Iterable[Optimizer]) -> Any:

@@ -34,6 +34,8 @@ class Bounds:
     """Whether gradients are recorded to the end, and not at the first steps alone that are compared."""
     frozen: bool = False
     """Whether every parameter update is left out.  See ``frozen.py``."""
+    driven: bool = False
+    """Whether a step that is left out moves its parameters in a prescribed way instead, alike in every run."""
     same_calls: bool = False
     """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
 

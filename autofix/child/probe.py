@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -33,7 +34,7 @@ from . import device
 from .beside import Beside
 from .called import Called
 from .events import Events
-from .frozen import CUT, Frozen, SameCalls, leave_out, stand_in
+from .frozen import CUT, Frozen, SameCalls, drive, leave_out, stand_in
 from .graph import (
     FIRST,
     PLACE,
@@ -114,6 +115,8 @@ class Probe:
         self._calls = 0
         """Calls of modules since the last optimizer step."""
         self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
+        self._turns: Counter[int] = Counter()
+        """How often each optimizer has moved its parameters in the prescribed way."""
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
         self._modes = Modes()
@@ -409,10 +412,20 @@ class Probe:
             if self._events.ours:
                 self._quietly(self._note_used)(optimizer)
                 if self._frozen is not None:
-                    return leave_out(step, args, kwargs)
+                    loss = leave_out(step, args, kwargs)
+                    if self._job.bounds.driven:
+                        self._quietly(self._drive)(optimizer)
+                    return loss
             return step(optimizer, *args, **kwargs)
 
         kind.step = watched  # type: ignore[method-assign, assignment]
+
+    def _drive(self, optimizer: Optimizer) -> None:
+        number = self._register(optimizer)
+        self._turns[number] += 1
+        for _, tensor in self._members(optimizer):
+            if (member := self._parameters.find(tensor)) is not None:
+                drive(tensor, member.key, self._turns[number])
 
     def _note_used(self, optimizer: Optimizer) -> None:
         if self._within_comparison():

@@ -20,13 +20,20 @@ from autofix.proof.points.agreement import (
 from autofix.proof.points.base import Point, Verdict, not_deterministic, unproved
 from autofix.proof.points.executed import unshown
 from autofix.proof.points.failure import clean_after, fails_before, what_remains
-from autofix.proof.points.gradient import gradient, of_present_values
+from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
 from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.proof.points.idle import points as points_of_idle
 from autofix.proof.points.memory import memory_flat
-from autofix.proof.points.objective import alike_throughout, draws_apart, otherwise, parts_by_draws, says_nothing
+from autofix.proof.points.objective import (
+    alike_throughout,
+    draws_apart,
+    otherwise,
+    otherwise_where_driven,
+    parts_by_draws,
+    says_nothing,
+)
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_otherwise,
@@ -160,6 +167,12 @@ class Original:
         """The same with all calls of a module alike."""
         return self._freeze(same_calls=True)
 
+    @cached_property
+    def driven(self) -> RunRecord:
+        """The reference in which each step moves its parameters in a prescribed way."""
+        bounds = replace(driven(self.before), reference=self.before.failure is not None)
+        return run(self.script, self._patiently, bounds)
+
     def _freeze(self, *, same_calls: bool) -> RunRecord:
         return run(self.script, self._patiently, replace(still(self.before, same_calls=same_calls), reference=True))
 
@@ -235,15 +248,14 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     """:func:`prove`, with the random numbers as they come."""
     before, limits = original.before, original.limits
     if trains_nothing(before) and expected_error in ("", IDLE):
-        after = run(patched, limits)
-        return Certificate(_steered(points_of_idle(before, after), before, after), before, after)
+        return _begun(original, patched, promises)
     if held(before) and expected_error in ("", HELD):
         after = run(patched, limits)
         return Certificate(points_of_held(before, after), before, after)
     if idle(before) and expected_error in ("", IDLE):
-        after = run(patched, limits)
-        if changes_what_is_idle(before, after):
-            return Certificate(_steered(points_of_idle(before, after), before, after), before, after)
+        begun = _begun(original, patched, promises)
+        if changes_what_is_idle(before, begun.after):
+            return begun
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = run(patched, limits, Bounds(between=True))
         return Certificate(points_between(original.between, after), original.between, after)
@@ -283,10 +295,27 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     afresh = Keeps.ONCE in promises or Keeps.ANEW in promises
     if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
         refused = _other_objective(original, patched, certificate, promises)
+        if not refused and promises.by_hand and _keeps_values(gradients):
+            refused = _driven_otherwise(original, patched, gradients)
         if not refused and promises.by_hand and (end := _ends_elsewhere(original, certificate)):
             refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
         return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
     return certificate
+
+
+def _keeps_values(gradients: Point) -> bool:
+    """Whether a patch computes nothing anew: at most it takes values off their graphs."""
+    kinds = {one["kind"] for one in gradients.figures.get("parameters", {}).values()}
+    return kinds <= {Kind.EXACT, Kind.TRUNCATED}
+
+
+def _driven_otherwise(original: Original, patched: Script, gradients: Point) -> dict[int, Point]:
+    """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not."""
+    there = run(patched, original.limits, driven(original.before))
+    if not (reason := otherwise_where_driven(original.driven, there)):
+        return {}
+    refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
+    return {5: refused if original.repeats else not_deterministic(refused)}
 
 
 def _other_objective(
@@ -295,6 +324,7 @@ def _other_objective(
     """The points that fail because the patched script trains on another formula than the original, or otherwise."""
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
+    live = (original.further if promises.by_hand else reference), after
     same, trains, gradients = certificate.points[2:5]
     cancels = "cancelled_pass" in same.figures
     start, smooth = first_difference(before), Keeps.SMOOTH in promises
@@ -316,7 +346,7 @@ def _other_objective(
             if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
                 reason = again
             unseen = unseen and (says_nothing(*alike) or draws_apart(*alike))
-    if setting := _set_otherwise((reference, after), (frozen, there)):
+    if setting := _set_otherwise(live, (frozen, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
@@ -340,18 +370,22 @@ def _ends_elsewhere(original: Original, certificate: Certificate) -> str:
     return ends_early(reference, after) or ends_late(reference, after)
 
 
-def _steered(points: tuple[Point, ...], before: RunRecord, after: RunRecord) -> tuple[Point, ...]:
-    """*points*, with point 4 failed where the patched script trains with other settings, or another number of steps."""
+def _begun(original: Original, patched: Script, promises: Promises) -> Certificate:
+    """The certificate of a patch of an original that leaves some of its parameters alone."""
+    before, after = original.before, run(patched, original.limits)
+    points = points_of_idle(before, after)
     setting = set_otherwise(before, after) or ends_early(before, after) or ends_late(before, after)
-    if not setting:
-        return points
-    return tuple(replace(one, verdict=Verdict.FAILED, detail=setting) if one.number == 4 else one for one in points)
+    refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
+    if not refused and promises.by_hand:
+        refused = _driven_otherwise(original, patched, points[4])
+    return Certificate(tuple(refused.get(one.number, one) for one in points), before, after)
 
 
 def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
     """What steers the training otherwise than in the original, by runs with and without parameter updates; or empty."""
     return (
         set_otherwise(*still)
+        or set_otherwise(*live)
         or ends_early(*still)
         or steps_again(*still)
         or steps_apart(*still)
@@ -372,6 +406,13 @@ def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
 def still(before: RunRecord, *, same_calls: bool) -> Bounds:
     """How far a run goes in which every parameter update is left out."""
     return replace(bounds(before), more_steps=REFERENCE_STEPS, frozen=True, same_calls=same_calls)
+
+
+def driven(before: RunRecord) -> Bounds:
+    """How far a run goes in which each step moves its parameters in a prescribed way."""
+    if before.failure is not None:
+        return replace(still(before, same_calls=False), driven=True)
+    return Bounds(0, 0, more_steps=REFERENCE_STEPS, frozen=True, driven=True)
 
 
 def first_difference(before: RunRecord) -> int:

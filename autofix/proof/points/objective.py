@@ -32,6 +32,7 @@ from autofix.proof.points.gradient import (
 
 LOSS = 1e-4
 """Relative difference up to which two losses count as equal: sums in another order, numpy's precision and torch's."""
+DRIVEN = "with the parameters moved alike in both runs"
 STILL = "with every parameter update left out"
 
 
@@ -55,6 +56,28 @@ def otherwise(
         return ""
     here, now = sum(mine.losses), sum(there.losses)
     return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
+
+
+def otherwise_where_driven(reference: RunRecord, after: RunRecord) -> str:
+    """How losses differ while each step moves its parameters alike in both runs; empty where nothing is said.
+
+    That shows an average that is no longer updated, and a term that is zero where training starts.  A patch that takes
+    passes or steps in another order computes its losses at other values, and is not compared.
+    """
+    if says_nothing(reference, after) or any(a != b for a, b in zip(order(reference), order(after), strict=False)):
+        return ""
+    other = first_other_loss(reference, after)
+    if other is None:
+        return ""
+    here, now = (sum(one.losses) for one in other)
+    return f"another formula: {DRIVEN}, the loss of backward pass {other[0].number} is {now:.6g}, not {here:.6g}"
+
+
+def order(run: RunRecord) -> list[tuple[int, ...]]:
+    """The passes by the steps before them, and the steps by their optimizer and the passes before them."""
+    passes = [(p.number, p.step) for p in run.passes]
+    steps = [(s.passes, s.number, s.optimizer) for s in run.updates]
+    return sorted([*passes, *steps])
 
 
 def drops_the_past(reference: RunRecord, other: Pass, start: int) -> bool:
