@@ -82,10 +82,10 @@ def test_what_was_executed_is_proved(old: str, new: str) -> None:
         ("    opt.step()\n", "    opt.step() if step < 40 else None\n", 2, NOT_EXECUTED.format(18)),
         ("    opt.step()\n", "    step > 40 and opt.zero_grad()\n    opt.step()\n", 2, NOT_EXECUTED.format(18)),
         ("net.state_dict(), ", "target.state_dict(), ", 2, NOT_EXECUTED.format(22)),
-        ("range(60)", "range(30)", 2, "train.py:11 of the patched source: a loop is changed, and its end was not seen"),
+        ("range(60)", "range(30)", 2, "train.py:10 of the patched source: a loop is changed, and its end was not seen"),
         ("range(60)", "range(15)", 4, "training ends after 15 steps, and the original's goes on to step 21"),
         ("    opt.step()\n", "    opt.step()\n    if step == 12:\n        break\n", 4, "training ends after 13 steps"),
-        (".add_(0.1 * p)", ".add_(0.1 * p) if step < 2 else None", 4, "target.0.bias is updated before 2 of 9 steps"),
+        (".add_(0.1 * p)", ".add_(0.1 * p) if step < 2 else None", 4, "target.0.bias is updated before 2 of 21 steps"),
     ],
     ids=[
         "training ends later",
@@ -141,14 +141,23 @@ def test_what_a_patch_puts_in(before: str, after: str, lines: list[int]) -> None
     [
         ("for a in b:\n    pass\n", "for i, a in enumerate(b):\n    pass\n", ()),
         ("for a in b:\n    pass\n", "for a in tqdm.tqdm(b):\n    pass\n", ()),
-        ("for a in b:\n    pass\n", "for a in b[1:]:\n    pass\n", ((2, 2),)),
-        ("while a:\n    pass\n", "while a and b:\n    pass\n\n", ((2, 2),)),
+        ("for a in b:\n    pass\n", "for a in b[1:]:\n    pass\n", ((1, 2),)),
+        ("while a:\n    pass\n", "while a and b:\n    pass\n\n", ((1, 2),)),
     ],
 )
 def test_a_loop_over_other_things_is_to_be_seen_to_its_end(
     before: str, after: str, loops: tuple[tuple[int, int], ...]
 ) -> None:
     assert changes(before, after)[1].loops == loops
+
+
+def test_an_inner_loop_that_ended_once_has_been_seen_to_its_end() -> None:
+    text = "def f(n):\n    for i in range(n):\n        if i == 5:\n            1 / 0\nf(3)\nwhile True:\n    f(9)\n"
+    watched_loops = (Watched("train.py", (), ((2, 4), (6, 7))),)
+    record = run(Script(PATH, text=text, watched=watched_loops), LIMITS)
+    assert record.missed is not None
+    assert record.missed.loops == {}
+    assert record.error is not None
 
 
 def test_a_run_tells_lines_without_instructions_and_functions_that_nobody_calls_apart() -> None:

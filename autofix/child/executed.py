@@ -30,12 +30,12 @@ class Executed:
 
     def install(self) -> None:
         """Follow the functions that are called from now on."""
-        if any(source.open for source in self._sources.values()):
+        if any(source.waits for source in self._sources.values()):
             threading.settrace(self._enter)
             sys.settrace(self._enter)
 
     def missed(self) -> Missed:
-        """What was not executed so far, and which loops are running."""
+        """What was not executed so far, and the loops that are running and have never come to an end."""
         sys.settrace(None)
         running: dict[str, set[int]] = {}
         for top in sys._current_frames().values():
@@ -54,16 +54,17 @@ class Executed:
 
     def _enter(self, frame: types.FrameType, _event: str, _: Any) -> Trace | None:
         source = self._sources.get(frame.f_code.co_filename)
-        if source is None or not (places := source.places_of(frame.f_code)):
+        if source is None or not source.concerns(frame.f_code):
             return None
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        inside = set[tuple[int, int]]()
 
         def step(frame: types.FrameType, event: str, _: Any) -> Trace:
-            if event == "opcode" and (spans := places.pop(frame.f_lasti // UNIT, None)) is not None:
-                source.open.difference_update(spans)
-                if not places or not source.open:
+            if event in ("opcode", "return"):
+                source.at(frame, inside, ends=event == "return")
+                if not source.concerns(frame.f_code):
                     frame.f_trace_opcodes = False
-                    if not any(one.open for one in self._sources.values()):
+                    if not any(one.waits for one in self._sources.values()):
                         sys.settrace(None)
                         threading.settrace(None)
             return step
@@ -78,16 +79,35 @@ class _Source:
         self.file = watched.file
         self.open = set(range(len(watched.spans)))
         self._spans = watched.spans
-        self._loops = watched.loops
+        self._endless = set(watched.loops)
+        """The loops that have not come to an end yet."""
+        self._loops_of: dict[types.CodeType, set[tuple[int, int]]] = {}
         self._known: set[int] = set()
         """The parts that any code seen so far has an instruction of."""
         self._places: dict[types.CodeType, dict[int, set[int]]] = {}
 
-    def places_of(self, code: types.CodeType) -> dict[int, set[int]]:
-        """The units of *code* that have not been executed and belong to parts, and these parts."""
+    @property
+    def waits(self) -> bool:
+        """Whether anything has not been executed, or not been seen to its end."""
+        return bool(self.open or self._endless)
+
+    def concerns(self, code: types.CodeType) -> bool:
+        """Whether *code* has something that has not been executed, or a loop that has not come to an end."""
         if code not in self._places:
             self._learn(code)
-        return self._places[code]
+        return bool(self._places[code] or self._endless & self._loops_of[code])
+
+    def at(self, frame: types.FrameType, inside: set[tuple[int, int]], *, ends: bool) -> None:
+        """An instruction of *frame* is about to be executed; *inside* are the loops that it has been in."""
+        code, line = frame.f_code, frame.f_lineno
+        self.open.difference_update(self._places[code].pop(frame.f_lasti // UNIT, ()))
+        if line is None and not ends:  # an instruction of the compiler's own
+            return
+        for loop in self._endless & self._loops_of[code]:
+            if line is not None and loop[0] <= line <= loop[1] and not ends:
+                inside.add(loop)
+            elif loop in inside:
+                self._endless.discard(loop)
 
     def missing(self) -> tuple[int, ...]:
         """The first lines of the parts that were not executed.  One that has no instruction has nothing to execute."""
@@ -95,8 +115,8 @@ class _Source:
         return tuple(sorted({self._spans[index][0] for index in self.open & seen}))
 
     def running(self, lines: set[int]) -> tuple[int, ...]:
-        """The first lines of the loops within which execution is at one of these *lines*."""
-        return tuple(first for first, last in self._loops if any(first <= line <= last for line in lines))
+        """The first lines of the loops that have never come to an end, and are at one of these *lines*."""
+        return tuple(first for first, last in sorted(self._endless) if any(first <= line <= last for line in lines))
 
     def _learn(self, code: types.CodeType) -> None:
         """Find the parts in *code* and in the functions that it makes: they are known even if they are not called."""
@@ -108,6 +128,8 @@ class _Source:
                 if (first, begin) <= (line, column) and (end_line, end_column) <= (last, end):
                     places.setdefault(unit, set()).add(index)
         self._places[code] = places
+        lines = {line for _, _, line in code.co_lines() if line is not None}
+        self._loops_of[code] = {loop for loop in self._endless if loop[0] in lines}
         self._known.update(*places.values())
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType) and constant not in self._places:

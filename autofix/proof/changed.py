@@ -88,7 +88,7 @@ def changes(before: str, after: str) -> tuple[Watched, Watched]:
     loops = [node for one in put if isinstance(node := one.node, LOOPS) and _goes_over(node) not in gone]
     return (
         Watched("", tuple(_spans(taken))),
-        Watched("", tuple(_spans(put)), tuple((one.body[0].lineno, one.end_lineno or one.lineno) for one in loops)),
+        Watched("", tuple(_spans(put)), tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)),
     )
 
 

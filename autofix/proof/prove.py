@@ -312,7 +312,8 @@ def _keeps_values(gradients: Point) -> bool:
 def _driven_otherwise(original: Original, patched: Script, gradients: Point) -> dict[int, Point]:
     """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not."""
     there = run(patched, original.limits, driven(original.before))
-    if not (reason := otherwise_where_driven(original.driven, there)):
+    start = first_difference(original.before) if original.before.failure is not None else 0
+    if not (reason := otherwise_where_driven(original.driven, there, start)):
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
     return {5: refused if original.repeats else not_deterministic(refused)}

@@ -58,7 +58,7 @@ def otherwise(
     return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
 
 
-def otherwise_where_driven(reference: RunRecord, after: RunRecord) -> str:
+def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: int) -> str:
     """How losses differ while each step moves its parameters alike in both runs; empty where nothing is said.
 
     That shows an average that is no longer updated, and a term that is zero where training starts.  A patch that takes
@@ -67,7 +67,7 @@ def otherwise_where_driven(reference: RunRecord, after: RunRecord) -> str:
     if says_nothing(reference, after) or any(a != b for a, b in zip(order(reference), order(after), strict=False)):
         return ""
     other = first_other_loss(reference, after)
-    if other is None:
+    if other is None or drops_the_past(reference, other[0], start):
         return ""
     here, now = (sum(one.losses) for one in other)
     return f"another formula: {DRIVEN}, the loss of backward pass {other[0].number} is {now:.6g}, not {here:.6g}"
