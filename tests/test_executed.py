@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -171,3 +172,11 @@ def test_a_run_tells_lines_without_instructions_and_functions_that_nobody_calls_
 def test_what_is_taken_out_is_what_the_other_way_puts_in() -> None:
     before, after = "x = 1\nif a:\n    y = 2\n", "x = 1\nif b:\n    y = 2\nz = 3\n"
     assert changes(before, after)[1].spans == changes(after, before)[0].spans != ()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes can be forked here")
+def test_what_a_forked_worker_executes_counts() -> None:
+    text = "import os\ndef work():\n    x = 1\nif not (worker := os.fork()):\n    work()\n    os._exit(0)\nos.waitpid(worker, 0)\n"
+    record = run(Script(PATH, text=text, watched=(Watched("train.py", ((3, 3, 4, 9), (5, 5, 4, 10))),)), LIMITS)
+    assert record.missed is not None
+    assert record.missed.lines == {}

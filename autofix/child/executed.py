@@ -7,6 +7,7 @@ as soon as each part has been executed.
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 import threading
@@ -78,6 +79,8 @@ class _Source:
     def __init__(self, watched: Watched) -> None:
         self.file = watched.file
         self.open = set(range(len(watched.spans)))
+        self._done = mmap.mmap(-1, len(watched.spans) + 1)
+        """A byte for each part that was executed, here or in a forked worker of a loader."""
         self._spans = watched.spans
         self._endless = set(watched.loops)
         """The loops that have not come to an end yet."""
@@ -100,7 +103,9 @@ class _Source:
     def at(self, frame: types.FrameType, inside: set[tuple[int, int]], *, ends: bool) -> None:
         """An instruction of *frame* is about to be executed; *inside* are the loops that it has been in."""
         code, line = frame.f_code, frame.f_lineno
-        self.open.difference_update(self._places[code].pop(frame.f_lasti // UNIT, ()))
+        for index in self._places[code].pop(frame.f_lasti // UNIT, ()):
+            self.open.discard(index)
+            self._done[index] = True
         if line is None and not ends:  # an instruction of the compiler's own
             return
         for loop in self._endless & self._loops_of[code]:
@@ -112,7 +117,7 @@ class _Source:
     def missing(self) -> tuple[int, ...]:
         """The first lines of the parts that were not executed.  One that has no instruction has nothing to execute."""
         seen = self._known if self._places else set(range(len(self._spans)))
-        return tuple(sorted({self._spans[index][0] for index in self.open & seen}))
+        return tuple(sorted({self._spans[index][0] for index in self.open & seen if not self._done[index]}))
 
     def running(self, lines: set[int]) -> tuple[int, ...]:
         """The first lines of the loops that have never come to an end, and are at one of these *lines*."""

@@ -25,7 +25,8 @@ def unshown(before: RunRecord, reference: RunRecord | None, after: RunRecord) ->
         return f"{places} of the patched source: changed, and not executed in the steps that were watched; {MORE}"
     if places := _listed(after.missed.loops):
         return f"{places} of the patched source: a loop is changed, and its end was not seen; {MORE}"
-    if before.missed is not None:
+    if before.missed is not None and (reference is None or reference.failure is None):
+        # What an original that cannot run on would have done after its failure, nobody knows.
         others = reference.missed.lines if reference is not None and reference.missed is not None else {}
         never = {
             file: tuple(line for line in lines if reference is None or line in others.get(file, ()))
