@@ -176,7 +176,8 @@ def test_what_is_taken_out_is_what_the_other_way_puts_in() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes can be forked here")
 def test_what_a_forked_worker_executes_counts() -> None:
-    text = "import os\ndef work():\n    x = 1\nif not (worker := os.fork()):\n    work()\n    os._exit(0)\nos.waitpid(worker, 0)\n"
+    text = "import os\ndef work():\n    x = 1\nif not (worker := os.fork()):\n    work()\n    os._exit(0)\n"
+    text += "os.waitpid(worker, 0)\n"
     record = run(Script(PATH, text=text, watched=(Watched("train.py", ((3, 3, 4, 9), (5, 5, 4, 10))),)), LIMITS)
     assert record.missed is not None
     assert record.missed.lines == {}

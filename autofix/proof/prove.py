@@ -295,7 +295,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     afresh = Keeps.ONCE in promises or Keeps.ANEW in promises
     if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
         refused = _other_objective(original, patched, certificate, promises)
-        if not refused and promises.by_hand and _keeps_values(gradients):
+        if not refused and promises.by_hand and Keeps.SMOOTH not in promises and _keeps_values(gradients):
             refused = _driven_otherwise(original, patched, gradients)
         if not refused and promises.by_hand and (end := _ends_elsewhere(original, certificate)):
             refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
