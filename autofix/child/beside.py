@@ -47,7 +47,8 @@ class Beside:
         for name, reference in list((self._watched or {}).items()):
             tensor = reference()
             known = self._parameters.find(tensor) if tensor is not None else None
-            if tensor is None or (known is not None and known.in_optimizer):
+            trained = tensor is None or tensor.grad is not None or (known is not None and known.in_optimizer)
+            if tensor is None or trained:
                 del (self._watched or {})[name]
                 continue
             values = tensor.detach().flatten()[:LOOKED_AT].clone()

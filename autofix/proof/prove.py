@@ -167,10 +167,9 @@ class Original:
         """The same with all calls of a module alike."""
         return self._freeze(same_calls=True)
 
-    @cached_property
-    def driven(self) -> RunRecord:
+    def driven(self, *, apart: bool) -> RunRecord:
         """The reference in which each step moves its parameters in a prescribed way."""
-        bounds = replace(driven(self.before), reference=self.before.failure is not None)
+        bounds = replace(driven(self.before), reference=self.before.failure is not None, apart=apart)
         return run(self.script, self._patiently, bounds)
 
     def _freeze(self, *, same_calls: bool) -> RunRecord:
@@ -269,11 +268,12 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
     gradients = gradient(before, reference, after, first_difference(before), promises)
+    apart = False
     if Keeps.INPUTS in promises and gradients.verdict is Verdict.FAILED:
-        apart = gradient(before, original.apart, after, first_difference(before), replace(promises, own=frozenset()))
-        if apart.verdict is Verdict.PASSED:
-            detail = f"{apart.detail}, where modules leave their inputs as they are"
-            gradients, reference = replace(apart, detail=detail), original.apart
+        others = gradient(before, original.apart, after, first_difference(before), replace(promises, own=frozenset()))
+        if apart := others.verdict is Verdict.PASSED:
+            detail = f"{others.detail}, where modules leave their inputs as they are"
+            gradients, reference = replace(others, detail=detail), original.apart
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)
@@ -296,7 +296,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
         refused = _other_objective(original, patched, certificate, promises)
         if not refused and promises.by_hand and Keeps.SMOOTH not in promises and _keeps_values(gradients):
-            refused = _driven_otherwise(original, patched, gradients)
+            refused = _driven_otherwise(original, patched, gradients, apart=apart)
         if not refused and promises.by_hand and (end := _ends_elsewhere(original, certificate)):
             refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
         return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
@@ -309,11 +309,13 @@ def _keeps_values(gradients: Point) -> bool:
     return kinds <= {Kind.EXACT, Kind.TRUNCATED}
 
 
-def _driven_otherwise(original: Original, patched: Script, gradients: Point) -> dict[int, Point]:
+def _driven_otherwise(
+    original: Original, patched: Script, gradients: Point, *, apart: bool = False
+) -> dict[int, Point]:
     """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not."""
     there = run(patched, original.limits, driven(original.before))
     start = first_difference(original.before) if original.before.failure is not None else 0
-    if not (reason := otherwise_where_driven(original.driven, there, start)):
+    if not (reason := otherwise_where_driven(original.driven(apart=apart), there, start)):
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
     return {5: refused if original.repeats else not_deterministic(refused)}

@@ -110,7 +110,7 @@ class Known:
 
 def _entries(program: Program) -> list[str]:
     """Where the paths of a program begin; none where there are too many to follow one of each."""
-    found = entries(Sources(program))
+    found = [entry for entry, _ in entries(Sources(program))]
     if MODULE in found:
         return [MODULE]  # what it does not come to is left to the whole analysis
     return found if len(found) <= MOST_ENTRIES else []

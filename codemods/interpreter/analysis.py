@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from autofix.codemods.checks import checks, flow, stale_graph
 from autofix.codemods.checks.known import Edge, Known
@@ -27,6 +28,8 @@ PATHS = 16
 """Paths through one program that are followed."""
 PATHS_OF_MODEL = 2
 """Paths through a model whose result is sent backward."""
+MODELS = 8
+"""Models that are trained on one path."""
 PATHS_OF_FUNCTION = 4
 """Paths through one function that nobody in the module calls."""
 IDLE = 25_000
@@ -120,11 +123,11 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     found.nearness = nearness(sources)
     called: set[ast.AST] = set()
     trained: set[ast.AST] = set()
-    for entry in entries(sources):
+    for entry, sends in entries(sources):
         if _function_node(sources.main, entry) in called:
             continue
         reached = False
-        for aged in (False, True) if entry != MODULE else (False,):
+        for aged in (False, True) if sends and "." in entry else (False,):
             if not (reached or _is_spent(found)):  # it came to no pass with an object that was just made
                 reached = _follow_all(sources, Paths(_most(entry), entry, lived=aged), found, called, trained)
         if _is_spent(found):
@@ -168,13 +171,19 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
 
 
 def _suppose(sources: Sources, found: Known, trained: set[ast.AST]) -> None:
-    """Send backward what the models of the main file compute that no pass of the program is known to train."""
-    for entry, forward in supposed.forwards(sources, trained) if is_model_that_overwrites(sources.main.text) else ():
-        if forward not in trained:
-            for policy in Paths(PATHS_OF_MODEL, entry, supposed=True):
-                trained |= _follow(sources, policy, found).log.called
-                if _is_spent(found):
-                    return
+    """Send backward what the models of the main file compute that no pass of the program is known to train.
+
+    Several are trained on one path, one after the other: what is imported and defined before is executed once.
+    """
+    if not is_model_that_overwrites(sources.main.text):
+        return
+    models = supposed.forwards(sources, trained)
+    while several := list(islice(models, MODELS)):
+        names = [entry for entry, forward in several if forward not in trained]
+        for policy in Paths(PATHS_OF_MODEL, " ".join(names), supposed=True) if names else ():
+            trained |= _follow(sources, policy, found).log.called
+            if _is_spent(found):
+                return
 
 
 def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter:
@@ -195,20 +204,24 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter
 
 def _execute(interp: Interpreter, path: Path) -> None:
     """Run the module; with an *entry*, as it is imported, and then that function on arguments that nobody knows."""
-    entry = path.entry
     interp.policy.nearness = 1
-    interp.globals.names["__name__"] = Binding("__main__" if entry == MODULE else "module")
+    interp.globals.names["__name__"] = Binding("__main__" if path.entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
+    for entry in path.entry.split():
+        interp.exceptions.exited = False
+        _enter(interp, entry, path)
     interp.exceptions.exited = False
-    if entry == MODULE:
-        return
+
+
+def _enter(interp: Interpreter, entry: str, path: Path) -> None:
+    """Call the function that *entry* names, on arguments that nobody knows."""
     owner, _, name = entry.rpartition(".")
     slot = interp.globals.names.get(owner or name)
     value = slot.value if slot is not None else None
     anchor = ast.Name(name, ast.Load(), lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
     if isinstance(value, Class):
         member = class_lookup.find(Instance(value), name)
-        if not isinstance(member, Function):
+        if not isinstance(member, Function) or (path.supposed and member.node in interp.log.called):
             return
         receiver = []
         if member.flavour != "staticmethod":

@@ -100,12 +100,17 @@ class _Summary(NamedTuple):
 
     name: str
     has_pass: bool
+    """Or something else that may fail: an old call, a leaf that is changed in place."""
     words: frozenset[str]
+    sends: bool = False
+    """Whether it has a pass."""
     loops: bool = False
 
 
-def entries(sources: Sources) -> list[str]:
+def entries(sources: Sources) -> list[tuple[str, bool]]:
     """Qualified names (``train``, ``Trainer.fit``) of the script's functions worth entering, its own code first.
+
+    With each, whether it leads to a pass: what fails without one fails on an object that was just made, too.
 
     Worth entering is what contains a backward pass or an old call, or calls by name something that does: reading the
     rest could show nothing.  The script's own code may call what does in another file; its functions, which are entered
@@ -113,12 +118,19 @@ def entries(sources: Sources) -> list[str]:
     """
     own, *functions = _summaries(sources.main.text)
     worth, names = _worth(functions)
+    _, sending = _worth([one._replace(has_pass=one.sends) for one in functions])
     if len(sources.all) > 1:
-        _, names = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
-        worth += [one.name for one in functions if one.name not in worth and one.words & names]
+        everywhere = [one for source in sources.all for one in _summaries(source.text)[1:]]
+        _, names = _worth(everywhere)
+        # What fails without a pass fails where it stands, and is found when that file is read.
+        _, sending = _worth([one._replace(has_pass=one.sends) for one in everywhere])
+        worth += [one.name for one in functions if one.name not in worth and one.words & sending]
     found = [name for name in worth if not name.rpartition(".")[2].startswith("__")]
     found = [*_inherited(sources, found), *found]
-    return [MODULE, *found] if own.has_pass or own.words & names else found
+    leading = {one.name for one in functions if one.sends or one.words & sending}
+    inherited = set(found) - {one.name for one in functions}
+    own_code = [(MODULE, True)] if own.has_pass or own.words & names else []
+    return [*own_code, *((name, name in leading or name in inherited) for name in found)]
 
 
 def _inherited(sources: Sources, worth: Collection[str]) -> list[str]:
@@ -204,20 +216,20 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
 
 def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Summary:
     """What a piece of code, given by all of its nodes, has to do with passes."""
-    has_pass = name.rpartition(".")[2] in CALLED
+    sends = name.rpartition(".")[2] in CALLED
     words: set[str] = set()
-    loops = False
+    fails = loops = False
     for node in nodes:
         loops = loops or isinstance(node, (ast.For, ast.While))
         if isinstance(node, ast.Name):
             words.add(node.id)
-            has_pass = has_pass or node.id == "grad"
+            sends = sends or node.id == "grad"
         elif isinstance(node, ast.Attribute):
             words.add(node.attr)
-            has_pass = has_pass or node.attr in _CALLS
-        elif not has_pass:
-            has_pass = _is_old(node) or _changes_one_of(node, leaves)
-    return _Summary(name, has_pass, frozenset(words), loops)
+            sends = sends or node.attr in _CALLS
+        elif not fails:
+            fails = _is_old(node) or _changes_one_of(node, leaves)
+    return _Summary(name, sends or fails, frozenset(words), sends, loops)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

@@ -34,7 +34,9 @@ class Path(NamedTuple):
     prefer_false: bool = False
     """Whether conditions that change from iteration to iteration are answered with no."""
     entry: str = ""
-    """The function that the path begins in, by its qualified name; the module's own code where it is empty."""
+    """The function that the path begins in, by its qualified name; the module's own code where it is empty.
+
+    Of models that are supposed to be trained, several, with blanks between them."""
     lived: bool = False
     """Whether the object whose method is entered was used before: its counters and containers have grown."""
     supposed: bool = False
