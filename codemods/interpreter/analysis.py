@@ -207,6 +207,7 @@ def _execute(interp: Interpreter, path: Path) -> None:
     interp.policy.nearness = 1
     interp.globals.names["__name__"] = Binding("__main__" if path.entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
+    interp.policy.begun = len(interp.policy.asked) if path.entry != MODULE else 0
     for entry in path.entry.split():
         interp.exceptions.exited = False
         _enter(interp, entry, path)

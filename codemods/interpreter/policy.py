@@ -71,6 +71,8 @@ class BranchPolicy:
         """Whether the path showed anything that those before it had not; said by whoever followed it."""
         self._preferred: list[int] = []
         """Questions to which a path that prefers to answer with no would have answered differently."""
+        self.begun = 0
+        """How many answers were given before the function was entered that the path begins in."""
         self.matters = 0
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self.nearness = 0
@@ -139,8 +141,8 @@ class BranchPolicy:
 
     @property
     def would_differ(self) -> bool:
-        """Whether a path that prefers to answer with no would go another way."""
-        return any(map(self._decides, self._preferred))
+        """Whether a path that prefers to answer with no would go another way, where it is not only imported."""
+        return any(self._decides(position) for position in self._preferred if position >= self.begun)
 
     def denied(self, key: Hashable) -> bool:
         """Whether the condition *key* was asked on this path and does not hold."""
