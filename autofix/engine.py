@@ -267,7 +267,12 @@ def _left(mended: Mended) -> set[Hashable]:
 
 
 def _is_guess(fact: Fact) -> bool:
-    """Whether a mistake rests on a call that was not read, and may be none: told only where there is a repair."""
+    """Whether a mistake rests on a call that was not read, and may be none: told only where there is a repair.
+
+    That an optimizer steps between a forward pass and the backward through it is seen without reading the network.
+    """
+    if isinstance(fact, Overwritten) and fact.by_step:
+        return False
     drops = fact.drops if isinstance(fact, CutGraph) else ()
     return (
         isinstance(fact, (StaleGraph, Overwritten, CutGraph, NotScalar))
