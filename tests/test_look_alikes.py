@@ -25,6 +25,55 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "the type of a tensor is not NumPy's": """
+        def prepared(h):
+            if type(h) == np.ndarray:
+                h = torch.from_numpy(h)
+            return other(h)
+        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = crit(prepared(net(x)), y)
+            both.zero_grad(); loss.backward(); both.step()
+        """,
+    "the class of a tensor is not NumPy's": """
+        def prepared(h):
+            if h.__class__ is np.ndarray:
+                h = torch.from_numpy(h)
+            return other(h)
+        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = crit(prepared(net(x)), y)
+            both.zero_grad(); loss.backward(); both.step()
+        """,
+    "the type of a tensor is none of several": """
+        def prepared(h):
+            if type(h) in (np.ndarray, list):
+                h = torch.from_numpy(h)
+            return other(h)
+        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = crit(prepared(net(x)), y)
+            both.zero_grad(); loss.backward(); both.step()
+        """,
+    "whatever tells a tensor from an array": """
+        def prepared(h):
+            if type(h).__module__ == 'numpy':
+                h = torch.from_numpy(h)
+            return other(h)
+        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = crit(prepared(net(x)), y)
+            both.zero_grad(); loss.backward(); both.step()
+        """,
+    "the type of a parameter is not NumPy's": """
+        def penalty(w):
+            if type(w) == np.ndarray:
+                w = torch.from_numpy(w)
+            return w.square().sum()
+        for _ in range(3):
+            loss = penalty(net.weight)
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
     "the data of packed sequences have their graph": """
         from torch.nn.utils.rnn import PackedSequence, pack_sequence
         def each(layer, packed):

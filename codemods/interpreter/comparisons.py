@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 _VARIABLES = {"torch.autograd.Variable", "torch.autograd.variable.Variable"}
+TENSOR_OR_PARAMETER = "torch.Tensor or torch.nn.Parameter"
+"""The class of a leaf, of which it is not known whether it was made as a parameter."""
+_OTHERS = frozenset(("builtins", "collections", "numpy", "pandas", "scipy", "PIL"))
+"""Packages of which no class is that of a tensor."""
 _CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
 
 
@@ -148,7 +152,9 @@ def _same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) ->
             interp.log.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)
         return True
     if len(names) == 1:
-        return True
+        return None if TENSOR_OR_PARAMETER in names else True
+    if names & {"torch.Tensor", TENSOR_OR_PARAMETER} and any(path.partition(".")[0] in _OTHERS for path in names):
+        return False
     known = all(path == "torch.Tensor" or path in _CLASSES for path in names)
     return False if known else None
 

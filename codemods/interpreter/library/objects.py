@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.interpreter import attributes, class_lookup
+from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Bound,
@@ -37,13 +38,15 @@ _BUILT_IN = {kind.__name__: kind for kind in (list, tuple, set, frozenset, dict,
 
 @model("builtins.type")
 def _type(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
-    return (_type_of(args[0]) if len(args) == 1 else None) or interp.fresh_symbol("type")
+    if len(args) != 1:
+        return interp.fresh_symbol("type")
+    return _type_of(args[0]) or interp.symbol(("type", interp.key(args[0])))
 
 
 def _type_of(value: Value) -> Value:
     """The class of a value, where it is one of Python's or torch's own; None where that is not certain."""
-    if isinstance(value, TensorRef) and value.cell.leaf is None and not value.guessed:
-        return Name("torch.Tensor")
+    if isinstance(value, TensorRef) and not value.guessed:
+        return Name("torch.Tensor" if value.cell.leaf is None else TENSOR_OR_PARAMETER)
     if isinstance(value, Sequence) and value.kind in ("list", "tuple", "set"):
         return Name(f"builtins.{value.kind}")
     if isinstance(value, (bool, int, float, str)):

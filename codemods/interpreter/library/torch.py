@@ -176,6 +176,8 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         scalar = True
     if last == "as_tensor" and args and isinstance(args[0], TensorRef):
         return args[0]
+    if last == "from_numpy" and args and isinstance(args[0], TensorRef) and args[0].cell.node is not None:
+        return args[0]  # no array has a graph: a path that comes here with a tensor is one that no run takes
     extent = extents.of_created(last, args, keywords)
     like = last.endswith("_like")
     on_cpu = interp.on_cpu(args[0]) if like and args else last != "load" and not interp.sources.sets_device
