@@ -1175,6 +1175,25 @@ SHAPES = {
         """,
         ["with torch.no_grad():", "net.weight[:, 0] -= 1.0"],
     ),
+    "a row of a parameter that is filled in a script without a pass": (
+        """
+        net.bias[1].fill_(2.0)
+        """,
+        ["with torch.no_grad():", "net.bias[1].fill_(2.0)"],
+    ),
+    "a view of a parameter that is filled in a script without a pass": (
+        """
+        net.weight.view(-1)[1].fill_(2.0)
+        """,
+        ["with torch.no_grad():", "net.weight.view(-1)[1].fill_(2.0)"],
+    ),
+    "a named view of a parameter that is changed in a script without a pass": (
+        """
+        part = net.bias.view(3, 1)
+        part[:, 0] += 2.0
+        """,
+        ["with torch.no_grad():", "part[:, 0] += 2.0"],
+    ),
     "a leaf that a helper fills in a script without a pass": (
         """
         def start(layer):

@@ -25,6 +25,34 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "the data of a supposed parameter is changed": """
+        from elsewhere import layers
+        for unknown in layers:
+            b = unknown.bias.view(3, -1)
+            b.data[:, 4] += 1.0
+            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
+        """,
+    "a supposed parameter without its graph is changed": """
+        from elsewhere import layers
+        for unknown in layers:
+            b = unknown.bias.detach().view(3, -1)
+            b[:, 4] += 1.0
+            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
+        """,
+    "a copy of a supposed parameter is changed": """
+        from elsewhere import layers
+        for unknown in layers:
+            b = unknown.bias.view(3, -1).clone()
+            b[:, 4] += 1.0
+            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
+        """,
+    "a supposed parameter out of place is changed": """
+        from elsewhere import layers
+        for unknown in layers:
+            b = unknown.bias.view(3, -1)
+            b = b + 1.0
+            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
+        """,
     "the type of a tensor is not NumPy's": """
         def prepared(h):
             if type(h) == np.ndarray:

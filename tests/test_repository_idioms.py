@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import ComputedParameter, Fact, GraphHeld, LeafChanged, StaleGraph
+from autofix.codemods.facts import Certainty, ComputedParameter, Fact, GraphHeld, LeafChanged, StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
@@ -172,6 +172,33 @@ def test_an_option_is_likely_to_have_its_default(usual: str) -> None:
 
 def test_a_counter_that_is_given_items_may_hold_any() -> None:
     assert [fact.changed.line for fact in facts(COUNTED) if isinstance(fact, LeafChanged)] == [15]
+
+
+PUT_ANEW = """\
+import math
+import torch
+from torch import nn
+from plugins import find_head
+class Detector(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.model = find_head(config)
+        self.start()
+    def start(self):
+        head = self.model[-1]
+        for layer, stride in zip(head.layers, head.strides):
+            part = layer.bias.view(head.anchors, -1)
+            part[:, 4] += math.log(8 / (640 / stride) ** 2)
+            layer.bias = nn.Parameter(part.view(-1), requires_grad=True)
+"""
+
+
+def test_an_attribute_in_whose_place_a_parameter_is_put_is_likely_to_be_one() -> None:
+    (found,) = facts(PUT_ANEW)
+    assert isinstance(found, LeafChanged)
+    assert (found.changed.line, found.certainty) == (14, Certainty.LIKELY)
+    assert facts(PUT_ANEW.replace("part[:, 4]", "part.data[:, 4]")) == []
+    assert facts(PUT_ANEW.replace("layer.bias = nn.Parameter(part.view(-1), requires_grad=True)", "print(part)")) == []
 
 
 def test_a_variable_that_is_moved_to_a_gpu_is_no_leaf() -> None:

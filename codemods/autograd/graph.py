@@ -133,6 +133,8 @@ class Leaf:
     """Whether the program sets its gradient by hand."""
     parts: dict[str, bool] = field(default_factory=dict)
     """Of a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
+    supposed: bool = False
+    """Whether nothing tells that it is a parameter but that the program puts one in its place."""
     within: tuple[Leaf, str] | None = None
     """Of a parameter that was put in the place of a module's: the module's leaf and the name."""
 
@@ -357,6 +359,8 @@ class Tape:
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, bool] = field(default_factory=dict)
     """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
+    supposed_changes: set[Site] = field(default_factory=set)
+    """Those of parameters that are only supposed to be some."""
     parts_changed: dict[Site, tuple[Site, Site | None]] = field(default_factory=dict)
     """In-place changes of one of several views under grad mode: the call that made the views, and the changing module's
     constructor.

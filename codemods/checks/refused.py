@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autofix.codemods.facts import (
+    Certainty,
     ComputedParameter,
     Fact,
     InferenceSaved,
@@ -22,7 +23,8 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
     """Changes of leaves, of parts of a view, and of what ``out=`` names."""
     tape = interp.tape
     for site, mixed in tape.leaf_changes.items():
-        yield LeafChanged(changed=site.span, name=site.source.text_of(site.node), mixed=mixed)
+        certainty = Certainty.LIKELY if site in tape.supposed_changes else Certainty.CERTAIN
+        yield LeafChanged(certainty=certainty, changed=site.span, name=site.source.text_of(site.node), mixed=mixed)
     for site, (made, origin) in tape.parts_changed.items():
         told = origin.span if origin is not None else None
         yield PartChanged(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))

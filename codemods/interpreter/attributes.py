@@ -149,7 +149,18 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
     slot = interp.attributes_of_opaque.get((value.key, name))
     if slot is None and name in _PARTS and value.detachment is not None:
         return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
+    if slot is None and _is_supposed(interp, name, node):
+        made = interp.parameter("parameter", node)
+        assert made.cell.leaf is not None
+        made.cell.leaf.supposed = True
+        slot = interp.attributes_of_opaque[value.key, name] = Binding(made)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _is_supposed(interp: Interpreter, name: str, node: ast.expr) -> bool:
+    """Whether the program puts a parameter in the place of this attribute of an unknown object: it is one already."""
+    owner = node.value if isinstance(node, ast.Attribute) else None
+    return _is_parameter(name) and isinstance(owner, ast.Name) and (owner.id, name) in interp.sources.parameters_set
 
 
 def _of_function(interp: Interpreter, value: Function | Bound | Method, name: str, node: ast.expr) -> Value:

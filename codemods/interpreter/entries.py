@@ -67,18 +67,25 @@ def is_model_that_overwrites(text: str) -> bool:
     return _MODEL.search(text) is not None and _OVERWRITES.search(text) is not None
 
 
-_PARAMETER = re.compile(r"(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
-_CHANGED = (
+_PARAMETER = re.compile(r"\b(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
+_VIEWS = "view reshape squeeze unsqueeze flatten t transpose permute narrow select diagonal".split()
+_PART_OF = rf"(?:\[[^\]\n]*\]|\.T\b|\.(?:{'|'.join(_VIEWS)})\([^()\n]*\))*"
+"""What leads from a tensor to a part of it."""
+_CHANGED = _PART_OF + (
     r"(?:\[[^\]\n]*\]\s*=(?!=)"  # an item is set
-    r"|(?:\[[^\]\n]*\])?\s*(?:[-+*/]|\*\*|//)="
+    r"|\s*(?:[-+*/]|\*\*|//)="
     r"|\.(?!requires_grad_|detach_|share_memory_)\w+[^\W_]_\()"
 )
 _LAYERS = ("weight", "bias")
+_PART = re.compile(rf"\b(\w+)\s*=\s*[\w.\[\]]+\.(?:weight|bias)(?:\.(?:T|{'|'.join(_VIEWS)})\b|\[)")
+"""A part of a layer's parameter: ``b = layer.bias.view(3, -1)``."""
 
 
 def _leaves_in(text: str) -> set[str]:
     """The names of the parameters that a text makes, and those of a layer's own."""
     found = set(_LAYERS)
+    if ".weight" in text or ".bias" in text:
+        found.update(_PART.findall(text))
     for word in ("Parameter(", "requires_grad"):
         at = text.find(word)
         while at >= 0:
@@ -260,11 +267,19 @@ def _changes_one_of(node: ast.AST, names: frozenset[str]) -> bool:
         method = node.func.attr
         changed = [node.func.value] if method.endswith("_") and method not in _HARMLESS else []
     for target in changed:
-        while isinstance(target, ast.Subscript):
-            target = target.value
+        while (part := _whole_of(target)) is not None:
+            target = part
         if last_name(target) in names:
             return True
     return False
+
+
+def _whole_of(node: ast.expr) -> ast.expr | None:
+    """The tensor of which a node is a part; None where it is none."""
+    if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "T"):
+        return node.value
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.value if isinstance(function, ast.Attribute) and function.attr in _VIEWS else None
 
 
 _HARMLESS = frozenset(("requires_grad_", "detach_", "share_memory_"))

@@ -291,6 +291,8 @@ class Recorder(Interpreter):
                 continue
             if self.grad and cell.node is leaf.node and not leaf.frozen:
                 self.tape.leaf_changes[self.site(node)] = any(True for _ in self.tensors(*operands))
+                if leaf.supposed:
+                    self.tape.supposed_changes.add(self.site(node))
 
     def change_by_hand(self, tensor: TensorRef) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""

@@ -153,6 +153,16 @@ def _set_attributes(nodes: Nodes) -> set[str]:
     return {node.attr for node in nodes.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
 
 
+def _parameters_set(nodes: Nodes) -> set[tuple[str, str]]:
+    return {
+        (target.value.id, target.attr)
+        for node in nodes.of(ast.Assign)
+        if isinstance(node.value, ast.Call) and last_name(node.value.func) == "Parameter"
+        for target in node.targets
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id != "self"
+    }
+
+
 class Sources:
     """The files of a program, parsed.  Raises :class:`SyntaxError` where one of them cannot be."""
 
@@ -177,6 +187,11 @@ class Sources:
     def set_attributes(self) -> set[str]:
         """The names of attributes that some statement sets: ``rate`` where ``self.rate = 0.1`` stands anywhere."""
         return {name for source in self.all for name in source.nodes.once(_set_attributes)}
+
+    @cached_property
+    def parameters_set(self) -> set[tuple[str, str]]:
+        """Where the program puts parameters of its own: ``layer``, ``bias`` for ``layer.bias = nn.Parameter(b)``."""
+        return {pair for source in self.all for pair in source.nodes.once(_parameters_set)}
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
