@@ -107,6 +107,14 @@ def test_what_was_not_executed_is_not_proved(old: str, new: str, number: int, re
     assert reason in certificate.points[number - 1].detail
 
 
+def test_a_file_that_a_patch_adds_is_watched_whole(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("x = 1\n")
+    before = Script(tmp_path / "train.py", root=tmp_path)
+    after = Script(before.path, text="import helper\nx = 1\n", root=tmp_path, others=(("helper.py", "y = 2\n"),))
+    _, patched = watched(before, after)
+    assert {one.file: [span[0] for span in one.spans] for one in patched.watched} == {"train.py": [1], "helper.py": [1]}
+
+
 def test_what_is_taken_out_must_have_been_executed_in_the_original() -> None:
     fixed = FIXED.replace('torch.save(net.state_dict(), "net.pt")\n', "")
     before, after = watched(Script(PATH, text=TRAIN), Script(PATH, text=fixed))

@@ -47,10 +47,10 @@ def watched(original: Script, patched: Script) -> tuple[Script, Script]:
     }
     taken, put = [], []
     for name, other in pairs.items():
-        before, after = _text(original, name), _text(patched, other)
-        if before is None or after is None:
+        after = _text(patched, other)
+        if after is None:
             continue
-        out, into = changes(before, after)
+        out, into = changes(_text(original, name) or "", after)  # a file may be new
         taken.append(replace(out, file=name))
         put.append(replace(into, file=other))
     return replace(original, watched=_some(taken)), replace(patched, watched=_some(put))
