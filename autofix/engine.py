@@ -113,6 +113,10 @@ def _repaired(
             replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
             for finding in _findings(program, mended, select, repairable, spared)
         )
+    if mended.repairs and not any(finding.fixed for finding in findings):
+        # What was repaired came up behind a mistake that stays: a patch that no finding explains is none.
+        seen = mended.observation
+        mended = replace(mended, patch=Patch(program), repairs=(), left=seen.facts, steps=())
     return mended, findings
 
 

@@ -232,3 +232,28 @@ y = {term}
     assert [finding.fixed for finding in analysis.findings] == [False]
     assert not analysis.complete
     assert not analysis.changes
+
+
+BEHIND = """\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(data):
+    matrix = torch.zeros(3, 3)
+    for x, y in data:
+        key, value = net(x).mean(0), net(y).mean(0)
+        loss = nn.functional.mse_loss(out, y)
+        out = x @ matrix + net(x)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        matrix = matrix + torch.outer(key, value)
+train([(torch.randn(4, 3), torch.randn(4, 3)) for _ in range(9)])
+"""
+
+
+def test_a_patch_that_no_finding_explains_is_none() -> None:
+    found = analyse(BEHIND, "train.py")
+    assert [finding.fixed for finding in found.findings] == [False]
+    assert found.patched == BEHIND
