@@ -25,74 +25,6 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
-    "the data of a supposed parameter is changed": """
-        from elsewhere import layers
-        for unknown in layers:
-            b = unknown.bias.view(3, -1)
-            b.data[:, 4] += 1.0
-            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
-        """,
-    "a supposed parameter without its graph is changed": """
-        from elsewhere import layers
-        for unknown in layers:
-            b = unknown.bias.detach().view(3, -1)
-            b[:, 4] += 1.0
-            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
-        """,
-    "a copy of a supposed parameter is changed": """
-        from elsewhere import layers
-        for unknown in layers:
-            b = unknown.bias.view(3, -1).clone()
-            b[:, 4] += 1.0
-            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
-        """,
-    "a supposed parameter out of place is changed": """
-        from elsewhere import layers
-        for unknown in layers:
-            b = unknown.bias.view(3, -1)
-            b = b + 1.0
-            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
-        """,
-    "the type of a tensor is not NumPy's": """
-        def prepared(h):
-            if type(h) == np.ndarray:
-                h = torch.from_numpy(h)
-            return other(h)
-        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
-        for _ in range(3):
-            loss = crit(prepared(net(x)), y)
-            both.zero_grad(); loss.backward(); both.step()
-        """,
-    "the class of a tensor is not NumPy's": """
-        def prepared(h):
-            if h.__class__ is np.ndarray:
-                h = torch.from_numpy(h)
-            return other(h)
-        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
-        for _ in range(3):
-            loss = crit(prepared(net(x)), y)
-            both.zero_grad(); loss.backward(); both.step()
-        """,
-    "the type of a tensor is none of several": """
-        def prepared(h):
-            if type(h) in (np.ndarray, list):
-                h = torch.from_numpy(h)
-            return other(h)
-        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
-        for _ in range(3):
-            loss = crit(prepared(net(x)), y)
-            both.zero_grad(); loss.backward(); both.step()
-        """,
-    "whatever tells a tensor from an array": """
-        def prepared(h):
-            if type(h).__module__ == 'numpy':
-                h = torch.from_numpy(h)
-            return other(h)
-        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
-        for _ in range(3):
-            loss = crit(prepared(net(x)), y)
-            both.zero_grad(); loss.backward(); both.step()
-        """,
     "the type of a parameter is not NumPy's": """
         def penalty(w):
             if type(w) == np.ndarray:
@@ -1753,6 +1685,39 @@ RIGHT = {
         scale = torch.ones(3, requires_grad=True) + 1
         scale += 1
         """,
+}
+RIGHT |= {
+    name: f"""
+        from elsewhere import layers
+        for unknown in layers:
+            b = {made}
+            {change}
+            unknown.bias = nn.Parameter(b.view(-1), requires_grad=True)
+        """
+    for name, made, change in (
+        ("the data of a supposed parameter is changed", "unknown.bias.view(3, -1)", "b.data[:, 4] += 1.0"),
+        ("a supposed parameter without its graph is changed", "unknown.bias.detach().view(3, -1)", "b[:, 4] += 1.0"),
+        ("a copy of a supposed parameter is changed", "unknown.bias.view(3, -1).clone()", "b[:, 4] += 1.0"),
+        ("a supposed parameter out of place is changed", "unknown.bias.view(3, -1)", "b = b + 1.0"),
+    )
+}
+RIGHT |= {
+    name: f"""
+        def prepared(h):
+            if {condition}:
+                h = torch.from_numpy(h)
+            return other(h)
+        both = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = crit(prepared(net(x)), y)
+            both.zero_grad(); loss.backward(); both.step()
+        """
+    for name, condition in (
+        ("the type of a tensor is not NumPy's", "type(h) == np.ndarray"),
+        ("the class of a tensor is not NumPy's", "h.__class__ is np.ndarray"),
+        ("the type of a tensor is none of several", "type(h) in (np.ndarray, list)"),
+        ("whatever tells a tensor from an array", "type(h).__module__ == 'numpy'"),
+    )
 }
 
 

@@ -24,6 +24,7 @@ class Beside:
         self._parameters = parameters
         self._root = root
         self._watched: dict[str, weakref.ref[torch.Tensor]] | None = None
+        """None before the first pass."""
         self._values: dict[str, torch.Tensor] = {}
 
     def before_pass(self) -> None:
@@ -36,20 +37,15 @@ class Beside:
         # Two modules of one name cannot be told apart in two runs.
         alone = [(name, tensors[0]) for name, tensors in found.items() if len(tensors) == 1]
         self._watched = {name: weakref.ref(tensor) for name, tensor in alone[:MOST]}
-        self._moved()
+        self.moved()
 
-    def at_step(self) -> dict[str, bool]:
+    def moved(self) -> dict[str, bool]:
         """By name, whether a parameter outside of all optimizers has moved since this was asked last."""
-        return self._moved() if self._watched else {}
-
-    def _moved(self) -> dict[str, bool]:
-        moved: dict[str, bool] = {}
-        for name, reference in list((self._watched or {}).items()):
+        watched, moved = self._watched or {}, dict[str, bool]()
+        for name, reference in list(watched.items()):
             tensor = reference()
-            known = self._parameters.find(tensor) if tensor is not None else None
-            trained = tensor is None or tensor.grad is not None or (known is not None and known.in_optimizer)
-            if tensor is None or trained:
-                del (self._watched or {})[name]
+            if tensor is None or self._is_trained(tensor):
+                del watched[name]
                 continue
             values = tensor.detach().flatten()[:LOOKED_AT].clone()
             before = self._values.get(name)
@@ -57,3 +53,8 @@ class Beside:
             if before is not None:
                 moved[name] = not torch.equal(before, values)
         return moved
+
+    def _is_trained(self, tensor: torch.Tensor) -> bool:
+        """Whether gradients tell how it moves, or an optimizer has it."""
+        known = self._parameters.find(tensor)
+        return tensor.grad is not None or (known is not None and known.in_optimizer)

@@ -74,6 +74,7 @@ class Job:
     changed: tuple[str, ...] = ()
     """The sources that differ from the original's, relative to the root."""
     watched: tuple[Watched, ...] = ()
+    """Parts of the sources of which the run is to tell whether it executed them."""
     seal: str = ""
     """The key of the record's tags, see ``events.py``; empty for a record without."""
     args: tuple[str, ...] = ()

@@ -473,7 +473,7 @@ class Probe:
             gradients=gradient_norms(members),
             elsewhere=frozenset(elsewhere),
             settings=tuple(settings_of(group) for group in optimizer.param_groups),
-            beside=self._beside.at_step(),
+            beside=self._beside.moved(),
             remembers=any(map(bool, optimizer.state.values())),
             **vars(left),
         )

@@ -38,7 +38,7 @@ from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_otherwise,
     ends_early,
-    ends_late,
+    ends_elsewhere,
     forgets,
     moved_otherwise,
     set_otherwise,
@@ -247,14 +247,14 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     """:func:`prove`, with the random numbers as they come."""
     before, limits = original.before, original.limits
     if trains_nothing(before) and expected_error in ("", IDLE):
-        return _begun(original, patched, promises)
+        return _begun(original, patched, run(patched, limits), promises)
     if held(before) and expected_error in ("", HELD):
         after = run(patched, limits)
         return Certificate(points_of_held(before, after), before, after)
     if idle(before) and expected_error in ("", IDLE):
-        begun = _begun(original, patched, promises)
-        if changes_what_is_idle(before, begun.after):
-            return begun
+        after = run(patched, limits)
+        if changes_what_is_idle(before, after):
+            return _begun(original, patched, after, promises)
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = run(patched, limits, Bounds(between=True))
         return Certificate(points_between(original.between, after), original.between, after)
@@ -297,7 +297,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         refused = _other_objective(original, patched, certificate, promises)
         if not refused and promises.by_hand and Keeps.SMOOTH not in promises and _keeps_values(gradients):
             refused = _driven_otherwise(original, patched, gradients, apart=apart)
-        if not refused and promises.by_hand and (end := _ends_elsewhere(original, certificate)):
+        if not refused and promises.by_hand and (end := _ends_unseen(original, certificate)):
             refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
         return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
     return certificate
@@ -327,7 +327,6 @@ def _other_objective(
     """The points that fail because the patched script trains on another formula than the original, or otherwise."""
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
-    live = (original.further if promises.by_hand else reference), after
     same, trains, gradients = certificate.points[2:5]
     cancels = "cancelled_pass" in same.figures
     start, smooth = first_difference(before), Keeps.SMOOTH in promises
@@ -349,6 +348,7 @@ def _other_objective(
             if not reason or not (says_nothing(*alike) or parts_by_draws(*alike)):
                 reason = again
             unseen = unseen and (says_nothing(*alike) or draws_apart(*alike))
+    live = (original.further if promises.by_hand else reference), after
     if setting := _set_otherwise(live, (frozen, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
@@ -364,20 +364,20 @@ def _other_objective(
     return {5: refused if original.repeats else not_deterministic(refused)}
 
 
-def _ends_elsewhere(original: Original, certificate: Certificate) -> str:
+def _ends_unseen(original: Original, certificate: Certificate) -> str:
     """How much earlier or later the patched script is through than the original; empty where that is not known."""
     reference, after = certificate.reference, certificate.after
     assert reference is not None
     if reference.outcome is Outcome.STOPPED and after.outcome is Outcome.FINISHED:
         reference = original.further
-    return ends_early(reference, after) or ends_late(reference, after)
+    return ends_elsewhere(reference, after)
 
 
-def _begun(original: Original, patched: Script, promises: Promises) -> Certificate:
-    """The certificate of a patch of an original that leaves some of its parameters alone."""
-    before, after = original.before, run(patched, original.limits)
+def _begun(original: Original, patched: Script, after: RunRecord, promises: Promises) -> Certificate:
+    """The certificate of a patch of an original that leaves some of its parameters alone; *after* is its run."""
+    before = original.before
     points = points_of_idle(before, after)
-    setting = set_otherwise(before, after) or ends_early(before, after) or ends_late(before, after)
+    setting = set_otherwise(before, after) or ends_elsewhere(before, after)
     refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
     if not refused and promises.by_hand:
         refused = _driven_otherwise(original, patched, points[4])

@@ -178,9 +178,8 @@ def _suppose(sources: Sources, found: Known, trained: set[ast.AST]) -> None:
     if not is_model_that_overwrites(sources.main.text):
         return
     models = supposed.forwards(sources, trained)
-    while several := list(islice(models, MODELS)):
-        names = [entry for entry, forward in several if forward not in trained]
-        for policy in Paths(PATHS_OF_MODEL, " ".join(names), supposed=True) if names else ():
+    while several := [entry for entry, _ in islice(models, MODELS)]:
+        for policy in Paths(PATHS_OF_MODEL, " ".join(several), supposed=True):
             trained |= _follow(sources, policy, found).log.called
             if _is_spent(found):
                 return

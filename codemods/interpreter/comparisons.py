@@ -155,8 +155,7 @@ def _same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) ->
         return None if TENSOR_OR_PARAMETER in names else True
     if names & {"torch.Tensor", TENSOR_OR_PARAMETER} and any(path.partition(".")[0] in _OTHERS for path in names):
         return False
-    known = all(path == "torch.Tensor" or path in _CLASSES for path in names)
-    return False if known else None
+    return False if names <= _CLASSES else None
 
 
 def _identity(left: Value, right: Value) -> bool | None:

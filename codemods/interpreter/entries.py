@@ -121,20 +121,20 @@ def entries(sources: Sources) -> list[tuple[str, bool]]:
 
     Worth entering is what contains a backward pass or an old call, or calls by name something that does: reading the
     rest could show nothing.  The script's own code may call what does in another file; its functions, which are entered
-    in case somebody else calls them, count only by what is in the same file.
+    in case somebody else calls them, count by what is in the same file, and by passes anywhere.  What fails without a
+    pass fails where it stands, and is found when that file is read.
     """
     own, *functions = _summaries(sources.main.text)
     worth, names = _worth(functions)
-    _, sending = _worth([one._replace(has_pass=one.sends) for one in functions])
+    everywhere = functions
     if len(sources.all) > 1:
         everywhere = [one for source in sources.all for one in _summaries(source.text)[1:]]
         _, names = _worth(everywhere)
-        # What fails without a pass fails where it stands, and is found when that file is read.
-        _, sending = _worth([one._replace(has_pass=one.sends) for one in everywhere])
-        worth += [one.name for one in functions if one.name not in worth and one.words & sending]
+    _, sending = _worth([one._replace(has_pass=one.sends) for one in everywhere])
+    leading = {one.name for one in functions if one.sends or one.words & sending}
+    worth += [one.name for one in functions if one.name in leading and one.name not in worth]
     found = [name for name in worth if not name.rpartition(".")[2].startswith("__")]
     found = [*_inherited(sources, found), *found]
-    leading = {one.name for one in functions if one.sends or one.words & sending}
     inherited = set(found) - {one.name for one in functions}
     own_code = [(MODULE, True)] if own.has_pass or own.words & names else []
     return [*own_code, *((name, name in leading or name in inherited) for name in found)]

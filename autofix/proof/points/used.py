@@ -88,6 +88,11 @@ def ends_late(reference: RunRecord, after: RunRecord) -> str:
     return f"training goes on to step {after.steps}, and the original's ends after {count(reference.steps, 'step')}"
 
 
+def ends_elsewhere(reference: RunRecord, after: RunRecord) -> str:
+    """Whether training ends at another step than in the reference, as far as the two runs show it; empty if not."""
+    return ends_early(reference, after) or ends_late(reference, after)
+
+
 def updated_beside(reference: RunRecord, after: RunRecord) -> str:
     """Which parameter that no optimizer has the patched script moves at fewer steps, or at more; or empty.
 
