@@ -39,7 +39,7 @@ DEPTH = 6_000
 TOO_DEEP = "an expression is nested too deeply"
 
 # Codes and names of facts for which no codemod has a patch.
-_UNREPAIRED = {kind: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
+_UNREPAIRED = {kind.code: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
 
 
 def analyse(
@@ -231,7 +231,7 @@ def _findings(
         if repair is not None and fixed:
             code, name, remedy = repair.codemod.code, repair.codemod.name, repair.remedy
         else:
-            code, name, remedy = fact.code, _UNREPAIRED[type(fact)], ""
+            code, name, remedy = fact.code, _UNREPAIRED[fact.code], ""
         if not _wanted(code, select) or (not fixed and _is_guess(fact) and key_of(fact) not in repairable):
             continue
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
@@ -241,6 +241,8 @@ def _findings(
         start = replace(cause, end_line=cause.line, end_column=cause.column)
         first = found.setdefault((code, start), told)
         if first is not told:
+            if told.fact.raised and not first.fact.raised:  # the error that the user sees
+                first, told = replace(told, others=first.others), first
             found[code, start] = replace(first, others=(*first.others, told.fact))
     yield from _told_once(sorted(found.values(), key=lambda finding: (finding.cause, finding.code)))
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from autofix import engine
-from autofix.codemods.facts import Fact
+from autofix.codemods.facts import Fact, LossEscapes
 from autofix.codemods.proof import Keeps, passes_by_the_way
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
@@ -209,6 +209,7 @@ class _Attempt:
             lambda patched: patched_script(self.script, self.project, patched),
             self._paths(),
             runs,
+            frozenset(one.fact.cut for one in analysis.findings if isinstance(one.fact, LossEscapes)),
         )
         found = search.find(evidence)
         done = search.further or (search.perhaps if failed is None else None)

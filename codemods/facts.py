@@ -149,6 +149,11 @@ class Fact:
         return self.error
 
     @property
+    def doubt(self) -> str:
+        """Why it is likely only, where it is."""
+        return "it rests on a call that was not read"
+
+    @property
     def cause(self) -> Span:
         """The span that a repair most likely changes: what a report names first."""
         raise NotImplementedError
@@ -360,6 +365,10 @@ TENSORS_AND_NUMBERS = "tensors and numbers"
 """How a copy of a display of both drops graphs."""
 
 
+ARRAY_OF_SEVERAL = "array of several"
+"""How a function of NumPy that is given tensors in a list drops their graphs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drop:
     """One place where a value lost its graph, and how: ``item``, ``tensor``, ``no_grad`` and so on."""
@@ -431,6 +440,35 @@ class CutGraph(Fact):
         if hows == {"integer"}:
             return f"{what} has no graph: it is computed from comparisons or indices, which are not differentiable"
         return f"{what} has no graph when backward is called on it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossEscapes(CutGraph):
+    """A tensor with a graph is handed to a function of NumPy, and the loss is computed of its result."""
+
+    code = "AF500"
+    kind = "graph escapes"
+    error = "Can't call numpy() on Tensor that requires grad"
+    phrases = {
+        **CutGraph.phrases,
+        "cut": "leaves torch here",
+        "failed": "this backward needs the graph",
+    }
+
+    call: str = ""
+    """The user's text of the call of NumPy."""
+
+    @property
+    def doubt(self) -> str:
+        return "the array may be meant as a constant"
+
+    @property
+    def raised(self) -> str:
+        return self.error
+
+    @property
+    def message(self) -> str:
+        return f"`{self.call}` hands a tensor with a graph to NumPy, and `{self.name or 'the loss'}` is computed of it"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -225,10 +225,11 @@ def test_what_time_has_cut_short_is_not_kept(
 ) -> None:
     Path("train.py").write_text(LOOP + "print()\n" * 500)  # no machine reads it within a tick of the timer
     monkeypatch.setattr("autofix.budget.SECONDS", 1e-6)
-    check("train.py")
+    assert found(check("train.py")) == []
+    analyses.clear()  # the time may be over before the analysis begins
     monkeypatch.setattr("autofix.budget.SECONDS", 120.0)
     assert found(check("train.py")) == ["AF101"]
-    assert len(analyses) == 2
+    assert len(analyses) == 1
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut off", "other table", "other texts", "a folder"])

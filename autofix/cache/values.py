@@ -19,7 +19,7 @@ TUPLE = ""
 @cache
 def _records() -> dict[str, type[Any]]:
     kinds = (facts.Span, facts.Role, facts.Carrier, facts.Outer, facts.Severed, facts.Drop, Finding, Replacement, Line)
-    return {kind.__name__: kind for kind in (*kinds, *facts.Fact.__subclasses__())}
+    return {kind.__name__: kind for kind in (*kinds, *facts.Fact.__subclasses__(), facts.LossEscapes)}
 
 
 @cache

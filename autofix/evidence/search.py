@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from libcst.codemod import CodemodContext
 
 from autofix.codemods.branches import computes_one_of_several
-from autofix.codemods.facts import CutGraph, Fact, Span
+from autofix.codemods.facts import CutGraph, Fact, GraphEscapes, Span
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
@@ -126,6 +126,8 @@ class Search:
     """The program's name of each file that a run names, relative to the script's folder."""
     runs: int = 60
     """Runs of candidates."""
+    needed: frozenset[Span] = frozenset()
+    """Calls of NumPy that take a graph which the loss needs, as the source shows: with a detach it trains less."""
     refused: dict[str, None] = field(default_factory=dict)
     further: Found | None = None
     """The first program that gets past the failure, and comes to an error that is none of autograd's."""
@@ -248,7 +250,8 @@ class Search:
 
         left = CANDIDATES
         for told in evidence:
-            for fact, rule, candidate in in_turns([answers(fact) for fact in facts_of(told, program, self.paths)]):
+            meant = [fact for fact in facts_of(told, program, self.paths) if not self._is_needed(fact, program)]
+            for fact, rule, candidate in in_turns([answers(fact) for fact in meant]):
                 if candidate.program not in self._tried:
                     self._tried.add(candidate.program)
                     name = "" if rule.unguards else computes_one_of_several(candidate.patch)
@@ -259,6 +262,9 @@ class Search:
                     left -= 1
                     if left <= 0:
                         return
+
+    def _is_needed(self, fact: Fact, program: Program) -> bool:
+        return isinstance(fact, GraphEscapes) and program.in_file(fact).call in self.needed
 
     def _watch(self, program: Program) -> Watched:
         """Run a candidate under the witness."""

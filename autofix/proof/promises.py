@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.facts import Certainty, CutGraph, Fact, LossEscapes
 from autofix.codemods.proof import Keeps
 
 
@@ -16,6 +16,8 @@ class Promises:
     made: frozenset[Keeps] = frozenset()
     own: frozenset[int] = frozenset()
     """Lines of passes that need no longer train by the way what others are there for."""
+    carried: Certainty | None = None
+    """How certain it is that what the original hands to NumPy was to keep its graph, as the patch makes it do."""
     by_hand: bool = False
     """Whether nobody knows what the patch does: it was not written by a rule that computes again what stood there."""
 
@@ -31,4 +33,6 @@ def promised(made: Collection[Keeps], facts: Collection[Fact] = (), own: Collect
     """What repairs of these *facts* that have *made* these promises may do."""
     drops = [drop for one in facts if isinstance(one, CutGraph) for drop in one.drops]
     smooth = {Keeps.SMOOTH} if any(drop.how == "integer" for drop in drops) else set()
-    return Promises(frozenset(made) | smooth, frozenset(own))
+    escapes = [one.certainty for one in facts if isinstance(one, LossEscapes)]
+    carried = Certainty.CERTAIN if set(escapes) == {Certainty.CERTAIN} else Certainty.LIKELY if escapes else None
+    return Promises(frozenset(made) | smooth, frozenset(own), carried)

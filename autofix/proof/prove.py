@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autofix.child.job import Bounds
+from autofix.codemods.facts import Certainty
 from autofix.codemods.proof import Keeps
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Script, run
@@ -274,6 +275,10 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         if apart := others.verdict is Verdict.PASSED:
             detail = f"{others.detail}, where modules leave their inputs as they are"
             gradients, reference = replace(others, detail=detail), original.apart
+    if promises.carried is not None and gradients.verdict is Verdict.FAILED:
+        detail = "there is no reference: of what the original hands to NumPy the graph is lost"
+        certain = promises.carried is Certainty.CERTAIN and not promises.by_hand
+        gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=certain)
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)
@@ -328,7 +333,7 @@ def _other_objective(
     before, after, reference = certificate.before, certificate.after, certificate.reference
     assert reference is not None
     same, trains, gradients = certificate.points[2:5]
-    cancels = "cancelled_pass" in same.figures
+    cancels = "cancelled_pass" in same.figures or promises.carried is not None
     start, smooth = first_difference(before), Keeps.SMOOTH in promises
     own = [name for name, one in gradients.figures.get("parameters", {}).items() if one["kind"] == "own"]
     reason, unseen = "", False

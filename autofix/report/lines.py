@@ -17,7 +17,7 @@ from autofix.report.terminal import Piece
 def finding_lines(finding: Finding) -> Iterator[tuple[Piece, ...]]:
     """Yield the line of the cause, then one note for each other place, in the order of the story."""
     mark: Piece = ("[*] ", "cyan") if finding.fixed else ""
-    doubt = "" if finding.safe else " (likely: it rests on a call that was not read)"
+    doubt = "" if finding.safe else f" (likely: {finding.fact.doubt})"
     yield ((location(finding.cause), "bold"), ": ", (finding.code, "bold red"), " ", mark, finding.message + doubt)
     for span, phrase in other_places(finding):
         yield ((location(span), "dim"), ": ", ("note", "cyan"), f": {phrase}")

@@ -262,6 +262,8 @@ class BackwardWithoutGraph(NamedTuple):
     """The fresh leaves that require grad and end the pass: then PyTorch raises nothing."""
     beside: bool = False
     """Whether it is a part of the value only: the pass has other ways to go, and raises nothing."""
+    weighs: bool = False
+    """Whether that part is no more than a factor of the others."""
 
     @property
     def silent(self) -> bool:

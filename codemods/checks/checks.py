@@ -16,7 +16,17 @@ from autofix.codemods.checks import (
     stale_graph,
 )
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, ComputedParameter, CutGraph, Fact, GraphHeld, LegacyApi, NotScalar
+from autofix.codemods.facts import (
+    Certainty,
+    ComputedParameter,
+    CutGraph,
+    Fact,
+    GraphEscapes,
+    GraphHeld,
+    LegacyApi,
+    LossEscapes,
+    NotScalar,
+)
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.interpreter.protocol import Interpreter
 
@@ -43,6 +53,8 @@ def left(known: Known) -> tuple[Fact, ...]:
         and not provoked.is_provoked(fact, known.sources)
         and (known.facts[fact] not in ended or isinstance(fact, refused.BEFORE_THE_END))
     )
+    meant = {drop.span for fact in facts if isinstance(fact, LossEscapes) for drop in fact.drops}
+    facts = tuple(fact for fact in facts if not (isinstance(fact, GraphEscapes) and fact.call in meant))
     if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
         return ()  # the flag is ignored: where nothing else is wrong, the script does what it did
     return facts

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import fields
 
 from autofix.codemods.autograd.graph import BackwardWithoutGraph, Tape
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import distinct
-from autofix.codemods.facts import Certainty, CutGraph, Drop
+from autofix.codemods.facts import Certainty, CutGraph, Drop, LossEscapes
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.sources import Site
@@ -21,14 +22,30 @@ def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Cut
     for rootless in tape.cut:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself
-        dropped = _fact(rootless, tape)
+        dropped = _told_as_escape(_fact(rootless, tape), rootless, tape)
         yield dropped
         cut.add(dropped)
     known.shown.update(cut if of_script else ())
     for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
-        if dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape):
-            yield dropped
+        told = _told_as_escape(dropped, rootless, tape)
+        # Who computes the loss of what NumPy's function gives for a tensor takes it for one of torch's.
+        meant = isinstance(told, LossEscapes) and not told.call.endswith(".numpy()")
+        if meant or (dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape)):
+            yield told
+
+
+def _told_as_escape(fact: CutGraph, rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
+    """*fact*, told as the call of NumPy that fails before any pass does, where one is on the way."""
+    calls = {site.span: site for site, escape in tape.escapes.items() if escape.where == "numpy"}
+    refused = next((calls[drop.span] for drop in fact.drops if drop.span in calls), None)
+    if refused is None:
+        return fact
+    own = {one.name: getattr(fact, one.name) for one in fields(fact)}
+    # A factor of a loss that has a graph without it may have been meant for a constant.
+    certainty = Certainty.LIKELY if rootless.weighs else Certainty.CERTAIN
+    own |= {"cut": refused.span, "certainty": certainty, "silent": False, "beside": False}
+    return LossEscapes(**own, call=refused.source.text_of(refused.node))
 
 
 def _is_missed(rootless: BackwardWithoutGraph, dropped: CutGraph, tape: Tape) -> bool:
@@ -42,6 +59,8 @@ def _is_missed(rootless: BackwardWithoutGraph, dropped: CutGraph, tape: Tape) ->
 
 def is_answered(fact: CutGraph, known: Known) -> bool:
     """Whether another path shows the graph that is said to be missing."""
+    if isinstance(fact, LossEscapes):
+        return False  # PyTorch refuses before any pass
     if fact.beside:
         return not known.complete or set(fact.wanted) <= {name for _, name in known.trained}
     if fact.silent:

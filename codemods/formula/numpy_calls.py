@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from autofix.codemods.formula.rewrites import renamed, worded
 from autofix.codemods.formula.twins import (
     ALONG,
     BOUNDS,
@@ -56,7 +57,7 @@ def call_function(reader: Marks, node: cst.Call, name: str, args: list[Value]) -
     if name in BOUNDS and len(args) == 2:
         return _bounded(reader, node, name, args)
     if name == "dot" and len(args) == 2 and _is_product(reader, node.args[0].value, node.args[1].value, args[1]):
-        return reader.array(node, args, [(node, _renamed(reader, node, "matmul", {}))])
+        return reader.array(node, args, [(node, renamed(reader.tree, node, "matmul", {}))])
     if name == "where" and len(args) == 3 and _no_words(node):
         return _where(reader, node, args)
     if name == "transpose":
@@ -64,9 +65,9 @@ def call_function(reader: Marks, node: cst.Call, name: str, args: list[Value]) -
     if name == "flip" and len(args) == 2:
         return _flipped(reader, node, args)
     if name == "outer" and len(args) == 2 and args[0].rank == args[1].rank == 1 and _no_words(node):
-        return reader.array(node, args, [(node, _renamed(reader, node, "outer", {}))], rank=2)
+        return reader.array(node, args, [(node, renamed(reader.tree, node, "outer", {}))], rank=2)
     if name == "einsum" and len(args) > 1 and _no_words(node) and isinstance(node.args[0].value, cst.SimpleString):
-        return reader.array(node, args[1:], [(node, _renamed(reader, node, "einsum", {}))])
+        return reader.array(node, args[1:], [(node, renamed(reader.tree, node, "einsum", {}))])
     if name == _SLIDING and args:
         return _windows(reader, node, args)
     if name in ("corrcoef", "cov") and len(args) == 2 and _no_words(node):
@@ -115,7 +116,7 @@ def _along(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Value
     axis = reader.tree.code(node.args[1].value) if axes else "0"
     if axis == "None":
         return reader.unknown(args)
-    rename = _renamed(reader, node, name, {})
+    rename = renamed(reader.tree, node, name, {})
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         found = rename(found)
@@ -145,32 +146,15 @@ def _no_words(node: cst.Call) -> bool:
     return all(arg.keyword is None for arg in node.args)
 
 
-def _renamed(reader: Marks, node: cst.Call, name: str, words: dict[str, str]) -> Change:
-    """The same call of a function of torch, its keywords renamed."""
-    function = cst.parse_expression(f"{reader.tree.torch_name(node)}.{name}")
-
-    def change(found: cst.CSTNode) -> cst.CSTNode:
-        assert isinstance(found, cst.Call)
-        return found.with_changes(func=function, args=[_worded(arg, words) for arg in found.args])
-
-    return change
-
-
 def _method(name: str, words: dict[str, str]) -> Change:
     """The same call of a method of a tensor."""
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute)
         function = found.func.with_changes(attr=cst.Name(name))
-        return found.with_changes(func=function, args=[_worded(arg, words) for arg in found.args])
+        return found.with_changes(func=function, args=[worded(arg, words) for arg in found.args])
 
     return change
-
-
-def _worded(argument: cst.Arg, words: dict[str, str]) -> cst.Arg:
-    if argument.keyword is None or argument.keyword.value not in words:
-        return argument
-    return argument.with_changes(keyword=cst.Name(words[argument.keyword.value]))
 
 
 def _transposed_self(found: cst.CSTNode) -> cst.CSTNode:
@@ -202,7 +186,7 @@ def _twin(reader: Marks, node: cst.Call, twin: Twin, values: list[Value], *, met
         return reader.unknown(values)
     if twin.name in ("add", "sub", "mul", "div", "pow") and any(value.truth for value in arrays):
         return reader.unknown(values)
-    change = _method(twin.name, words) if method else _renamed(reader, node, twin.name, words)
+    change = _method(twin.name, words) if method else renamed(reader.tree, node, twin.name, words)
     edits = [] if method and node.func.attr.value == twin.name and not words else [(node, change)]  # type: ignore[attr-defined]
     rank = twin.rank if twin.rank is not None else _rank_of(twin.name, node, arrays, place)
     found = reader.array(node, arrays, edits, rank=rank, truth=twin.truth)
@@ -290,7 +274,7 @@ def _reduced(reader: Marks, node: cst.Call, name: str, array: Value, args: list[
     if name in ("amax", "amin") and not along:
         mine = name[1:]
     words = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
-    rename = _method(mine, words) if method else _renamed(reader, node, mine, words)
+    rename = _method(mine, words) if method else renamed(reader.tree, node, mine, words)
     biased = name in _OF_FLOATS and not any(arg.keyword and arg.keyword.value == "ddof" for arg in node.args)
     as_floats = name == "mean" and array.truth
 
@@ -348,7 +332,7 @@ def _bounded(reader: Marks, node: cst.Call, name: str, args: list[Value]) -> Val
     if not _no_words(node) or not all(value.kind in (Kind.ARRAY, Kind.NUMBER) and not value.loose for value in args):
         return reader.unknown(args)
     if args[0].kind is args[1].kind:
-        return reader.array(node, args, [(node, _renamed(reader, node, name, {}))])
+        return reader.array(node, args, [(node, renamed(reader.tree, node, name, {}))])
     number = 0 if args[0].kind is Kind.NUMBER else 1
     torch = reader.tree.torch_name(node)
 
@@ -376,14 +360,14 @@ def _where(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
         return reader.unknown(args)
     if not all(value.kind in (Kind.ARRAY, Kind.NUMBER) for value in args[1:]):
         return reader.unknown(args)
-    return reader.array(node, args, [(node, _renamed(reader, node, "where", {}))])
+    return reader.array(node, args, [(node, renamed(reader.tree, node, "where", {}))])
 
 
 def _transposed(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     """``np.transpose(x, axes)`` as ``torch.permute``; without axes as ``x.T``."""
     if len(args) == 2 and args[0].kind is Kind.ARRAY and isinstance(node.args[1].value, (cst.Tuple, cst.List)):
         if node.args[0].keyword is None and (node.args[1].keyword is None or node.args[1].keyword.value == "axes"):
-            return reader.array(node, args[:1], [(node, _renamed(reader, node, "permute", {"axes": "dims"}))])
+            return reader.array(node, args[:1], [(node, renamed(reader.tree, node, "permute", {"axes": "dims"}))])
     if len(args) != 1 or not _no_words(node) or args[0].kind is not Kind.ARRAY:
         return reader.unknown(args)
 
@@ -400,7 +384,7 @@ def _flipped(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
     named = axis.keyword is None or axis.keyword.value == "axis"
     if args[0].kind is not Kind.ARRAY or not named or args[1].kind is not Kind.NUMBER or node.args[0].keyword:
         return reader.unknown(args)
-    rename = _renamed(reader, node, "flip", {"axis": "dims"})
+    rename = renamed(reader.tree, node, "flip", {"axis": "dims"})
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         found = rename(found)
@@ -483,14 +467,14 @@ def _made_array(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
             return reader.entry(node, positional[0].value, change)
         return replace(reader.array(node, [first], [(node, change)], rank=first.rank), truth=first.truth and not name)
     if first.kind is Kind.LIST and first.items and all(item.kind is Kind.ARRAY for item in first.items) and not name:
-        return reader.array(node, [first], [(node, _renamed(reader, node, "stack", {}))])
+        return reader.array(node, [first], [(node, renamed(reader.tree, node, "stack", {}))])
     depth = _depth(positional[0].value)
     if depth is None or first.kind not in (Kind.SHAPE, Kind.LIST, Kind.TUPLE):
         return reader.unknown(args)
     torch = reader.tree.torch_name(node)
 
     def made(found: cst.CSTNode) -> cst.CSTNode:
-        changed = _renamed(reader, node, "tensor", {})(found)
+        changed = renamed(reader.tree, node, "tensor", {})(found)
         return with_keyword(changed, "dtype", f"{torch}.{TYPES[name]}") if name else changed
 
     return replace(reader.array(node, [], [(node, made)], rank=depth), single=name == "float")
@@ -526,7 +510,7 @@ def _constant(reader: Marks, node: cst.Call, twin: Twin, args: list[Value], *, w
         return _as_it_is(reader, node)
     if twin.name == "full" and not (args and _is_shape(sized, args[0])):
         return _as_it_is(reader, node)
-    rename = _renamed(reader, node, twin.name, dict(twin.words))
+    rename = renamed(reader.tree, node, twin.name, dict(twin.words))
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         found = rename(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import libcst as cst
 
@@ -138,3 +138,24 @@ def imports_of(tree: Tree, module: cst.Module) -> Iterator[tuple[str, str]]:
             for alias in node.names:
                 name = alias.evaluated_alias or alias.evaluated_name
                 yield name, f"{tree.code(node.module)}.{alias.evaluated_name}"
+
+
+def renamed(tree: Tree, node: cst.Call, name: str, words: Mapping[str, str]) -> Change:
+    """The same call of a function of torch, its keywords renamed."""
+    return called(cst.parse_expression(f"{tree.torch_name(node)}.{name}"), words)
+
+
+def called(function: cst.BaseExpression, words: Mapping[str, str]) -> Change:
+    """The same call of *function*, its keywords renamed."""
+
+    def change(found: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(found, cst.Call)
+        return found.with_changes(func=function, args=[worded(arg, words) for arg in found.args])
+
+    return change
+
+
+def worded(argument: cst.Arg, words: Mapping[str, str]) -> cst.Arg:
+    """An argument, its keyword renamed."""
+    keyword = argument.keyword.value if argument.keyword is not None else ""
+    return argument.with_changes(keyword=cst.Name(words[keyword])) if keyword in words else argument

@@ -125,23 +125,8 @@ REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "std": "std", "var":
 
 BOUNDS = {"maximum": "min", "minimum": "max"}
 """With a number, these clamp: the name of the bound.  Of two arrays they are torch's functions of the same name."""
-_OF_TENSORS = frozenset(("where", "dot", "outer"))
-"""Functions that are torch's under the same name where they are called with tensors."""
 AXIS_WORDS = {"axis": "dim", "keepdims": "keepdim", "n": "n"}
 """Keywords of functions along an axis, and torch's names for them."""
-
-
-def called_alike(name: str) -> str | None:
-    """What torch calls a function that it calls with NumPy's own arguments: ``np.power(x, 2)``; None for any other."""
-    if name in BOUNDS or name in _OF_TENSORS:
-        return name
-    if name in REDUCTIONS:
-        return REDUCTIONS[name] if name in ("sum", "mean", "prod", "amax") else None
-    twin = FUNCTIONS.get(name)
-    if twin is None or not set(twin.takes) <= {_A, _O, _S, _P} or twin.wanted or twin.truth:
-        return None
-    return twin.name
-
 
 METHODS: dict[str, Twin] = {
     "reshape": Twin("reshape", (_A, _P, _P, _P, _P, _P)),

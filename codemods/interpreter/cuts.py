@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
-from autofix.codemods.facts import TENSORS_AND_NUMBERS
+from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CUTS = 24
 """How many drops on one value's way are remembered."""
 
-_COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, "numpy", "number", "item", "tolist"))
+_COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, ARRAY_OF_SEVERAL, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
 _DETACHES = ("detach", "data", "variable")
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
@@ -309,10 +309,16 @@ def is_unrecorded(detachment: Detachment) -> bool:
 
 def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr) -> None:
     """A pass was asked of what has a graph, but misses parts of it."""
-    detachment = dict.fromkeys(detachment for one in nodes_under(tops).values() for detachment in one.missing)
-    for one in detachment:
+    readers: dict[Detachment, list[Node]] = {}
+    for reader in nodes_under(tops).values():
+        for detachment in reader.missing:
+            readers.setdefault(detachment, []).append(reader)
+    for detachment, nodes in readers.items():
+        weighs = all(one.operation in ("mul", "div") for one in nodes)
         interp.tape.partial.append(
-            BackwardWithoutGraph(one, interp.site(node), interp.loops, name_of(interp, node), beside=True)
+            BackwardWithoutGraph(
+                detachment, interp.site(node), interp.loops, name_of(interp, node), beside=True, weighs=weighs
+            )
         )
 
 

@@ -72,10 +72,13 @@ def certainly_has_graph(tensor: TensorRef, *, leaves: bool = True) -> bool:
     return True
 
 
-def handed(interp: Interpreter, head: str, name: str, args: list[Value], node: ast.expr) -> None:
-    """A function of NumPy or of matplotlib is called; it asks each tensor for its ``numpy()``."""
+def handed(interp: Interpreter, name: str, args: list[Value], node: ast.expr) -> bool:
+    """A function of NumPy or of matplotlib is called; it asks each tensor for its ``numpy()``.
+
+    Whether one of them certainly refuses.
+    """
     if not interp.grad:
-        return
+        return False
     for at, value in enumerate(args):
         if isinstance(value, TensorRef):
             escapes = name in _OF_TENSORS and certainly_has_graph(value)
@@ -83,7 +86,8 @@ def handed(interp: Interpreter, head: str, name: str, args: list[Value], node: a
             escapes = (name in _OF_TENSORS or name in _OF_LISTS) and _holds_graph(interp, value)
         if escapes:
             _note(interp, "numpy", value, at, node)
-            return
+            return True
+    return False
 
 
 def called_on(interp: Interpreter, receiver: Symbol, name: str, args: list[Value], node: ast.expr) -> None:
@@ -97,7 +101,7 @@ def called_on(interp: Interpreter, receiver: Symbol, name: str, args: list[Value
         if origin.endswith(_POOLS) and len(args) > 1 and _holds_graph(interp, args[1], leaves=False):
             _note(interp, "process", args[1], 1, node)
     elif origin.startswith("matplotlib."):
-        handed(interp, "matplotlib", name, args, node)
+        handed(interp, name, args, node)
 
 
 def _origin(value: Symbol) -> str:

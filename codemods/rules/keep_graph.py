@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
-from autofix.codemods.formula import twins
+from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
+from autofix.codemods.formula import alone
 from autofix.codemods.formula.reader import in_torch
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
@@ -224,7 +224,9 @@ def _change(node: cst.BaseExpression | None, drop: Drop, tree: Tree) -> Change |
             return _of_list(tree, node)
         case cst.Call() if drop.how == TENSORS_AND_NUMBERS and node.args and _is_list(node.args[0].value):
             return _stacked_with_numbers(tree, node)
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if drop.how == "numpy":
+        case cst.Call() if drop.how == ARRAY_OF_SEVERAL:
+            return alone.in_torch(tree, node, several=True)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)) if drop.how == "numpy":
             return _in_torch(tree, node, name)
     return None
 
@@ -289,8 +291,7 @@ def _has_numbers(items: cst.BaseExpression) -> bool:
     """Whether a display, or one in it, writes out a number."""
     if isinstance(items, (cst.List, cst.Tuple)):
         return any(_has_numbers(part.value) for part in items.elements)
-    number = items.expression if isinstance(items, cst.UnaryOperation) else items
-    return isinstance(number, (cst.Integer, cst.Float))
+    return alone.is_number(items)
 
 
 def _stacked_with_numbers(tree: Tree, node: cst.Call) -> Change | None:
@@ -318,34 +319,16 @@ def _stacked_with_numbers(tree: Tree, node: cst.Call) -> Change | None:
 
 def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:
     """``np.exp(x)`` as ``torch.exp(x)``; ``np.mean(losses)`` of a list as ``torch.stack(losses).mean()``."""
-    torch = tree.torch_name(node)
     if name in ("array", "asarray") and len(node.args) == 1:
         if _is_list(node.args[0].value) and not isinstance(node.args[0].value, cst.Name):
             return _of_list(tree, node)
         return _argument_of(node, tree)
+    if node.args and isinstance(node.args[0].value, (cst.List, cst.Tuple)):
+        return None
     if name in _OF_SEVERAL and len(node.args) == 1 and isinstance(node.args[0].value, (cst.Name, cst.ListComp)):
 
         def of_several(found: cst.CSTNode) -> cst.CSTNode:
             return method_call(_stacked(tree, node)(found), name)
 
         return of_several
-    below = tree.code(node.func).partition(".")[2]
-    known = below if below.startswith("fft.") else twins.called_alike(name)
-    words = twins.AXIS_WORDS
-    if known is None or any(arg.keyword is not None and arg.keyword.value not in words for arg in node.args):
-        return None
-    function = cst.parse_expression(f"{torch}.{known}")
-
-    def change(found: cst.CSTNode) -> cst.CSTNode:
-        assert isinstance(found, cst.Call)
-        return found.with_changes(func=function, args=[_renamed(arg) for arg in found.args])
-
-    return change
-
-
-def _renamed(argument: cst.Arg) -> cst.Arg:
-    """``axis=`` is ``dim=`` in torch."""
-    keyword = argument.keyword
-    if keyword is None:
-        return argument
-    return argument.with_changes(keyword=cst.Name(twins.AXIS_WORDS[keyword.value]))
+    return alone.in_torch(tree, node)
