@@ -31,6 +31,8 @@ class Keeps(StrEnum):
     """Every parameter is still trained by one of two passes over the same loss."""
     PARAMETERS = "parameters"
     """Every parameter still gets its gradient from the same pass, along recomputed edges."""
+    TRAINED = "trained"
+    """Every parameter still gets a gradient from the same pass, though not through all of the layers."""
     RATIO = "ratio"
     """The same, and what a ratio of new to old let cancel out in the first pass of all is gradient in it, too."""
     ONCE = "once"
@@ -101,6 +103,10 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
     missing |= {name for place, name in ways if (place[0], name) not in by_the_way}
     if missing:
         return f"{_names(missing)} would no longer be trained"
+    through = {(lines.original(line), layer, name) for line, layer, name in after.through}
+    cut = {name for line, _, name in before.through - through if (line, name) not in by_the_way}
+    if cut and keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
+        return f"{_names(cut)} would no longer be trained through all layers"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
     more = {name for line, name in trained - before.trained if line not in mended}
     severed = _severed(fact)

@@ -47,6 +47,7 @@ class Known:
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
+    through: set[tuple[int, str, str]] = field(default_factory=set)
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     faded: set[tuple[int, str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)

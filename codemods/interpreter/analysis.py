@@ -54,6 +54,8 @@ class AnalysisResult:
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """The same with the lines of the calls that led to the pass: two losses may be sent backward by one method."""
+    through: frozenset[tuple[int, str, str]] = frozenset()
+    """The line of the pass, a layer by its parameters, and a parameter that is trained through that layer."""
     waiting: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """Where, by lines, parameters were read of which a gradient waited for its step."""
     once: frozenset[tuple[int, str]] = frozenset()
@@ -84,6 +86,7 @@ def _result(known: Known) -> AnalysisResult:
         frozenset(flow.ranked(known.edges)),
         frozenset(trained),
         frozenset(known.ways),
+        frozenset(known.through),
         frozenset(known.waiting),
         frozenset(known.faded | {one for one in trained if one[0] in known.repeated and one not in known.later}),
         frozenset(known.crashes),

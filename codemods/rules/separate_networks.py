@@ -166,7 +166,7 @@ class SeparateNetworks(Codemod):
                 if keep and isinstance(freed, cst.Call):
                     edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
                 remedy = f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains"
-                yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
+                yield Candidate(edit.patch(), remedy, Keeps.TRAINED)
 
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The first loss takes ``D(g.detach())``, the second a fresh ``D(g)``."""
