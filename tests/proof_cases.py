@@ -86,6 +86,45 @@ opt.step()
 
 CASES = (
     Case(
+        "a target network with an optimizer that makes no step",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Value(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 6), nn.Linear(6, 1)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=1e-2)
+value, target, scale = Value(), Value(), nn.Linear(3, 1)
+other = torch.optim.SGD(scale.parameters(), lr=1e-2)
+for t in range(12):
+    x = torch.randn(8, 3)
+    goal = target.last(torch.tanh(target.first(x))) + scale(x)
+    h = torch.tanh(value.first(x))
+    if t > 2:
+        h += 0.1
+    loss = (value.last(h) - goal).pow(2).mean()
+    value.optimizer.zero_grad()
+    other.zero_grad()
+    loss.backward()
+    value.optimizer.step()
+    other.step()
+""",
+        (
+            Patch(
+                "the goal is a constant for the target network",
+                True,
+                (("h += 0.1", "h = h + 0.1"), ("target.first(x)))", "target.first(x))).detach()")),
+            ),
+            Patch(
+                "and for what a step trains, too",
+                False,
+                (("h += 0.1", "h = h + 0.1"), ("scale(x)\n", "scale(x).detach()\n")),
+            ),
+        ),
+    ),
+    Case(
         "inputs that are looked for after training",
         """\
 import torch

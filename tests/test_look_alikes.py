@@ -1719,6 +1719,31 @@ RIGHT |= {
         ("whatever tells a tensor from an array", "type(h).__module__ == 'numpy'"),
     )
 }
+RIGHT |= {
+    f"one player at a time, of {known}: {how}": f"""
+        import sys
+        players = [nn.Linear(3, 2) for _ in range({count})]
+        optimizers = [torch.optim.SGD(player.parameters(), lr=0.1) for player in players]
+        for _ in range(4):
+            chosen = []
+            for number, player in enumerate(players):
+                chosen.append(player(x))
+            for number, player in enumerate(players):
+                parts = {parts}
+                loss = torch.cat(parts, dim=1).pow(2).mean()
+                optimizers[number].zero_grad()
+                loss.backward()
+                optimizers[number].step()
+        """
+    for known, count in (("three", "3"), ("some", "int(sys.argv[1])"))
+    for how, parts in (
+        ("its own", "[c if at == number else c.detach() for at, c in enumerate(chosen)]"),
+        ("not the others'", "[c.detach() if at != number else c for at, c in enumerate(chosen)]"),
+        ("by index", "[chosen[at] if at == number else chosen[at].detach() for at in range(len(chosen))]"),
+        ("by identity", "[c if player is players[at] else c.detach() for at, c in enumerate(chosen)]"),
+        ("in pairs", "[c if one is player else c.detach() for one, c in zip(players, chosen)]"),
+    )
+}
 
 
 def program(text: str) -> str:

@@ -83,7 +83,23 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         known = counters.by_bounds(interp, op, left, right)
     if known is None:
         known = counters.by_offsets(op, left, right)
+    if known is None:
+        known = _by_turns(interp, op, left, right)
     return _asked(interp, op, left, right) if known is None else known
+
+
+def _by_turns(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    """``at == number``, the counters of two loops: in each turn of the one, it holds in one turn of the other.
+
+    Their iterations that stand for later ones are taken to be the same.
+    """
+    if not (isinstance(left, Symbol) and isinstance(right, Symbol) and isinstance(op, (ast.Eq, ast.NotEq))):
+        return None
+    match left.key, right.key:
+        case ("index", int() as one, int() as here), ("index", int() as other, int() as there) if one != other:
+            interp.loop_items.turns_compared += 1
+            return (here == there) == isinstance(op, ast.Eq)
+    return None
 
 
 def _membership(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Value:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import mapping_keys, streams
 from autofix.codemods.interpreter.generators import Exhausted
+from autofix.codemods.interpreter.streams import Comprehension
 from autofix.codemods.interpreter.values import Binding, Mapping, Scope, Sequence, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 
-def comprehension(interp: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+def comprehension(interp: Interpreter, node: Comprehension) -> Value:
     """The container that a comprehension builds."""
     if isinstance(node, ast.DictComp):
         mapping = Mapping()
@@ -47,9 +48,6 @@ def accumulated(interp: Interpreter, function: Value, value: Value, initial: lis
     return Sequence("list", [Binding(one) for one in made], items.cut)
 
 
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-
-
 def comprehend(interp: Interpreter, node: Comprehension, each: Callable[[], object]) -> bool:
     """Run a comprehension's loops in a scope of their own, and *each* inside; returns whether there may be more."""
     outer = interp.scope
@@ -61,7 +59,7 @@ def comprehend(interp: Interpreter, node: Comprehension, each: Callable[[], obje
 
 
 def _comprehend(
-    interp: Interpreter, node: ast.expr, generators: list[ast.comprehension], each: Callable[[], object]
+    interp: Interpreter, node: Comprehension, generators: list[ast.comprehension], each: Callable[[], object]
 ) -> bool:
     if not generators:
         each()
@@ -70,12 +68,14 @@ def _comprehend(
     items = streams.stream(interp, interp.eval(generator.iter), generator.iter)
     instance = interp.new_instance()
     more = items.cut
+    items = streams.one_by_one(interp, items, node)
     for number in range(2) if items.cut else range(items.count or 0):
         with interp.iteration(node, instance, number, items.cut):
             try:
                 element = items.at(number, not items.cut or number == 0)
             except Exhausted:
                 break
+            streams.hand_out(interp, element, instance)
             interp.assign(generator.target, element, None)
             if all(interp.truth(interp.eval(condition)) for condition in generator.ifs):
                 more |= _comprehend(interp, node, inner, each)

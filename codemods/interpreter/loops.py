@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     """Execute a ``for`` statement; returns its signal."""
     iterated = interp.eval(node.iter)
-    items = streams.stream(interp, iterated, node.iter)
+    items = streams.one_by_one(interp, streams.stream(interp, iterated, node.iter), node)
     instance = interp.new_instance()
     signal = ""
     plan = UnrollPolicy(interp)
@@ -50,9 +50,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
                 signal = interp.run(node.orelse)
                 break
             plan.over_parts = streams.is_part(element)
-            for part in [slot.value for slot in element.items] if isinstance(element, Sequence) else [element]:
-                if isinstance(part, Symbol):
-                    interp.loop_items.handed_out[part.key] = instance
+            streams.hand_out(interp, element, instance)
             interp.assign(node.target, element, None)
             signal = interp.run(node.body)
         if signal in ("break", "return", "raise"):
@@ -82,6 +80,7 @@ class UnrollPolicy:
         self._periods = len(interp.unrolling.periods)
         self._thresholds = len(interp.unrolling.thresholds)
         self._several = interp.loop_items.several_places
+        self._turns_compared = interp.loop_items.turns_compared
         self._steps = interp.steps_taken
         self._turns = 0
         self._clock = 0
@@ -123,6 +122,8 @@ class UnrollPolicy:
         That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, or what
         the first iteration made behind its pass, and the second sent back for the first time.
         """
+        if self._machine.loop_items.turns_compared > self._turns_compared:
+            return False  # a loop inside runs twice, and would meet nothing in the third turn
         passes = self._machine.tape.passes[self._passes :]
         begun = bool(passes) and self._machine.unrolling.turns > self._turns and self.affords(3)
         begun = begun or (bool(passes) and self._machine.loop_items.several_places > self._several and self.affords(3))

@@ -59,6 +59,9 @@ class Stream:
         return self.count is None or self.count > self.whole
 
 
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+
 @dataclass(eq=False)
 class LazyStream:
     """A :class:`Stream` as a value of the program: ``enumerate(...)``, ``zip(...)``."""
@@ -154,6 +157,40 @@ def is_part(value: Value) -> bool:
     if isinstance(value, Sequence) and value.kind == "tuple" and len(value.items) == 2:
         value = value.items[1].value
     return isinstance(value, (Instance, TorchModule)) or (isinstance(value, TensorRef) and value.cell.leaf is not None)
+
+
+def hand_out(interp: Interpreter, element: Value, instance: int) -> None:
+    """Note which run of a loop gave what is not known of *element*."""
+    for part in [slot.value for slot in element.items] if isinstance(element, Sequence) else [element]:
+        if isinstance(part, Symbol):
+            interp.loop_items.handed_out[part.key] = instance
+
+
+def one_by_one(interp: Interpreter, items: Stream, node: ast.For | ast.AsyncFor | Comprehension) -> Stream:
+    """*items*, those that are known and no more, where a loop looks for one of them: ``if at == number``.
+
+    Those behind the first would stand for any later one, and none of them were the one that is looked for.
+    """
+    if not items.cut or items.limit is None or not 1 < items.limit <= ITEMS:
+        return items
+    for name in interp.source.remembered(node, _compared):
+        slot = interp.scope.names.get(name) or (interp.scope.parent.names.get(name) if interp.scope.parent else None)
+        if slot is not None and (type(slot.value) is int or isinstance(slot.value, (Instance, TorchModule))):
+            return replace(items, count=items.limit)
+    return items
+
+
+def _compared(node: ast.For | ast.AsyncFor | Comprehension) -> tuple[str, ...]:
+    """The names of others that a loop compares with something, no constant, to see whether it is the same."""
+    targets = [one.target for one in node.generators] if isinstance(node, Comprehension) else [node.target]
+    own = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    found: dict[str, None] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+            sides = (part.left, part.comparators[0])
+            if not any(isinstance(side, (ast.Constant, ast.UnaryOp)) for side in sides):
+                found |= {side.id: None for side in sides if isinstance(side, ast.Name) and side.id not in own}
+    return tuple(found)
 
 
 def first_of(items: Stream, count: int) -> list[Value]:

@@ -384,7 +384,10 @@ def _parameters_of(optimizer: str) -> str:
 def _steps_in_a_loop_of_their_own(
     step: Statement, fact: Overwritten, block: list[Statement], tree: Tree
 ) -> Iterator[Candidate]:
-    """Several agents share a graph: the loop over them runs all passes, each for its own agent, and then all steps."""
+    """Several agents share a graph: the loop over them runs all passes, each for its own agent, and then all steps.
+
+    What an agent does after its step, as ``agent.update_targets()``, goes with the step.
+    """
     loop = tree.parent_of(step)
     loop = tree.parent_of(loop) if loop is not None else None
     call = tree.expression(fact.failed)
@@ -395,12 +398,22 @@ def _steps_in_a_loop_of_their_own(
     targets = {name.value for name in tree.names_in(loop.target)}
     if stepped is None or not targets & {name.value for name in tree.names_in(stepped)}:
         return
+    at = block.index(step)
+    follows = [one for one in block[at + 1 :] if targets & {name.value for name in tree.names_in(one)}]
+    made = set().union(*(_assigned(one, tree) for one in block[:at]))
+    if any(_assigned(one, tree) or made & {name.value for name in tree.names_in(one)} for one in follows):
+        return
+    if not all(isinstance(one, cst.SimpleStatementLine) for one in follows):
+        return
     owner = tree.code(stepped)
     indent = tree.module_of(loop).default_indent
-    edit = Edit(tree).remove(step)
+    edit = Edit(tree)
     edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
-    header = f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"
-    edit.insert_after(loop, f"{header}\n{indent}{code}")
+    lines = [f"for {tree.code(loop.target)} in {tree.code(loop.iter)}:"]
+    for one in (step, *follows):
+        edit.remove(one)
+        lines.append(f"{indent}{tree.own_code(one)}")
+    edit.insert_after(loop, "\n".join(lines))
     yield Candidate(edit.patch(), f"move `{code}` after all backward calls", Keeps.PARAMETERS)
 
 

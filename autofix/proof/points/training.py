@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -215,6 +216,9 @@ def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) ->
     at_steps = {i for step in before.updates for i, norm in step.gradients.items() if norm}
     after_passes = {i for one in before.passes[: failure.passes] for i, norm in one.gradients.items() if norm}
     members = {i for i in at_steps | after_passes if before.parameters[i].optimizer is not None}
+    rounds = Counter(step.optimizer for step in reference.updates)
+    if rounds and min(rounds.values()) > 1:  # what makes no step in several rounds makes none: a target network's own
+        stepped |= {one.optimizer for one in before.parameters.values() if one.optimizer is not None} - rounds.keys()
     members = {i for i in members if i in at_steps or before.parameters[i].optimizer not in stepped}
     there = matching(reference, before)
     later = reference.updates[failure.steps :]

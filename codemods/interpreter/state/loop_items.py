@@ -17,3 +17,5 @@ class LoopItems:
         """Where containers of states hold what unknown keys stand for, in which iteration and after how many passes."""
         self.several_places = 0
         """Rises with each iteration that has several such keys."""
+        self.turns_compared = 0
+        """Rises with each comparison of the turns of two loops."""
