@@ -103,10 +103,6 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
     missing |= {name for place, name in ways if (place[0], name) not in by_the_way}
     if missing:
         return f"{_names(missing)} would no longer be trained"
-    through = {(lines.original(line), layer, name) for line, layer, name in after.through}
-    cut = {name for line, _, name in before.through - through if (line, name) not in by_the_way}
-    if cut and keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
-        return f"{_names(cut)} would no longer be trained through all layers"
     mended = before.rootless | ({fact.failed.line} if isinstance(fact, CutGraph) else set())
     more = {name for line, name in trained - before.trained if line not in mended}
     severed = _severed(fact)
@@ -122,6 +118,10 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
         if gone:
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
+    through = {(lines.original(line), layer, name) for line, layer, name in after.through}
+    cut = {name for line, _, name in before.through - through if (line, name) not in by_the_way}
+    if cut and keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
+        return f"{_names(cut)} would no longer be trained through all layers"
     return ""
 
 
