@@ -31,7 +31,8 @@ class DetachEscape(Codemod):
         ``[loss.detach() for loss in losses]``.
 
     When it is not what you want:
-        Where the result goes back into the loss, the gradient ends there: do the computation with torch.
+        Where the result goes back into the loss, the gradient ends there: do the computation with torch. Where the
+        source shows that it does, AF401 (dropped-graph) writes torch's function instead.
 
     Source:
         torch.Tensor.numpy in the PyTorch documentation.
