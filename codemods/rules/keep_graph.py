@@ -32,7 +32,7 @@ class KeepGraph(Codemod):
         ``torch.tensor(losses)``, ``Variable(loss)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way
         through NumPy hand over values alone. What is computed from them has no graph, so a backward has nowhere to go.
         So does the ``sample()`` of a distribution; its ``rsample()`` is a function of the distribution's parameters.
-        Functions of NumPy that are called with tensors (``np.sum(outputs, 0)``, ``np.exp(x)``) PyTorch refuses, and what
+        Functions of NumPy called with tensors (``np.sum(outputs, 0)``, ``np.exp(x)``) PyTorch refuses, and what
         they were to give is wanted with its graph.
         ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too, and so does a reentrant
         ``checkpoint`` of which no input requires grad: above frozen embeddings, for instance.
@@ -43,7 +43,7 @@ class KeepGraph(Codemod):
         checkpoint for ``use_reentrant=False``.
         A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
         ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
-        and their callers, too. A function of tensors becomes torch's: ``torch.stack(outputs).sum(0)``, ``torch.exp(x)``.
+        and their callers, too. One of tensors becomes torch's: ``torch.stack(outputs).sum(0)``, ``torch.exp(x)``.
         What meets the formula becomes a tensor (``np.hanning(n)``, a target's ``.numpy()``,
         ``torch.from_numpy(weights).float()``); what is printed or stored of it stays the array, or number, it was. One
         operation that is not certainly the same in torch, and nothing is changed.
