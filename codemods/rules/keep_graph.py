@@ -43,7 +43,7 @@ class KeepGraph(Codemod):
         checkpoint for ``use_reentrant=False``.
         A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
         ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
-        and their callers, too. One of tensors becomes torch's: ``torch.stack(outputs).sum(0)``, ``torch.exp(x)``.
+        and their callers, too. A call on tensors becomes torch's: ``torch.stack(outputs).sum(0)``, ``torch.exp(x)``.
         What meets the formula becomes a tensor (``np.hanning(n)``, a target's ``.numpy()``,
         ``torch.from_numpy(weights).float()``); what is printed or stored of it stays the array, or number, it was. One
         operation that is not certainly the same in torch, and nothing is changed.
