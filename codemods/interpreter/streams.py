@@ -175,7 +175,9 @@ def one_by_one(interp: Interpreter, items: Stream, node: ast.For | ast.AsyncFor 
         return items
     for name in interp.source.remembered(node, _compared):
         slot = interp.scope.names.get(name) or (interp.scope.parent.names.get(name) if interp.scope.parent else None)
-        if slot is not None and (type(slot.value) is int or isinstance(slot.value, (Instance, TorchModule))):
+        sought = slot.value if slot is not None else None
+        known = type(sought) is int and sought < items.limit
+        if known or isinstance(sought, (Instance, TorchModule)):
             return replace(items, count=items.limit)
     return items
 
