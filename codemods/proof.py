@@ -118,10 +118,11 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
         if gone:
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
-    through = {(lines.original(line), layer, name) for line, layer, name in after.through}
-    cut = {name for line, _, name in before.through - through if (line, name) not in by_the_way}
-    if cut and keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
-        return f"{_names(cut)} would no longer be trained through all layers"
+    if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
+        through = {(lines.original(line), layer, name) for line, layer, name in after.through}
+        cut = {name for line, _, name in before.through - through if (line, name) not in by_the_way}
+        if cut:
+            return f"{_names(cut)} would no longer be trained through all layers"
     return ""
 
 

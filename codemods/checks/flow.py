@@ -48,7 +48,6 @@ def _through(one: BackwardCall, served: set[tuple[int, str]]) -> set[tuple[int, 
 
     Each layer is named by its parameters.  What belongs to earlier iterations is left out, as are large networks.
     """
-    names: list[str] = []
     bits: dict[str, int] = {}
     below: dict[int, int] = {}
     """By node, which parameters are in its graph, as bits."""
@@ -63,25 +62,23 @@ def _through(one: BackwardCall, served: set[tuple[int, str]]) -> set[tuple[int, 
             pending.append((node, True))
             pending.extend((operand.node, False) for operand in node.operands if operand.node.leaf is None)
             continue
-        own, inner = 0, 0
+        layers, inner = list[str](), 0
         for operand in node.operands:
             leaf = operand.node.leaf
             if leaf is None:
                 inner |= below.get(id(operand.node), 0)
-            else:
-                if leaf.name not in bits:
-                    bits[leaf.name] = 1 << len(names)
-                    names.append(leaf.name)
-                own |= bits[leaf.name]
-        below[id(node)] = own | inner
-        for at, name in enumerate(names) if own else ():
-            if own >> at & 1:
-                pairs[name] = pairs.get(name, 0) | inner
-    if len(names) > LAYERS:
+                continue
+            layers.append(leaf.name)
+            if leaf.name not in bits:
+                bits[leaf.name] = 1 << len(bits)
+        below[id(node)] = inner
+        for name in layers:
+            below[id(node)] |= bits[name]
+            pairs[name] = pairs.get(name, 0) | inner
+    if len(bits) > LAYERS:
         return set()
-    trained = [(at, name) for at, name in enumerate(names) if (id(one), name) in served]
-    line = one.site.line
-    return {(line, layer, name) for layer, inner in pairs.items() for at, name in trained if inner >> at & 1}
+    trained = [(name, bit) for name, bit in bits.items() if (id(one), name) in served]
+    return {(one.site.line, layer, name) for layer, inner in pairs.items() for name, bit in trained if inner & bit}
 
 
 def _later(passes: list[BackwardCall]) -> Iterator[BackwardCall]:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import libcst as cst
 
 from autofix.codemods.formula.rewrites import called, imports_of, renamed
-from autofix.codemods.formula.twins import AXIS_WORDS, BOUNDS, FUNCTIONS, REDUCTIONS, Takes, Twin
+from autofix.codemods.formula.twins import (
+    BIASED,
+    BOUNDS,
+    FUNCTIONS,
+    REDUCTION_WORDS,
+    REDUCTIONS,
+    Takes,
+    Twin,
+    reduction,
+)
 from autofix.codemods.formula.values import Change
 from autofix.codemods.rewriting.nodes import with_keyword
 from autofix.codemods.rewriting.tree import Tree
 
-_BIASED = frozenset(("std", "var"))
 _ARRAYS = frozenset(("array", "asarray", "ascontiguousarray"))
 _AS_THEY_ARE = {"dot": ("matmul", 2), "where": ("where", 3), "outer": ("outer", 2)}
 """Functions that take so many tensors and nothing else; torch's ``dot`` is for vectors only."""
@@ -83,16 +91,13 @@ def _of_several(tree: Tree, node: cst.Call, name: str) -> Change | None:
 def _reduced(tree: Tree, node: cst.Call, owner: str, name: str) -> Change | None:
     """The same reduction as a function, or as a method of ``x``: *owner* is ``torch.`` or ``x.``."""
     words = [arg.keyword.value if arg.keyword is not None else "axis" for arg in node.args[1:]]
-    known = {"axis", "keepdims"} | ({"ddof"} if name in _BIASED else set())
+    known = {"axis", "keepdims"} | ({"ddof"} if name in BIASED else set())
     if not known.issuperset(words) or len(set(words)) < len(words) or (words and "axis" not in words):
         return None
     if any(tree.code(arg.value) == "None" for arg in node.args[1:]):
         return None
-    mine = REDUCTIONS[name]
-    if name in ("max", "min", "amax", "amin"):
-        mine = f"a{name[-3:]}" if words else name[-3:]
-    rename = called(cst.parse_expression(f"{owner}{mine}"), {**AXIS_WORDS, "ddof": "correction"})
-    if name in _BIASED and "ddof" not in words:
+    rename = called(cst.parse_expression(f"{owner}{reduction(name, along=bool(words))}"), REDUCTION_WORDS)
+    if name in BIASED and "ddof" not in words:
         return lambda found: with_keyword(rename(found), "correction", "0")
     return rename
 

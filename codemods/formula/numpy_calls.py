@@ -11,17 +11,20 @@ import libcst as cst
 from autofix.codemods.formula.rewrites import renamed, worded
 from autofix.codemods.formula.twins import (
     ALONG,
+    BIASED,
     BOUNDS,
     CONSTANTS,
     DTYPES,
     FUNCTIONS,
     METHODS,
+    REDUCTION_WORDS,
     REDUCTIONS,
     SCALARS,
     TYPES,
     WINDOWS,
     Takes,
     Twin,
+    reduction,
 )
 from autofix.codemods.formula.values import NUMBER, OTHER, Change, Kind, Value
 from autofix.codemods.rewriting.nodes import method_call, parenthesised, with_keyword
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from autofix.codemods.formula.marks import Marks
 
 _ARITHMETIC = frozenset(("add", "subtract", "multiply", "divide", "true_divide"))
-_OF_FLOATS = frozenset(("std", "var"))
 _MANY_AXES = frozenset(("sum", "mean", "std", "var", "amax", "amin", "max", "min"))
 _READ = frozenset("median percentile quantile argsort sort round isclose allclose array_equal save savetxt".split())
 """Functions that only read an array, and have no twin: what they say of a tensor is said of its values."""
@@ -250,7 +252,7 @@ def _axis(node: cst.Call, args: list[Value], name: str, place: int) -> bool | No
             if not _is_plain(value) or empty or (several and name not in _MANY_AXES):
                 return None
             found = True
-        elif keyword == "ddof" and name in _OF_FLOATS:
+        elif keyword == "ddof" and name in BIASED:
             if not _is_plain(value):
                 return None
         elif keyword != "keepdims" or not isinstance(argument.value, cst.Name):
@@ -266,16 +268,11 @@ def _reduced(reader: Marks, node: cst.Call, name: str, array: Value, args: list[
     along = _axis(node, args, name, 0 if method else 1)
     if array.kind not in (Kind.ARRAY, Kind.TENSOR) or array.loose or along is None:
         return reader.unknown(values)
-    if (name in _OF_FLOATS and array.truth) or (array.whole and name in ("mean", *_OF_FLOATS)):
+    if (name in BIASED and array.truth) or (array.whole and name in ("mean", *BIASED)):
         return reader.unknown(values)
-    mine = REDUCTIONS[name]
-    if name in ("max", "min") and along:
-        mine = f"a{name}"
-    if name in ("amax", "amin") and not along:
-        mine = name[1:]
-    words = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
+    mine, words = reduction(name, along=along), REDUCTION_WORDS
     rename = _method(mine, words) if method else renamed(reader.tree, node, mine, words)
-    biased = name in _OF_FLOATS and not any(arg.keyword and arg.keyword.value == "ddof" for arg in node.args)
+    biased = name in BIASED and not any(arg.keyword and arg.keyword.value == "ddof" for arg in node.args)
     as_floats = name == "mean" and array.truth
 
     def change(found: cst.CSTNode) -> cst.CSTNode:

@@ -125,8 +125,18 @@ REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "std": "std", "var":
 
 BOUNDS = {"maximum": "min", "minimum": "max"}
 """With a number, these clamp: the name of the bound.  Of two arrays they are torch's functions of the same name."""
-AXIS_WORDS = {"axis": "dim", "keepdims": "keepdim", "n": "n"}
-"""Keywords of functions along an axis, and torch's names for them."""
+REDUCTION_WORDS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
+"""Keywords of reductions, and torch's names for them."""
+BIASED = frozenset(("std", "var"))
+"""Reductions that divide by the number of elements in NumPy, and by one less in torch unless ``correction=0``."""
+
+
+def reduction(name: str, *, along: bool) -> str:
+    """What torch calls a reduction of :data:`REDUCTIONS`: of all elements, or *along* an axis."""
+    if name in ("max", "min", "amax", "amin"):
+        return f"a{name[-3:]}" if along else name[-3:]
+    return REDUCTIONS[name]
+
 
 METHODS: dict[str, Twin] = {
     "reshape": Twin("reshape", (_A, _P, _P, _P, _P, _P)),
