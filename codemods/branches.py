@@ -69,10 +69,17 @@ def _reaching(new: _Definition, line: int, before: tuple[_Definition, ...]) -> l
     if not own:
         return []
     source = own[-1]
-    same = [one for one in before if one.function == source.function and one.target == new.target]
+    elsewhere = source.function != new.function
+    sides = {} if elsewhere else _still_decided(source, new, line, before)
+    same = [
+        one
+        for one in before
+        if one.function == source.function
+        and one.target == new.target
+        and not any(sides.get(test, side) != side for test, side in one.branches)
+    ]
     at = same.index(source)
     found = [source]
-    elsewhere = source.function != new.function
     if not _holds_in(source, new, elsewhere):
         for earlier in reversed(same[:at]):
             found.append(earlier)
@@ -83,6 +90,20 @@ def _reaching(new: _Definition, line: int, before: tuple[_Definition, ...]) -> l
             break
         found.append(later)
     return found
+
+
+def _still_decided(source: _Definition, new: _Definition, line: int, before: tuple[_Definition, ...]) -> dict[str, str]:
+    """The conditions around *new* that *source* was made under, too, with their side; nothing between changes them."""
+    if source.loops != new.loops or source.line >= line:
+        return {}
+    bound = [one.target for one in before if one.function == new.function and source.line < one.line < line]
+    decided = dict(one for one in new.branches if one in source.branches)
+    return {test: side for test, side in decided.items() if not any(_reads(test, target) for target in bound)}
+
+
+def _reads(test: str, target: str) -> bool:
+    """Whether a condition reads what an assignment to *target* changes: ``opt.flag`` reads ``opt`` as well."""
+    return re.search(rf"(?<![\w.]){re.escape(target)}(?!\w)", test) is not None
 
 
 def _holds_in(one: _Definition, new: _Definition, elsewhere: bool) -> bool:

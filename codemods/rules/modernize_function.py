@@ -10,6 +10,8 @@ import libcst as cst
 
 from autofix.codemods.facts import Fact, LegacyFunction
 from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.kept_functions import handed_to_forward, with_none
+from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -28,9 +30,11 @@ class ModernizeFunction(Codemod):
     Fix:
         What the constructor was given becomes further arguments of ``forward``, which keeps them in ``ctx``;
         ``backward`` returns None for each of them; ``GradReverse(scale)(x)`` becomes ``GradReverse.apply(x, scale)``.
+        An object that is kept, with options that change, is handed on as it is: ``self.reverse(x)`` becomes
+        ``GradReverse.apply(x, self.reverse)``.
 
     When it is not what you want:
-        Where an object is kept and its options are changed later, pass the options with every call by hand.
+        Where an object is handed to other code, which calls it, pass the options with every call by hand.
 
     Source:
         "Extending torch.autograd" in the PyTorch documentation.
@@ -44,14 +48,28 @@ class ModernizeFunction(Codemod):
         assert isinstance(fact, LegacyFunction)
         forward = tree.statement(fact.defined)
         owner = tree.class_of(forward) if forward is not None else None
-        old = _read(owner, tree) if owner is not None else None
-        if old is None:
+        if owner is None:
             return
-        edit = Edit(tree)
-        if not all(_call_modern(edit, name, old, tree) for name in _mentions(old, tree)):
+        remedy = f"make the methods of `{owner.name.value}` static and call `apply`"
+        old, edit = _read(owner, tree), Edit(tree)
+        if old is not None and all(_call_modern(edit, name, old, tree) for name in _mentions(owner, old.init, tree)):
+            _make_static(edit, old, tree)
+            yield Candidate(edit.patch(), remedy)
             return
-        _make_static(edit, old, tree)
-        yield Candidate(edit.patch(), f"make the methods of `{old.owner.name.value}` static and call `apply`")
+        patch = _kept_object(owner, tree)
+        if patch is not None:
+            yield Candidate(patch, f"{remedy} with the object that is kept")
+
+
+def _kept_object(owner: cst.ClassDef, tree: Tree) -> Patch | None:
+    """The patch for an object that is kept and has settings of its own, where ``forward`` can be handed it."""
+    methods = {one.name.value: one for one in tree.body_of(owner) if isinstance(one, cst.FunctionDef)}
+    forward, backward = methods.get("forward"), methods.get("backward")
+    if set(methods) - {"__init__", "forward", "backward"} or any(one.decorators for one in methods.values()):
+        return None
+    if forward is None or not all(isinstance(one.body, cst.IndentedBlock) for one in methods.values()):
+        return None
+    return handed_to_forward(forward, backward, _mentions(owner, methods.get("__init__"), tree), tree)
 
 
 @dataclass(frozen=True)
@@ -158,17 +176,17 @@ def _all_returns_fit(old: _Old, tree: Tree) -> bool:
 # Calls
 
 
-def _mentions(old: _Old, tree: Tree) -> list[cst.Name]:
+def _mentions(owner: cst.ClassDef, init: cst.FunctionDef | None, tree: Tree) -> list[cst.Name]:
     """Every place of the program that has the class's name, but its own."""
-    wanted = old.owner.name.value
+    wanted = owner.name.value
     found = []
     for module in tree.modules():
         pending: list[cst.CSTNode] = [module]
         while pending:
             node = pending.pop()
-            if isinstance(node, cst.Name) and node.value == wanted and node is not old.owner.name:
+            if isinstance(node, cst.Name) and node.value == wanted and node is not owner.name:
                 found.append(node)
-            if node is not old.init:
+            if node is not init:
                 pending.extend(node.children)
     return found
 
@@ -239,7 +257,7 @@ def _make_static(edit: Edit, old: _Old, tree: Tree) -> None:
     if old.backward is not None:
         for one in _returns(old.backward, tree):
             if old.options:
-                edit.change(one, lambda node: _with_nones(node, len(old.options)))
+                edit.change(one, lambda node: with_none(node, len(old.options)))
         edit.change(old.backward, _static)
 
 
@@ -258,18 +276,6 @@ def _is_docstring(statement: cst.CSTNode) -> bool:
 
 def _without_commas(params: Sequence[cst.Param]) -> list[cst.Param]:
     return [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in params]
-
-
-def _with_nones(node: cst.CSTNode, count: int) -> cst.CSTNode:
-    """``return grad`` with None for the options."""
-    assert isinstance(node, cst.Return) and node.value is not None
-    value = node.value
-    elements = list(value.elements) if isinstance(value, cst.Tuple) else [cst.Element(value)]
-    plain = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in elements]
-    nones = [cst.Element(cst.Name("None")) for _ in range(count)]
-    lpar = value.lpar if isinstance(value, cst.Tuple) else []
-    rpar = value.rpar if isinstance(value, cst.Tuple) else []
-    return node.with_changes(value=cst.Tuple([*plain, *nones], lpar=lpar, rpar=rpar))
 
 
 class _Contextual(cst.CSTTransformer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -47,12 +48,10 @@ class ModernizeLegacy(Codemod):
         assert isinstance(fact, LegacyApi)
         call = tree.expression(fact.call)
         if isinstance(call, cst.Subscript):
-            value: cst.BaseExpression = call.value
-            if isinstance(value, cst.Attribute) and value.attr.value == "data":
-                value = value.value
-            kept = value
-            edit = Edit(tree).change(call, lambda _: method_call(kept, "item"))
-            yield Candidate(edit.patch(), f"read the number with `{tree.code(kept)}.item()`")
+            yield _as_numbers([call], tree)
+            alike = _read_alike(call, tree)
+            if len(alike) > 1:
+                yield _as_numbers(alike, tree)
         elif isinstance(call, cst.Comparison):
             yield from _of_class(call, tree)
         elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
@@ -61,6 +60,49 @@ class ModernizeLegacy(Codemod):
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
             yield Candidate(edit.patch(), "use no_grad: volatile no longer has an effect")
+
+
+def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:
+    """``loss.data[0]`` and ``loss[0]`` as ``loss.item()``."""
+    edit, calls = Edit(tree), []
+    for read in reads:
+        kept = _behind_data(read) or read.value
+        number = method_call(kept, "item")
+        edit.change(read, partial(_instead, number))
+        calls.append(f"`{tree.code(kept)}.item()`")
+    if len(calls) == 1:
+        return Candidate(edit.patch(), f"read the number with {calls[0]}")
+    told = calls if len(calls) < 4 else [*calls[:2], f"{len(calls) - 2} more"]
+    return Candidate(edit.patch(), f"read the numbers with {', '.join(told[:-1])} and {told[-1]}")
+
+
+def _instead(new: cst.CSTNode, _: cst.CSTNode) -> cst.CSTNode:
+    return new
+
+
+def _behind_data(read: cst.Subscript) -> cst.BaseExpression | None:
+    """``loss`` of ``loss.data[0]``; None where the read is another one."""
+    value = read.value
+    return value.value if isinstance(value, cst.Attribute) and value.attr.value == "data" else None
+
+
+def _read_alike(call: cst.Subscript, tree: Tree) -> list[cst.Subscript]:
+    """The reads of ``.data[0]`` in the same block that are used as *call* is: ``int(x.data[0]), int(y.data[0])``."""
+    if _behind_data(call) is None:
+        return []
+
+    def use(read: cst.Subscript) -> str:
+        around = tree.parent_of(tree.parent_of(read) or read)
+        return tree.code(around.func) if isinstance(around, cst.Call) else ""
+
+    statement = tree.statement_of(call)
+    plain = [one for one in tree.block_of(statement) if isinstance(one, cst.SimpleStatementLine)] if statement else []
+    reads = [one for other in plain for one in tree.inside(other) if isinstance(one, cst.Subscript)]
+    return [
+        one
+        for one in reads
+        if _behind_data(one) is not None and use(one) == use(call) and one.slice[0].deep_equals(call.slice[0])
+    ]
 
 
 def _retained(call: cst.Call, tree: Tree) -> str:

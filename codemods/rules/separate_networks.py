@@ -9,6 +9,7 @@ import libcst as cst
 from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.alternatives import on_every_path
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
 from autofix.codemods.rewriting.tree import Tree
@@ -197,7 +198,9 @@ class SeparateNetworks(Codemod):
             return  # what the updates of PPO learn from is not to change with them
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
-        again = tree.own_code(kept)
+        whole, assignments = on_every_path(kept, reader, tree)
+        computed = [given.value for one in assignments if isinstance(given := only_part(one), cst.Assign)]
+        again = tree.own_code(whole)
         shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
         cause = tree.row_of(kept) if shared else None
         fresh = f"the second loss takes a fresh `{fact.name}`"
@@ -208,17 +211,23 @@ class SeparateNetworks(Codemod):
         incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
         yield from () if incidental else plain
         for value in _operands(made):
+            name = tree.code(value)
+            parts = [value] if whole is kept else [one for one in _values(*computed) if tree.code(one) == name]
 
-            def first(edit: Edit, part: cst.BaseExpression = value) -> None:
-                edit.insert_before(reader, again).change(part, detach)
+            def first(edit: Edit, parts: list[cst.BaseExpression] = parts) -> None:
+                edit.insert_before(reader, again)
+                for part in parts:
+                    edit.change(part, detach)
 
-            cut = kept.with_changes(leading_lines=[]).deep_replace(value, detach(value))
-            assert isinstance(cut, cst.CSTNode)
+            cut: cst.CSTNode = whole.with_changes(leading_lines=[])
+            for part in parts:
+                replaced = cut.deep_replace(part, detach(part))
+                assert isinstance(replaced, cst.CSTNode)
+                cut = replaced
 
             def second(edit: Edit, code: str = tree.code(cut).strip()) -> None:
                 edit.insert_before(reader, code)
 
-            name = tree.code(value)
             if not fact.outer.wanted_behind[0]:
                 keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
                 for patch, more in retain.variants(fact, tree, first):

@@ -157,6 +157,8 @@ def begins_to_train(after: RunRecord, failure: Failure | None = None, on: RunRec
     if not moving and all(i in step.gradients for step in updates for i in step.moved) and updates:
         # Whether these are the gradients that are meant, nobody can see: any others would vanish as well.
         return point(4, Verdict.NOT_PROVED, "every gradient is zero in these steps: they train nothing", **figures)
+    if not updates and after.failure is not None:
+        return point(4, Verdict.NOT_PROVED, "the patched script fails before its next step", **figures)
     if not moving:
         return point(4, Verdict.FAILED, "no parameter of any optimizer gets a gradient", **figures)
     rest = f", not {listed(still)}" if still else ""
