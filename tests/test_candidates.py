@@ -10,7 +10,8 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
-from autofix.codemods.facts import CutGraph, Drop, Fact, LeafChanged, Span, StaleGraph
+from autofix import engine
+from autofix.codemods.facts import CutGraph, Drop, Fact, LeafChanged, LegacyApi, LegacyFunction, Span, StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rewriting.edit import Edit
@@ -244,3 +245,112 @@ def test_the_live_line_says_how_many_runs_there_may_be() -> None:
         with watcher.run("the patched script", io.BytesIO()):
             of = " of at most 3" if number < 4 else ""
             assert watcher.head("the patched script") == f"run {number}{of}: the patched script"
+
+
+def _offered(fact: Fact, text: str, code: str) -> list[Candidate]:
+    kinds = [kind(cst.codemod.CodemodContext()) for kind in all_codemods() if kind.code == code]
+    return [one for kind in kinds for one in kind.offers(fact, Tree(Program.of(text, "program.py")))]
+
+
+def test_numbers_that_are_read_alike_in_one_block_are_read_together() -> None:
+    text = "a, b = int(x.data[0]), int(y.data[0])\nc = int(z.data[0])\nd, e = w.data[0], int(v.data[1])\n"
+    one, several = _offered(LegacyApi(call=Span("program.py", 1, 11, 1, 20)), text, "AF701")
+    assert one.program.files[0].text == text.replace("x.data[0]", "x.item()")
+    changed = "a, b = int(x.item()), int(y.item())\nc = int(z.item())\nd, e = w.data[0], int(v.data[1])\n"
+    assert several.program.files[0].text == changed
+    assert several.remedy == "read the numbers with `x.item()`, `y.item()` and `z.item()`"
+
+
+OLD_FUNCTION = """\
+from torch.autograd import Function
+class Reverse(Function):
+    def __init__(self):
+        self.seen = 0
+    def forward(self, x):
+        self.seen += 1
+        return x * 1.0
+    def backward(self, grad):
+        return -grad / self.seen
+class Net:
+    def __init__(self):
+        self.reverse = Reverse()
+    def run(self, x):
+        return self.reverse(x)
+"""
+
+
+def _functions(text: str) -> list[str]:
+    fact = LegacyFunction(call=Span("program.py", 14, 15, 14, 30), defined=Span("program.py", 5, 4, 7, 22))
+    return [one.program.files[0].text for one in _offered(fact, text, "AF702")]
+
+
+def test_an_object_of_an_old_function_is_handed_to_its_forward() -> None:
+    (text,) = _functions(OLD_FUNCTION)
+    assert "return Reverse.apply(x, self.reverse)" in text
+    assert "layer.seen += 1" in text
+    assert "return -grad / layer.seen, None" in text
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "net = Net()\nnet.reverse(1)\n",
+        "layers = [Reverse()]\n",
+        "def use(net):\n    return map(net.reverse, [1])\n",
+        "class Other(Net):\n    def go(self, x):\n        return self.reverse.forward(x)\n",
+        "other = Reverse()\nother(x=1)\n",
+        "keep(Reverse())\n",
+    ],
+)
+def test_an_object_that_other_code_calls_stays_what_it_is(more: str) -> None:
+    assert _functions(OLD_FUNCTION + more) == []
+
+
+def test_an_old_function_that_hands_itself_on_stays_what_it_is() -> None:
+    assert _functions(OLD_FUNCTION.replace("self.seen += 1", "self.seen += log(self)")) == []
+
+
+CHOSEN = """\
+import torch
+from torch import nn
+gen, critic = nn.Linear(8, 4), nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+gen_opt = torch.optim.SGD(gen.parameters(), 0.1)
+critic_opt = torch.optim.SGD(critic.parameters(), 0.1)
+for step in range(30):
+    real, fake = torch.randn(16, 4), gen(torch.randn(16, 8))
+    if relative:
+        judged = critic(fake - real)
+    else:
+        judged = critic(fake)
+    loss = judged.mean() - critic(real).mean()
+    critic_opt.zero_grad()
+    loss.backward(retain_graph=True)
+    critic_opt.step()
+    gen_opt.zero_grad()
+    (-judged.mean()).backward()
+    gen_opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("step in range(30):", "relative in [True, False] * 15:"),  # decided once in each iteration
+        ("import torch\n", "import sys\nimport torch\nrelative = '--relative' in sys.argv\n"),
+    ],
+)
+def test_a_score_of_one_of_two_sides_is_computed_anew_on_both(old: str, new: str) -> None:
+    text = _repaired(CHOSEN.replace(old, new))
+    assert text.count("if relative:") == 2
+    assert text.count("critic(fake.detach() - real)") == 1
+
+
+@pytest.mark.parametrize("change", ["relative = not relative", "relative, other = other, relative"])
+def test_a_side_that_is_no_longer_the_same_is_not_taken_again(change: str) -> None:
+    text = CHOSEN.replace("import torch\n", "import torch\nrelative, other = True, False\n")
+    text = text.replace("    loss = ", f"    {change}\n    loss = ")
+    assert _repaired(text).count("if relative:") == 1
+
+
+def _repaired(text: str) -> str:
+    return engine.analyse(text, "program.py").repaired.files[0].text

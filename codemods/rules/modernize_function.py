@@ -9,6 +9,7 @@ from typing import ClassVar
 import libcst as cst
 
 from autofix.codemods.facts import Fact, LegacyFunction
+from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.kept_functions import handed_to_forward, with_none
 from autofix.codemods.rewriting.patch import Patch
@@ -215,10 +216,32 @@ def _call_modern(edit: Edit, name: cst.Name, old: _Old, tree: Tree) -> bool:
 
         edit.change(outer, change)
         return True
-    if old.options or made.args:
+    if old.options or made.args or _has_state(old, tree):
         return False
     edit.change(made, lambda _: applied)
     return True
+
+
+def _has_state(old: _Old, tree: Tree) -> bool:
+    """Whether a setting of an object is changed by its methods, or read or changed by other code."""
+    settings = {code.removeprefix("self.") for one in old.settings for code in targets_of(one, tree)}
+    methods = [one for one in (old.forward, old.backward) if one is not None]
+    for module in tree.modules() if settings else ():
+        for node in tree.every(cst.Attribute, module):
+            if node.attr.value not in settings:
+                continue
+            around = set(tree.enclosing(node))
+            if old.init in around:
+                continue
+            own = any(method in around for method in methods)
+            if not own or not _is_read(node, tree):
+                return True
+    return False
+
+
+def _is_read(node: cst.Attribute, tree: Tree) -> bool:
+    parent = tree.parent_of(node)
+    return not isinstance(parent, (cst.AssignTarget, cst.AugAssign, cst.Element, cst.Del))
 
 
 def _bound(made: cst.Call, options: tuple[cst.Param, ...]) -> list[cst.BaseExpression] | None:
