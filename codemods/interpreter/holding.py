@@ -583,8 +583,10 @@ def _is_named(node: ast.AST, name: str) -> bool:
     return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
 
 
-_NUMBERS = frozenset(("float", "int", "print", "str", "round", "len"))
+_NUMBERS = frozenset(("float", "int", "print", "str", "round", "len", "isinstance"))
 _TOLD = frozenset(("item", "tolist", "detach", "clear"))
+_GATHERS = frozenset("sum max min abs list tuple zip range sorted stack cat mean median std var cpu flatten".split())
+"""Functions and methods that make one value of several, and do nothing else with them."""
 
 
 def _only_tells(statement: ast.AST, name: str) -> bool:
@@ -592,7 +594,34 @@ def _only_tells(statement: ast.AST, name: str) -> bool:
     assert isinstance(statement, ast.stmt)
     parts = list(_own_parts(statement))
     told = {item for _, part in parts for item in _told_one_by_one(part, name)}
-    return all(part in told or _is_told(around, part) for around, part in parts if _is_mention(around, part, name))
+    parents = {part: around for around, part in parts}
+    return all(
+        part in told or _is_told(around, part) or _is_told_together(part, parents)
+        for around, part in parts
+        if _is_mention(around, part, name)
+    )
+
+
+def _is_told_together(mention: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether only the number of what is gathered is wanted: ``sum([one[0] for one in losses]).item()``."""
+    node = mention
+    while isinstance(around := parents.get(node), (ast.expr, ast.comprehension, ast.keyword)):
+        if isinstance(node, ast.expr) and _ends_in_number(around, node):
+            break
+        node = around
+    else:
+        return False
+    return all(
+        not isinstance(part, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
+        and (not isinstance(part, ast.Call) or last_name(part.func) in _GATHERS | _NUMBERS | _TOLD)
+        for part in ast.walk(node)
+    )
+
+
+def _ends_in_number(around: ast.AST, node: ast.expr) -> bool:
+    if isinstance(around, ast.Call):
+        return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
+    return isinstance(around, ast.Attribute) and around.attr in _TOLD - {"clear"}
 
 
 def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Form, GraphHeld, Span
+from autofix.codemods.facts import Certainty, Fact, Form, GraphHeld, Span
 from autofix.codemods.rewriting.detaching import detached
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
@@ -99,8 +99,11 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
         yield from _taken_by_itself(parts, tree)
     if complete and (fact.handed is not None or len(here) == len(parts)):
         yield _each_detached(parts, tree)
-    if fact.form in (Form.TENSOR, Form.UNKNOWN):
-        value = _added(fact, tree)
+    value = _added(fact, tree)
+    tested = value if value is not None else whole
+    if tested is not None and fact.certainty is not Certainty.CERTAIN and _may_be_several(tested, tree):
+        yield detached(tree, tested, Form.UNKNOWN)
+    elif fact.form in (Form.TENSOR, Form.UNKNOWN):
         if value is not None:
             yield Edit(tree).change(value, detach).patch()
         if whole is not None and whole is not value:
@@ -109,6 +112,14 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
         yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
+
+
+def _may_be_several(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether the function itself asks if the value is a tuple: ``sum(losses) if isinstance(losses, tuple)``."""
+    return any(
+        tree.called(call) == "isinstance" and len(call.args) == 2 and call.args[0].value.deep_equals(value)
+        for call in calls_in(tree.function_of(value))
+    )
 
 
 def _row_detached(row: cst.BaseExpression, tree: Tree) -> Patch:
