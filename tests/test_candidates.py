@@ -11,7 +11,19 @@ import libcst as cst
 import pytest
 
 from autofix import engine
-from autofix.codemods.facts import CutGraph, Drop, Fact, LeafChanged, LegacyApi, LegacyFunction, Span, StaleGraph
+from autofix.codemods.facts import (
+    Certainty,
+    CutGraph,
+    Drop,
+    Fact,
+    Form,
+    GraphHeld,
+    LeafChanged,
+    LegacyApi,
+    LegacyFunction,
+    Span,
+    StaleGraph,
+)
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rewriting.edit import Edit
@@ -354,3 +366,54 @@ def test_a_side_that_is_no_longer_the_same_is_not_taken_again(change: str) -> No
 
 def _repaired(text: str) -> str:
     return engine.analyse(text, "program.py").repaired.files[0].text
+
+
+@pytest.mark.parametrize("certainty", [Certainty.CERTAIN, Certainty.LIKELY])
+def test_a_loss_that_may_be_a_tuple_is_detached_as_either(certainty: Certainty) -> None:
+    text = "import torch\nfor x in data:\n    loss = sum(l) if isinstance(l, tuple) else l\n    kept.append(l)\n"
+    kept, loop, value = (Span("program.py", *at) for at in ((4, 4, 4, 18), (2, 0, 4, 18), (4, 16, 4, 17)))
+    fact = GraphHeld(certainty=certainty, kept=kept, loop=loop, expression=value, form=Form.TENSOR, name="kept")
+    first = _offered(fact, text, "AF601")[0].program.files[0].text
+    either = "l.detach() if isinstance(l, torch.Tensor) else tuple(item.detach() for item in l)"
+    assert (either in first) == (certainty is Certainty.LIKELY)
+    assert ("kept.append(l.detach())" in first) == (certainty is Certainty.CERTAIN)
+
+
+HELD = """\
+import torch
+from torch import nn
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def epoch(data, late):
+    losses = []
+    for x in data:
+        loss = model(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        losses.append(loss)
+    if isinstance(losses[0], tuple):
+        return {USE}
+    return 0
+for i in range(3):
+    print(epoch(torch.randn(20, 8, 4), i))
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        ("sum([one[0] for one in losses]).item()", True),
+        ("torch.stack(losses).mean().item()", True),
+        ("float(max(losses))", True),
+        ("len(losses)", True),
+        ("learn(sum(losses)).item()", False),
+        ("sum(learn(one) for one in losses).item()", False),
+        ("losses[0].item() if losses[0].learn() else 0", False),
+        ("(lambda: sum(losses).learn())().item()", False),
+        ("losses", False),
+    ],
+)
+def test_a_side_that_wants_the_number_alone_is_no_use_of_graphs(use: str, told: bool) -> None:
+    found = engine.analyse(HELD.replace("{USE}", use), "program.py").findings
+    assert [one.code for one in found] == (["AF601"] if told else [])
