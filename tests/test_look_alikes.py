@@ -1744,6 +1744,49 @@ RIGHT |= {
         ("in pairs", "[c if one is player else c.detach() for one, c in zip(players, chosen)]"),
     )
 }
+RIGHT |= {
+    f"two tests of one option agree: {first}, then {second}": f"""
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--size", type=int, default=256)
+        parser.add_argument("--arch", default="a")
+        args = parser.parse_args()
+        class Small(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(3, 6)
+            def forward(self, x):
+                out = torch.relu(self.fc(x))
+                return out[:, :3], out[:, 3:]
+        class Large(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(3, 3)
+            def forward(self, x):
+                out = self.fc(x)
+                return out, (out - x).abs().mean()
+        if {first}:
+            made = Small()
+        else:
+            made = Large()
+        steps = torch.optim.SGD(made.parameters(), lr=0.1)
+        for _ in range(4):
+            first, second = made(x)
+            loss = second if {second} else second.mean()
+            loss += first.pow(2).mean()
+            steps.zero_grad()
+            loss.backward()
+            steps.step()
+        """
+    for first, second in (
+        ("args.size <= 256", "args.size == 512"),
+        ("args.size < 300", "512 <= args.size"),
+        ("256 == args.size", "args.size > 256"),
+        ("not args.size > 256", "args.size >= 257"),
+        ("args.arch == 'a'", "args.arch == 'b'"),
+        ("args.arch != 'b'", "args.arch == 'b'"),
+    )
+}
 
 
 def program(text: str) -> str:

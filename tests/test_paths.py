@@ -9,6 +9,7 @@ import pytest
 from autofix.codemods.checks.known import Known
 from autofix.codemods.facts import StaleGraph
 from autofix.codemods.interpreter import analysis
+from autofix.codemods.interpreter.bounds import Bounds, comparison
 from autofix.codemods.interpreter.policy import BranchPolicy
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.program import Program
@@ -139,3 +140,36 @@ def test_a_loss_that_an_option_leaves_out_is_no_loss_of_several_elements() -> No
             optimizer.step()
         """
     assert analysis.analyze(Program.of(textwrap.dedent(program), "train.py")).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("known", "holds", "asked", "answer"),
+    [
+        (("Gt", "x", ("int", 256)), False, ("Eq", "x", ("int", 512)), False),
+        (("Gt", "x", ("int", 256)), True, ("Eq", "x", ("int", 512)), None),
+        (("Gt", "x", ("int", 256)), True, ("Lt", "x", ("float", 256.0)), False),
+        (("Gt", "x", ("int", 256)), False, ("Lt", "x", ("int", 256)), None),
+        (("Eq", ("int", 3), "x"), True, ("Gt", ("int", 4), "x"), True),
+        (("Eq", "x", ("int", 3)), False, ("Eq", "x", ("int", 4)), None),
+        (("Eq", "x", ("int", 3)), False, ("Eq", "x", ("int", 3)), False),
+        (("Eq", "x", ("str", "a")), True, ("Eq", "x", ("str", "b")), False),
+        (("Eq", "x", ("str", "a")), False, ("Eq", "x", ("str", "b")), None),
+        (("Eq", "x", ("str", "a")), True, ("Gt", "x", ("int", 1)), None),
+        (("Lt", "x", ("int", 1)), True, ("Lt", "x", ("int", 2)), True),
+        (("Lt", "x", ("int", 1)), False, ("Gt", "x", ("int", 0)), True),
+        (("Lt", "x", ("int", 1)), False, ("Gt", "x", ("int", 1)), None),
+    ],
+)
+def test_an_answer_decides_what_it_implies(known: object, holds: bool, asked: object, answer: bool | None) -> None:
+    bounds = Bounds()
+    first, second = comparison(known), comparison(asked)
+    assert first is not None
+    assert second is not None
+    bounds.add(first, holds, 7)
+    assert bounds.implied(second) == (None if answer is None else (answer, [7]))
+
+
+def test_other_conditions_are_no_comparisons_with_constants() -> None:
+    assert comparison(("Eq", "x", "y")) is None
+    assert comparison(("Eq", ("int", 1), ("int", 2))) is None
+    assert comparison(("attr", "x", "flag")) is None

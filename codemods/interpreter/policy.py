@@ -19,6 +19,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from autofix.codemods.interpreter.bounds import Bounds, Comparison, comparison
+
 TOWARDS_A_PASS = 4
 """Paths that are tried to find a way to a pass, where the likely one comes to none."""
 
@@ -84,6 +86,8 @@ class BranchPolicy:
         self._switches: dict[str, Hashable] = {}
         """For each switch, the key of the condition that was the first to ask for it."""
         self._positions: dict[Hashable, int] = {}
+        self._bounds: dict[Hashable, Bounds] = {}
+        """What is known of things that are compared with constants."""
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, prefer_false: bool = False) -> bool:
         """Whether the condition *key* holds.
@@ -96,6 +100,13 @@ class BranchPolicy:
         if known is not None:
             self._consulted(self._positions[known])
             return self._known[known]
+        compared = comparison(key)
+        implied = self._implied(compared)
+        if implied is not None:
+            answer, positions = implied
+            for position in positions:
+                self._consulted(position)
+            return answer
         likely = likely or switch == _SAME_SHAPE
         position = len(self.asked)
         changes = varies(key)
@@ -113,10 +124,16 @@ class BranchPolicy:
         self._near.append(self.nearness)
         self._known[key] = answer
         self._positions[key] = position
+        if compared is not None:
+            self._bounds.setdefault(compared.of, Bounds()).add(compared, answer, position)
         self._consulted(position)
         if switch:
             self._switches[switch] = key
         return answer
+
+    def _implied(self, compared: Comparison | None) -> tuple[bool, list[int]] | None:
+        bounds = self._bounds.get(compared.of) if compared is not None else None
+        return bounds.implied(compared) if bounds is not None and compared is not None else None
 
     def _consulted(self, position: int) -> None:
         self._asked_for.append(position)
@@ -145,8 +162,12 @@ class BranchPolicy:
         return any(self._decides(position) for position in self._preferred if position >= self.begun)
 
     def denied(self, key: Hashable) -> bool:
-        """Whether the condition *key* was asked on this path and does not hold."""
-        return self._known.get(key) is False
+        """Whether the condition *key* was asked on this path, or one that decides it, and does not hold."""
+        known = self._known.get(key)
+        if known is None:
+            implied = self._implied(comparison(key))
+            known = implied[0] if implied is not None else None
+        return known is False
 
     def consequence(self, key: Hashable) -> bool | None:
         """The answer on this path to the condition *key*, by which a pass came since; None where it has none such.
