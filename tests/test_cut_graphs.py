@@ -255,7 +255,16 @@ SHAPES = {
         reverse = Reverse(1.0)
         """,
         "F.cross_entropy(reverse(net(x)), y)",
-        [],
+        [
+            "@staticmethod",
+            "def forward(ctx, a, layer):",
+            "ctx.layer = layer",
+            "@staticmethod",
+            "def backward(ctx, grad):",
+            "layer = ctx.layer",
+            "return -grad * layer.scale, None",
+            "loss = F.cross_entropy(Reverse.apply(net(x), reverse), y)",
+        ],
     ),
     "a group of its own is computed where nothing is recorded": (
         """

@@ -1339,23 +1339,6 @@ BRANCHED = {
             loss = crit(model(x), y)
             opt.zero_grad(); loss.backward(); opt.step()
         """,
-    "a score, in a method": """
-        critics = torch.optim.SGD(other.parameters(), lr=0.1)
-        class Game:
-            def play(self, z):
-                self.fake = net(z)
-                if args.wide:
-                    self.score = other(self.fake) - other(y).mean()
-                else:
-                    self.score = other(self.fake)
-                loss = self.score.mean() - other(y).mean()
-                critics.zero_grad(); loss.backward(); critics.step()
-                loss = -self.score.mean()
-                opt.zero_grad(); loss.backward(); opt.step()
-        game = Game()
-        for _ in range(5):
-            game.play(torch.randn(4, 3))
-        """,
     "a score by a way that may fail": """
         critics = torch.optim.SGD(other.parameters(), lr=0.1)
         for _ in range(5):
@@ -1440,6 +1423,39 @@ def test_what_goes_goes_at_once(text: str, expected: list[str]) -> None:
     compared = list(difflib.ndiff(before.splitlines(), mended.patched.files[0].text.splitlines()))
     assert [line[2:].strip() for line in compared if line.startswith("- ")] == expected
     assert not any(line.startswith("+ ") for line in compared)
+
+
+BOTH_SIDES = """
+        critics = torch.optim.SGD(other.parameters(), lr=0.1)
+        class Game:
+            def play(self, z):
+                self.fake = net(z)
+                if args.wide:
+                    self.score = other(self.fake) - other(y).mean()
+                else:
+                    self.score = other(self.fake)
+                loss = self.score.mean() - other(y).mean()
+                critics.zero_grad(); loss.backward(); critics.step()
+                loss = -self.score.mean()
+                opt.zero_grad(); loss.backward(); opt.step()
+        game = Game()
+        for _ in range(5):
+            game.play(torch.randn(4, 3))
+"""
+
+
+def test_what_each_branch_computes_is_computed_anew_on_each() -> None:
+    parser = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--wide', action='store_true')\n"
+    before = parser + "args = parser.parse_args()\n" + program(BOTH_SIDES)
+    patched = analyse(before, "program.py").patched
+    for line, times in (
+        ("if args.wide:", 2),
+        ("self.score = other(self.fake.detach()) - other(y).mean()", 1),
+        ("self.score = other(self.fake.detach())\n", 1),
+        ("self.score = other(self.fake) - other(y).mean()", 1),
+        ("self.score = other(self.fake)\n", 1),
+    ):
+        assert patched.count(line) == times, line
 
 
 @pytest.mark.parametrize("text", BRANCHED.values(), ids=BRANCHED.keys())

@@ -38,6 +38,25 @@ def test_a_pass_that_no_path_comes_to_is_said() -> None:
     assert missed(text) == {2: "no path that was followed comes here"}
 
 
+ASKS = """\
+import argparse
+import sys
+parser = argparse.ArgumentParser()
+parser.add_argument("--config", default="")
+args = parser.parse_args()
+if {unless}:
+    print("usage: train.py --config FILE")
+    {leave}
+net(torch.ones(3, 2)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("leave", ["exit(1)", "quit()", "sys.exit('no configuration')", "os._exit(2)"])
+@pytest.mark.parametrize("unless", ["args.config == ''", "not args.config", "len(sys.argv) < 2"])
+def test_a_script_that_asks_for_an_argument_is_given_one(leave: str, unless: str) -> None:
+    assert missed("import os\n" + ASKS.format(unless=unless, leave=leave)) == {}
+
+
 def test_methods_of_the_programs_own_are_no_passes() -> None:
     text = "class T:\n    def backward(self):\n        net(torch.ones(3, 2)).sum().backward()\n"
     assert missed(text + "    def step(self):\n        self.backward()\n") == {}

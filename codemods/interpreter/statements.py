@@ -310,12 +310,21 @@ def _only_tells(node: ast.If) -> bool:
     )
 
 
+_ENDS = frozenset(("exit", "quit", "sys.exit", "os._exit", "os.abort"))
+
+
+def _ends_the_program(statement: ast.stmt) -> bool:
+    """Whether a statement is ``exit(1)``: what a script says that was not given what it asks for."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in _ENDS
+
+
 def _only_leaves(body: list[ast.stmt]) -> bool:
     """Whether a block does nothing but leave: the unlikely branch of an early exit."""
     last = body[-1]
     if isinstance(last, ast.With) and len(body) == 1:  # `with torch.no_grad(): return net(batch)`
         return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
-    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise))
+    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise)) or _ends_the_program(last)
     return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
 
 
