@@ -96,14 +96,41 @@ def _still_decided(source: _Definition, new: _Definition, line: int, before: tup
     """The conditions around *new* that *source* was made under, too, with their side; nothing between changes them."""
     if source.loops != new.loops or source.line >= line:
         return {}
-    bound = [one.target for one in before if one.function == new.function and source.line < one.line < line]
+    bound = {one.target for one in before if one.function == new.function and source.line < one.line < line}
+    bound |= {f".{one.target.rpartition('.')[2]}" for one in before if _may_come_between(one, new)}
     decided = dict(one for one in new.branches if one in source.branches)
-    return {test: side for test, side in decided.items() if not any(_reads(test, target) for target in bound)}
+    return {
+        test: side
+        for test, side in decided.items()
+        if _asks_the_same_twice(test) and not any(_reads(test, target) for target in bound)
+    }
+
+
+def _may_come_between(other: _Definition, new: _Definition) -> bool:
+    """Whether another function, called between, may change what an object has: no constructor."""
+    return "." in other.target and other.function not in ("", new.function) and not other.function.endswith("__init__")
+
+
+_ALIKE = frozenset("isinstance issubclass len hasattr getattr callable bool".split())
+
+
+@lru_cache(maxsize=256)
+def _asks_the_same_twice(test: str) -> bool:
+    """Whether a condition is the same whenever it is computed, its names unchanged: no ``random() < 0.5``."""
+    try:
+        parts = list(ast.walk(ast.parse(test, mode="eval")))
+    except SyntaxError:  # the mark of a `try`
+        return True
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    return not any(isinstance(part, (ast.NamedExpr, ast.Await)) for part in parts) and all(
+        isinstance(call.func, ast.Name) and call.func.id in _ALIKE for call in calls
+    )
 
 
 def _reads(test: str, target: str) -> bool:
-    """Whether a condition reads what an assignment to *target* changes: ``opt.flag`` reads ``opt`` as well."""
-    return re.search(rf"(?<![\w.]){re.escape(target)}(?!\w)", test) is not None
+    """Whether a condition reads what an assignment to *target* changes: ``opt.flag`` reads ``opt``, and ``.flag``."""
+    before = "" if target.startswith(".") else r"(?<![\w.])"
+    return re.search(rf"{before}{re.escape(target)}(?!\w)", test) is not None
 
 
 def _holds_in(one: _Definition, new: _Definition, elsewhere: bool) -> bool:

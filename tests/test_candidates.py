@@ -364,6 +364,21 @@ def test_a_side_that_is_no_longer_the_same_is_not_taken_again(change: str) -> No
     assert _repaired(text).count("if relative:") == 1
 
 
+@pytest.mark.parametrize("test", ["torch.rand(1) > 0.5", "draw()", "(wide := draw())", "next(sides)"])
+def test_a_side_that_is_drawn_is_not_drawn_again(test: str) -> None:
+    assert _repaired(CHOSEN.replace("if relative:", f"if {test}:")).count(f"if {test}:") == 1
+
+
+def test_a_side_that_a_method_may_change_is_not_taken_again() -> None:
+    class_ = "class Game:\n    def __init__(self):\n        self.wide = True\n    def turn(self):\n        {change}\n"
+    text = CHOSEN.replace("if relative:", "if game.wide:").replace(
+        "    critic_opt.step", "    game.turn()\n    critic_opt.step"
+    )
+    head = "import torch\n" + class_.replace("self.wide = True", "self.wide = option") + "game = Game()\n"
+    for change, times in (("game.wide = not game.wide", 1), ("self.wide = not self.wide", 1), ("pass", 2)):
+        assert _repaired(head.replace("{change}", change) + text).count("if game.wide:") == times
+
+
 def _repaired(text: str) -> str:
     return engine.analyse(text, "program.py").repaired.files[0].text
 

@@ -116,9 +116,11 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
 
 def _may_be_several(value: cst.BaseExpression, tree: Tree) -> bool:
     """Whether the function itself asks if the value is a tuple: ``sum(losses) if isinstance(losses, tuple)``."""
+    tests = [
+        one for one in calls_in(tree.function_of(value)) if tree.called(one) == "isinstance" and len(one.args) == 2
+    ]
     return any(
-        tree.called(call) == "isinstance" and len(call.args) == 2 and call.args[0].value.deep_equals(value)
-        for call in calls_in(tree.function_of(value))
+        one.args[0].value.deep_equals(value) and {"tuple", "list"} & tree.paths_in(one.args[1].value) for one in tests
     )
 
 
