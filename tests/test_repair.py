@@ -368,5 +368,6 @@ def test_what_one_of_two_branches_computes_is_not_computed_anew_behind_them(tmp_
     path.write_text(TWO_BRANCHES, encoding="utf-8")
     found = repair(Script(path), LIMITS, static=static)
     patched = found.analysis.repaired.files[0].text
-    assert patched.count("score = D(fake)") == 2
-    assert patched.index("score = D(fake)\n") < patched.index("dl = ")
+    behind = patched.partition("dl = ")[2]
+    assert behind.count("score = D(fake) - D(real)\n") == behind.count("score = D(fake)\n")
+    assert behind.count('if "--relative" in sys.argv') == behind.count("score = D(fake)\n")
