@@ -243,10 +243,7 @@ def test_only_a_sample_becomes_an_rsample(how: str) -> None:
     text = textwrap.dedent("import torch\nx = dist.sample((2,))\nx.sum().backward()\n")
     span, failed = Span("program.py", 2, 4, 2, 21), Span("program.py", 3, 0, 3, 18)
     fact = CutGraph(cut=span, failed=failed, drops=(Drop(span, how),))
-    kinds = [kind(cst.codemod.CodemodContext()) for kind in all_codemods() if kind.code == "AF401"]
-    texts = [
-        one.program.files[0].text for kind in kinds for one in kind.offers(fact, Tree(Program.of(text, "program.py")))
-    ]
+    texts = [one.program.files[0].text for one in _offered(fact, text, "AF401")]
     assert any("dist.rsample((2,))" in one for one in texts) == (how == "sample")
 
 

@@ -1425,6 +1425,11 @@ def test_what_goes_goes_at_once(text: str, expected: list[str]) -> None:
     assert not any(line.startswith("+ ") for line in compared)
 
 
+def _with_option(text: str) -> str:
+    parser = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--wide', action='store_true')\n"
+    return parser + "args = parser.parse_args()\n" + program(text)
+
+
 BOTH_SIDES = """
         critics = torch.optim.SGD(other.parameters(), lr=0.1)
         class Game:
@@ -1445,8 +1450,7 @@ BOTH_SIDES = """
 
 
 def test_what_each_branch_computes_is_computed_anew_on_each() -> None:
-    parser = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--wide', action='store_true')\n"
-    before = parser + "args = parser.parse_args()\n" + program(BOTH_SIDES)
+    before = _with_option(BOTH_SIDES)
     patched = analyse(before, "program.py").patched
     for line, times in (
         ("if args.wide:", 2),
@@ -1460,8 +1464,7 @@ def test_what_each_branch_computes_is_computed_anew_on_each() -> None:
 
 @pytest.mark.parametrize("text", BRANCHED.values(), ids=BRANCHED.keys())
 def test_what_another_branch_computes_is_not_computed_anew(text: str) -> None:
-    parser = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--wide', action='store_true')\n"
-    before = parser + "args = parser.parse_args()\n" + program(text)
+    before = _with_option(text)
     found = analyse(before, "program.py")
     assert found.findings
     assert found.patched == before

@@ -368,6 +368,9 @@ def test_what_one_of_two_branches_computes_is_not_computed_anew_behind_them(tmp_
     path.write_text(TWO_BRANCHES, encoding="utf-8")
     found = repair(Script(path), LIMITS, static=static)
     patched = found.analysis.repaired.files[0].text
-    behind = patched.partition("dl = ")[2]
-    assert behind.count("score = D(fake) - D(real)\n") == behind.count("score = D(fake)\n")
-    assert behind.count('if "--relative" in sys.argv') == behind.count("score = D(fake)\n")
+    before, _, behind = patched.partition("dl = ")
+    anew = int(static)  # the source shows both sides; after the run, what stands before is left as it is
+    for line in ('if "--relative" in sys.argv:\n', "score = D(fake) - D(real)\n", "score = D(fake)\n"):
+        assert behind.count(line) == anew
+    assert patched.count("score = D(fake)") == 2
+    assert before.count("score = D(fake.detach())") == 2 * anew

@@ -584,7 +584,7 @@ def _is_named(node: ast.AST, name: str) -> bool:
 
 
 _NUMBERS = frozenset(("float", "int", "print", "str", "round", "len", "isinstance"))
-_TOLD = frozenset(("item", "tolist", "detach", "clear"))
+_TOLD = frozenset(("item", "tolist", "detach"))
 _GATHERS = frozenset("sum max min abs list tuple zip range sorted stack cat mean median std var cpu flatten".split())
 """Functions and methods that make one value of several, and do nothing else with them."""
 
@@ -606,22 +606,23 @@ def _is_told_together(mention: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool
     """Whether only the number of what is gathered is wanted: ``sum([one[0] for one in losses]).item()``."""
     node = mention
     while isinstance(around := parents.get(node), (ast.expr, ast.comprehension, ast.keyword)):
-        if isinstance(node, ast.expr) and _ends_in_number(around, node):
+        if isinstance(node, ast.expr) and _ends_in_number(around):
             break
         node = around
     else:
         return False
     return all(
         not isinstance(part, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
-        and (not isinstance(part, ast.Call) or last_name(part.func) in _GATHERS | _NUMBERS | _TOLD)
+        and (not isinstance(part, ast.Call) or last_name(part.func) in _GATHERS | _NUMBERS | _TOLD | {"clear"})
         for part in ast.walk(node)
     )
 
 
-def _ends_in_number(around: ast.AST, node: ast.expr) -> bool:
+def _ends_in_number(around: ast.AST) -> bool:
+    """Whether a value is asked for its number, or cut from its graph, by the node *around* it."""
     if isinstance(around, ast.Call):
         return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
-    return isinstance(around, ast.Attribute) and around.attr in _TOLD - {"clear"}
+    return isinstance(around, ast.Attribute) and around.attr in _TOLD
 
 
 def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
@@ -646,9 +647,8 @@ def _is_told(around: ast.AST, mention: ast.AST) -> bool:
     assert isinstance(mention, (ast.Name, ast.Attribute))
     if isinstance(mention.ctx, (ast.Store, ast.Del)):
         return not isinstance(around, ast.AugAssign)
-    if isinstance(around, ast.Call):
-        return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
-    return isinstance(around, ast.FormattedValue) or (isinstance(around, ast.Attribute) and around.attr in _TOLD)
+    emptied = isinstance(around, ast.Attribute) and around.attr == "clear"
+    return emptied or isinstance(around, ast.FormattedValue) or _ends_in_number(around)
 
 
 def has_graph(node: Node) -> bool:

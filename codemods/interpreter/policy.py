@@ -132,8 +132,9 @@ class BranchPolicy:
         return answer
 
     def _implied(self, compared: Comparison | None) -> tuple[bool, list[int]] | None:
-        bounds = self._bounds.get(compared.of) if compared is not None else None
-        return bounds.implied(compared) if bounds is not None and compared is not None else None
+        if compared is None or compared.of not in self._bounds:
+            return None
+        return self._bounds[compared.of].implied(compared)
 
     def _consulted(self, position: int) -> None:
         self._asked_for.append(position)

@@ -255,7 +255,7 @@ def _return(interp: Interpreter, node: ast.Return) -> str:
 
 
 def _if(interp: Interpreter, node: ast.If) -> str:
-    leaves = not node.orelse and _only_leaves(node.body)
+    leaves = interp.source.remembered(node, _is_early_exit)
     optional = not node.orelse and not leaves
     spans = len(interp.unrolling.spans)
     consultations = interp.policy.consultations
@@ -319,9 +319,11 @@ def _ends_the_program(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and ast.unparse(call.func) in _ENDS
 
 
-def _only_leaves(body: list[ast.stmt]) -> bool:
-    """Whether a block does nothing but leave: the unlikely branch of an early exit."""
-    last = body[-1]
+def _is_early_exit(node: ast.If) -> bool:
+    """Whether the one branch of an ``if``, an unlikely one, does nothing but leave."""
+    body, last = node.body, node.body[-1]
+    if node.orelse:
+        return False
     if isinstance(last, ast.With) and len(body) == 1:  # `with torch.no_grad(): return net(batch)`
         return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
     exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise)) or _ends_the_program(last)

@@ -12,6 +12,14 @@ import libcst as cst
 
 from autofix.codemods.rewriting.edit import Edit, small_statement
 from autofix.codemods.rewriting.nodes import only_part
+from autofix.codemods.rewriting.old_functions import (
+    has_self,
+    is_docstring,
+    returns_fit,
+    returns_of,
+    with_none,
+    without_commas,
+)
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 
@@ -53,15 +61,17 @@ def handed_to_forward(
         return None
     edit.change(forward, lambda node: _static(node, wish, first=True))
     if backward is not None:
-        if not _returns_fit(edit, backward, len(params.params) == 2, tree):
+        if not returns_fit(forward, backward, tree):
             return None
+        for one in returns_of(backward, tree):
+            edit.change(one, with_none)
         edit.change(backward, lambda node: _static(node, wish, first=False))
     return edit.patch()
 
 
 def _only_attributes(method: cst.FunctionDef, tree: Tree) -> bool:
     """Whether ``self`` is the method's first parameter, and the method reads and sets its attributes alone."""
-    if not method.params.params or method.params.params[0].name.value != "self":
+    if not has_self(method):
         return False
     own = method.params.params[0].name
     for name in tree.names_in(method):
@@ -125,37 +135,8 @@ def _calls_modern(edit: Edit, target: cst.BaseExpression, owner: cst.BaseExpress
 
 def _applied(call: cst.CSTNode, owner: cst.BaseExpression) -> cst.CSTNode:
     assert isinstance(call, cst.Call)
-    plain = [arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) for arg in call.args]
     apply = cst.Attribute(owner, cst.Name("apply"))
-    return call.with_changes(func=apply, args=[*plain, cst.Arg(call.func)])
-
-
-def _returns_fit(edit: Edit, backward: cst.FunctionDef, single: bool, tree: Tree) -> bool:
-    """Let every ``return`` give None for the object; False where it cannot be told how many gradients there are."""
-    found = [
-        part
-        for one in tree.statements_in(backward)
-        if isinstance(one, cst.SimpleStatementLine) and tree.function_of(one) is backward
-        for part in one.body
-        if isinstance(part, cst.Return)
-    ]
-    for one in found:
-        if one.value is None or not (single or isinstance(one.value, cst.Tuple)):
-            return False
-        edit.change(one, with_none)
-    return bool(found)
-
-
-def with_none(node: cst.CSTNode, count: int = 1) -> cst.CSTNode:
-    """``return grad`` with None for *count* further arguments."""
-    assert isinstance(node, cst.Return) and node.value is not None
-    value = node.value
-    elements = list(value.elements) if isinstance(value, cst.Tuple) else [cst.Element(value)]
-    plain = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in elements]
-    nones = [cst.Element(cst.Name("None")) for _ in range(count)]
-    lpar = value.lpar if isinstance(value, cst.Tuple) else []
-    rpar = value.rpar if isinstance(value, cst.Tuple) else []
-    return node.with_changes(value=cst.Tuple([*plain, *nones], lpar=lpar, rpar=rpar))
+    return call.with_changes(func=apply, args=[*without_commas(call.args), cst.Arg(call.func)])
 
 
 class _Parted(cst.CSTTransformer):
@@ -184,15 +165,14 @@ def _static(node: cst.CSTNode, wish: str, *, first: bool) -> cst.CSTNode:
     parted = _Parted(wish)
     changed = node.visit(parted)
     assert isinstance(changed, cst.FunctionDef) and isinstance(changed.body, cst.IndentedBlock)
-    params = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in changed.params.params]
+    params = without_commas(changed.params.params)
     params[0] = params[0].with_changes(name=cst.Name("ctx"))
     body = list(changed.body.body)
     if first:
         params.append(cst.Param(cst.Name(wish)))
     if first or parted.used:
         code = f"ctx.{wish} = {wish}" if first else f"{wish} = ctx.{wish}"
-        at = 1 if isinstance(part := only_part(body[0]), cst.Expr) and isinstance(part.value, cst.SimpleString) else 0
-        body.insert(at, cst.SimpleStatementLine([small_statement(code)]))
+        body.insert(1 if is_docstring(body[0]) else 0, cst.SimpleStatementLine([small_statement(code)]))
     return changed.with_changes(
         params=changed.params.with_changes(params=params),
         body=changed.body.with_changes(body=body),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,15 @@ import libcst as cst
 from autofix.codemods.facts import Fact, LegacyFunction
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.kept_functions import handed_to_forward, with_none
+from autofix.codemods.rewriting.kept_functions import handed_to_forward
+from autofix.codemods.rewriting.old_functions import (
+    has_self,
+    is_docstring,
+    returns_fit,
+    returns_of,
+    with_none,
+    without_commas,
+)
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
@@ -97,7 +105,7 @@ def _read(owner: cst.ClassDef, tree: Tree) -> _Old | None:
         elif not isinstance(one, cst.SimpleStatementLine) or "self" in tree.paths_in(one):
             return None
     init, forward, backward = (methods.pop(name, None) for name in ("__init__", "forward", "backward"))
-    if methods or forward is None or any(one is not None and not _has_self(one) for one in (init, forward, backward)):
+    if methods or forward is None or any(one is not None and not has_self(one) for one in (init, forward, backward)):
         return None
     options = _options(init) if init is not None else ()
     settings = _settings(init, tree) if init is not None else ()
@@ -116,11 +124,7 @@ def _read(owner: cst.ClassDef, tree: Tree) -> _Old | None:
         if taken & {option.name.value for option in options}:
             return None
     old = _Old(owner, init, forward, backward, options, settings)
-    return old if backward is None or not options or _all_returns_fit(old, tree) else None
-
-
-def _has_self(method: cst.FunctionDef) -> bool:
-    return bool(method.params.params) and method.params.params[0].name.value == "self"
+    return old if backward is None or not options or returns_fit(forward, backward, tree) else None
 
 
 def _options(init: cst.FunctionDef) -> tuple[cst.Param, ...] | None:
@@ -139,7 +143,7 @@ def _settings(init: cst.FunctionDef, tree: Tree) -> tuple[cst.SimpleStatementLin
         part = one.body[0]
         if isinstance(part, cst.Expr):
             code = tree.code(part.value)
-            if not (code.startswith("super(") and code.endswith(".__init__()")) and not _is_text(part.value):
+            if not (code.startswith("super(") and code.endswith(".__init__()")) and not is_docstring(one):
                 return None
         elif isinstance(part, cst.Assign) and all(
             tree.code(target.target).startswith("self.") for target in part.targets
@@ -148,30 +152,6 @@ def _settings(init: cst.FunctionDef, tree: Tree) -> tuple[cst.SimpleStatementLin
         elif not isinstance(part, cst.Pass):
             return None
     return tuple(found)
-
-
-def _is_text(node: cst.BaseExpression) -> bool:
-    return isinstance(node, (cst.SimpleString, cst.ConcatenatedString))
-
-
-def _returns(function: cst.FunctionDef, tree: Tree) -> list[cst.Return]:
-    return [
-        part
-        for one in tree.statements_in(function)
-        if isinstance(one, cst.SimpleStatementLine) and tree.function_of(one) is function
-        for part in one.body
-        if isinstance(part, cst.Return)
-    ]
-
-
-def _all_returns_fit(old: _Old, tree: Tree) -> bool:
-    """Whether what ``backward`` returns can be told from what it must return for the options."""
-    assert old.backward is not None
-    returns = _returns(old.backward, tree)
-    single = len(old.forward.params.params) == 2
-    return bool(returns) and all(
-        one.value is not None and (single or isinstance(one.value, cst.Tuple)) for one in returns
-    )
 
 
 # Calls
@@ -267,9 +247,9 @@ def _make_static(edit: Edit, old: _Old, tree: Tree) -> None:
 
     def forward(node: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(node, cst.FunctionDef) and isinstance(node.body, cst.IndentedBlock)
-        params = node.params.with_changes(params=[*_without_commas(node.params.params), *_without_commas(old.options)])
+        params = node.params.with_changes(params=[*without_commas(node.params.params), *without_commas(old.options)])
         body = list(node.body.body)
-        at = 1 if _is_docstring(body[0]) else 0
+        at = 1 if is_docstring(body[0]) else 0
         body[at:at] = settings
         node = node.with_changes(params=params, body=node.body.with_changes(body=body))
         return _static(node if first is None else node.with_changes(leading_lines=first))
@@ -278,7 +258,7 @@ def _make_static(edit: Edit, old: _Old, tree: Tree) -> None:
     if old.init is not None:
         edit.remove(old.init)
     if old.backward is not None:
-        for one in _returns(old.backward, tree):
+        for one in returns_of(old.backward, tree):
             if old.options:
                 edit.change(one, lambda node: with_none(node, len(old.options)))
         edit.change(old.backward, _static)
@@ -289,16 +269,6 @@ def _precedes(old: _Old, tree: Tree) -> bool:
     body = tree.body_of(old.owner)
     assert old.init is not None
     return body.index(old.forward) == body.index(old.init) + 1
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
-        return False
-    return _is_text(statement.body[0].value)
-
-
-def _without_commas(params: Sequence[cst.Param]) -> list[cst.Param]:
-    return [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in params]
 
 
 class _Contextual(cst.CSTTransformer):

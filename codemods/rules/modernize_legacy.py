@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
@@ -67,8 +66,7 @@ def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:
     edit, calls = Edit(tree), []
     for read in reads:
         kept = _behind_data(read) or read.value
-        number = method_call(kept, "item")
-        edit.change(read, partial(_instead, number))
+        edit.change(read, _number)
         calls.append(f"`{tree.code(kept)}.item()`")
     if len(calls) == 1:
         return Candidate(edit.patch(), f"read the number with {calls[0]}")
@@ -76,8 +74,9 @@ def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:
     return Candidate(edit.patch(), f"read the numbers with {', '.join(told[:-1])} and {told[-1]}")
 
 
-def _instead(new: cst.CSTNode, _: cst.CSTNode) -> cst.CSTNode:
-    return new
+def _number(read: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(read, cst.Subscript)
+    return method_call(_behind_data(read) or read.value, "item")
 
 
 def _behind_data(read: cst.Subscript) -> cst.BaseExpression | None:
