@@ -30,7 +30,7 @@ for number, (inputs, target) in enumerate(batches):
 BRANCH
     loss.backward()
     optimizer.step()
-    print(rate)
+    net.rate = rate
 """
 
 QUIET = {
@@ -109,7 +109,7 @@ def test_a_condition_that_only_an_alternative_comes_to_is_turned_round_there() -
     """The loss is kept on one side of the first condition, and what is kept is sent back on one side of the second."""
     kept = SCRIPT.replace("BRANCH", "        print(number)\n    else:\n        history.append(loss)")
     sent = "    if history and not monitor.full():\n        sum(history).backward()\n"
-    seen = analysis.analyze(Program.of(kept.replace("    print(rate)\n", sent), "train.py"))
+    seen = analysis.analyze(Program.of(kept.replace("    net.rate = rate\n", sent), "train.py"))
     assert any(isinstance(fact, StaleGraph) for fact in seen.facts)
 
 

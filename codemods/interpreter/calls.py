@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    effects,
     errors,
     frameworks,
     library_calls,
@@ -181,7 +182,10 @@ def _enter(
     try:
         if function.generator:
             return Generator(interp, lambda: _run_body(interp, function, frame), frame, interp.stack[-1])
+        consultations = interp.policy.consultations
         _run_body(interp, function, frame)
+        if interp.policy.consultations > consultations and effects.computes_number(interp, function):
+            interp.policy.idle_since(consultations)
     finally:
         interp.frames.pop()
         interp.scope, interp.statement, interp.source, interp.stack = outer, statement, source, stack

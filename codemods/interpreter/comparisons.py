@@ -79,6 +79,9 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
         return made
     known = _of_parts(interp, op, left, right)
+    if known is None and isinstance(left, Symbol) and isinstance(right, Symbol) and type(op) in COMPARE:
+        if left.key == right.key and not varies(left.key):  # `loss != loss` asks whether it is a number
+            return bool(COMPARE[type(op)](0, 0))
     if known is None:
         known = counters.by_bounds(interp, op, left, right)
     if known is None:

@@ -1,44 +1,35 @@
 """Whether a branch can change anything that the tape sees: one that cannot is no reason for a path of its own.
 
-A branch that only tells how things go (prints numbers, writes a log) is *quiet*: it sends nothing back, steps nothing,
-makes, stores or changes no tensor, raises nothing and leaves no loop but its own.  What is not certainly quiet is not:
-a call that is given a tensor or an object of the program, a value that lasts beyond the branch, a method by which
-PyTorch's own objects are known.
+A branch that only tells how things go (prints numbers, writes a log, saves a checkpoint) is *quiet*: it sends nothing
+back, steps nothing, makes, stores or changes no tensor, raises nothing and leaves no loop but its own, or one that it
+is the last statement of.  So is one that gives weights their first values, before anything is computed with them.
+What is not certainly quiet is not: a call that is given a tensor with a graph or an object of the program, a value that
+lasts beyond the branch and is not only told, a method by which PyTorch's own objects are known.
+
+A function that works out a number of numbers, as the schedule of a learning rate does, decides nothing either.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from autofix.codemods.autograd.catalogue import operation
-from autofix.codemods.interpreter.expressions import lookup
-from autofix.codemods.interpreter.opaque_results import MODEL_METHODS
-from autofix.codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value, is_constant
+from autofix.codemods.interpreter.quiet import Reader, is_numeric
+from autofix.codemods.interpreter.values import Function
 from autofix.codemods.source.nodes import Nodes
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
-
-_OF_TORCH = frozenset("torch numpy".split())
-_KNOWN = MODEL_METHODS | frozenset(
-    "backward manual_backward grad step zero_grad unscale_ scale update data requires_grad numpy send put".split()
-)
-"""Attributes by which values that nobody read are known for models, optimizers, scalers, tensors and queues."""
-_TELLING = frozenset("print len str repr int float round abs min max range enumerate format isinstance".split())
-"""Python's own functions that do nothing to what they are given."""
-_PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr)
-_PARTS_OF_PARTS = (ast.FormattedValue, ast.Slice, ast.Starred, ast.keyword)
 
 
 def is_quiet(interp: Interpreter, node: ast.If) -> bool:
     """Whether neither side of a condition does anything that the tape sees, with the values that names have now."""
     if node not in interp.source.nodes or not interp.source.remembered(node, _may_be_quiet):
         return False  # the loop that a framework runs is written by autofix: its statements are none of the file's
-    kept = _kept(interp.source.nodes, node)
-    reader = _Quiet(interp)
-    return not kept and reader.plain(node.test) and reader.block([*node.body, *node.orelse], looping=False)
+    nodes = interp.source.nodes
+    reader = Reader(interp, interp.source, node)
+    ends = node in nodes.once(_last_in_loops)
+    return reader.keeps_all() and reader.plain(node.test) and reader.block([*node.body, *node.orelse], looping=ends)
 
 
 def statements_in(interp: Interpreter, node: ast.If) -> tuple[ast.stmt, ...]:
@@ -48,129 +39,99 @@ def statements_in(interp: Interpreter, node: ast.If) -> tuple[ast.stmt, ...]:
 
 def _may_be_quiet(node: ast.If) -> tuple[bool, ...]:
     """Whether there is no statement in a branch that is never quiet; a tuple with something in it is true."""
-    quiet = (ast.Expr, ast.Pass, ast.If, ast.For, ast.Break, ast.Continue, ast.Assign, ast.AugAssign)
+    quiet = (ast.Expr, ast.Pass, ast.If, ast.For, ast.With, ast.Break, ast.Continue, ast.Assign, ast.AugAssign)
     pending: list[ast.stmt] = [*node.body, *node.orelse]
     while pending:
         statement = pending.pop()
         if not isinstance(statement, quiet):
             return ()
-        if isinstance(statement, (ast.If, ast.For)):
-            pending += [*statement.body, *statement.orelse]
+        if isinstance(statement, (ast.If, ast.For, ast.With)):
+            pending += [*statement.body, *getattr(statement, "orelse", ())]
     return (True,)
 
 
-def _kept(nodes: Nodes, node: ast.If) -> set[str]:
-    """The names set in a branch that are used outside of it, wherever that is."""
-    inside = [part for part in nodes.within(node) if isinstance(part, ast.Name)]
-    stored = {part.id for part in inside if not isinstance(part.ctx, ast.Load)}
-    if not stored:
-        return stored
-    everywhere = nodes.once(_uses)
-    return {name for name in stored if everywhere[name] != sum(part.id == name for part in inside)}
-
-
-def _uses(nodes: Nodes) -> dict[str, int]:
-    """How often each name stands in a file."""
-    found: dict[str, int] = {}
-    for part in nodes.of(ast.Name):
-        found[part.id] = found.get(part.id, 0) + 1
-    for declared in nodes.all:
-        if isinstance(declared, (ast.Global, ast.Nonlocal)):
-            for name in declared.names:
-                found[name] = found.get(name, 0) + 1
+def _last_in_loops(nodes: Nodes) -> set[ast.AST]:
+    """The conditions that a turn of a loop ends with: to leave the loop there is to have had no further turn."""
+    found: set[ast.AST] = set()
+    pending: list[list[ast.stmt]] = [
+        one.body for one in nodes.all if isinstance(one, (ast.For, ast.While)) and not one.orelse
+    ]
+    while pending:
+        last = pending.pop()[-1]
+        if isinstance(last, ast.If):
+            found.add(last)
+            pending += [side for side in (last.body, last.orelse) if side]
     return found
 
 
-class _Quiet:
-    """Reads a branch without running it."""
+def only_tells(interp: Interpreter, node: ast.Expr) -> bool:
+    """Whether an expression that is a statement does nothing that the tape sees."""
+    return node in interp.source.nodes and Reader(interp, interp.source, node).block([node], looping=False)
 
-    def __init__(self, interp: Interpreter) -> None:
-        self._interp = interp
-        self._own: set[str] = set()
-        """Names that the branch set to something plain."""
 
-    def block(self, body: Iterable[ast.stmt], *, looping: bool) -> bool:
-        """Whether statements are quiet; *looping* where they stand in a loop of the branch itself."""
-        return all(self._statement(one, looping) for one in body)
+def computes_number(interp: Interpreter, function: Function) -> bool:
+    """Whether a function of the program, with the values that its names have now, works out a number of plain values.
 
-    def _statement(self, node: ast.stmt, looping: bool) -> bool:
-        match node:
-            case ast.Pass():
-                return True
-            case ast.Break() | ast.Continue():
-                return looping
-            case ast.Expr(value=value):
-                return self.plain(value)
-            case ast.If(test=test, body=body, orelse=orelse):
-                return self.plain(test) and self.block([*body, *orelse], looping=looping)
-            case ast.For(target=target, iter=iterated, body=body, orelse=orelse):
-                return self.plain(iterated) and self._set(target) and self.block([*body, *orelse], looping=True)
-            case ast.Assign(targets=[target], value=value):
-                return self.plain(value) and self._set(target)
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                return name in self._own and self.plain(value)
+    A number may be compared with others later, and is asked about then.  No constant is returned, but for those with a
+    fraction: a function that returns 1 or True answers a question.
+    """
+    node = function.node
+    if not isinstance(node, ast.FunctionDef) or not function.source.remembered(node, _may_compute):
         return False
+    parts = function.source.remembered(node, _parts_of)
+    reader = Reader(interp, interp.source, node)
+    reader.owns(parts.set)
+    return all(map(reader.plain, parts.computed)) and all(map(reader.is_number, parts.returned))
 
-    def _set(self, target: ast.expr) -> bool:
-        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        names = [part.id for part in parts if isinstance(part, ast.Name)]
-        self._own.update(names)
-        return len(names) == len(parts)
 
-    def plain(self, node: ast.AST) -> bool:
-        """Whether an expression does nothing but compute a value that has no graph and is no object of the program."""
-        match node:
-            case ast.Constant():
-                return True
-            case ast.Name(id=name):
-                return name in self._own or self._is_plain(self._value(node))
-            case ast.Attribute(value=owner, attr=name):
-                return name not in _KNOWN and self.plain(owner)
-            case ast.Subscript(value=owner, slice=index):
-                return self.plain(owner) and self.plain(index)
-            case ast.Call():
-                return self._quiet_call(node)
-        if isinstance(node, (*_PARTS, *_PARTS_OF_PARTS)):
-            below = (part for part in ast.iter_child_nodes(node) if isinstance(part, (ast.expr, *_PARTS_OF_PARTS)))
-            return all(map(self.plain, below))
-        return False
+class _Parts(NamedTuple):
+    """What a function consists of that works out a number."""
 
-    def _quiet_call(self, node: ast.Call) -> bool:
-        match node.func:
-            case ast.Attribute(value=ast.Name() as owner, attr="item") if not node.args and not node.keywords:
-                return isinstance(self._value(owner), (TensorRef, Symbol))
-            case ast.Attribute(value=owner, attr=name):
-                of_tensors = operation(name).known and not self._is_of_library(owner)
-                quiet = not (of_tensors or name in _KNOWN or name.endswith("_")) and self.plain(owner)
-            case ast.Name() as function:
-                value = self._value(function)
-                quiet = isinstance(value, Name) and value.path.removeprefix("builtins.") in _TELLING
+    set: frozenset[str]
+    computed: tuple[ast.expr, ...]
+    """The values and conditions in it."""
+    returned: tuple[ast.expr, ...]
+
+
+def _parts_of(node: ast.FunctionDef) -> _Parts:
+    names: set[str] = set()
+    computed: list[ast.expr] = []
+    returned: list[ast.expr] = []
+    for part in ast.walk(node):
+        match part:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AugAssign(target=ast.Name(id=name), value=value)
+            ):
+                names.add(name)
+                computed.append(value)
+            case ast.If(test=test):
+                computed.append(test)
+            case ast.Return(value=ast.expr() as value):
+                computed.append(value)
+                returned.append(value)
+    return _Parts(frozenset(names), tuple(computed), tuple(returned))
+
+
+def _may_compute(node: ast.FunctionDef) -> tuple[bool, ...]:
+    """Whether a function consists of arithmetic and conditions; a tuple with something in it is true."""
+    asks = False
+    pending = list(node.body)
+    while pending:
+        match pending.pop():
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                pass
+            case ast.If(body=body, orelse=orelse):
+                asks = True
+                pending += [*body, *orelse]
+            case (
+                ast.Assign(targets=[ast.Name()], value=value)
+                | ast.AugAssign(target=ast.Name(), value=value)
+                | ast.Return(value=ast.expr() as value)
+            ):
+                if not is_numeric(value):
+                    return ()
+                asks = asks or isinstance(value, ast.IfExp)
             case _:
-                return False
-        return quiet and all(map(self.plain, (*node.args, *node.keywords)))
-
-    def _is_of_library(self, node: ast.expr) -> bool:
-        """Whether something is written as a part of what was imported, or is a constant: no tensor."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(self._value(node), Name))
-
-    def _value(self, node: ast.Name) -> Value:
-        """What a name stands for now."""
-        slot = lookup(self._interp, node.id)
-        if slot is not None:
-            return slot.value
-        return Name(f"builtins.{node.id}") if node.id in _TELLING else _NOBODY
-
-    def _is_plain(self, value: Value) -> bool:
-        if isinstance(value, Symbol):
-            return value.leaf is None and value.leaves is None
-        if isinstance(value, Name):
-            return value.path.partition(".")[0] not in _OF_TORCH
-        if isinstance(value, Sequence):
-            return value.kind == "tuple" and all(self._is_plain(slot.value) for slot in value.items)
-        return is_constant(value)
-
-
-_NOBODY: Value = object()
-"""What a name stands for that nothing is known of."""
+                return ()
+    return (True,) if asks else ()

@@ -18,6 +18,7 @@ from autofix.codemods.interpreter import (
     constants,
     counters,
     cuts,
+    devices,
     elements,
     extents,
     loops,
@@ -33,7 +34,6 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
     Name,
-    Scope,
     Sequence,
     Symbol,
     TensorRef,
@@ -66,20 +66,8 @@ def _constant(interp: Interpreter, node: ast.Constant) -> Value:
     return node.value
 
 
-def lookup(interp: Interpreter, name: str) -> Binding | None:
-    scope: Scope | None = interp.scope
-    while scope is not None:
-        if name in scope.declared:
-            return scope.declared[name].names.get(name)
-        found = scope.names.get(name)
-        if found is not None:
-            return found
-        scope = scope.parent
-    return None
-
-
 def _name(interp: Interpreter, node: ast.Name) -> Value:
-    slot = lookup(interp, node.id)
+    slot = interp.scope.lookup(node.id)
     if slot is not None:
         return interp.read(slot)
     if hasattr(builtins, node.id):
@@ -303,8 +291,16 @@ def _of_command_line(key: Hashable) -> bool:
 
 
 def _if_expression(interp: Interpreter, node: ast.IfExp) -> Value:
+    consultations = interp.policy.consultations
     test = interp.eval(node.test)
-    return interp.eval(node.body if interp.truth(test, likely=_is_likely(test)) else node.orelse)
+    match node.body, node.orelse, test:
+        case ast.Constant(value=True), ast.Constant(value=False), Symbol():
+            return test  # asked where it is used
+    holds = interp.truth(test, likely=_is_likely(test))
+    chosen, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
+    if interp.policy.consultations > consultations and devices.chooses_gpu(chosen, other):
+        interp.policy.idle_since(consultations)
+    return interp.eval(chosen)
 
 
 def _generator_expression(interp: Interpreter, node: ast.GeneratorExp) -> Value:

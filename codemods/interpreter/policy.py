@@ -120,6 +120,7 @@ class BranchPolicy:
                 self._preferred.append(position)
         flips = (changes or not optional or not likely) and not periodic(key)
         place, steers = self.place() if flips else (None, False)
+        flips = flips and (steers or not _compares_dimensions(key))
         self.asked.append(Decision(answer, flips, (place, _form(key)), steers))
         self._near.append(self.nearness)
         self._known[key] = answer
@@ -198,6 +199,14 @@ def periodic(key: Hashable) -> bool:
     """
     if isinstance(key, tuple):
         return key[:1] in (("residue",), ("remainder",)) or any(map(periodic, key))
+    return False
+
+
+def _compares_dimensions(key: Hashable) -> bool:
+    """Whether a tensor is asked for the number of its dimensions, which is the same in every run."""
+    match key:
+        case (_, ("~", "dim" | "ndimension", _) | ("attr", ("tensor", *_), "ndim"), ("int", _)):
+            return True
     return False
 
 

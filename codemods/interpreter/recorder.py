@@ -162,6 +162,7 @@ class Recorder(Interpreter):
             cuts.without_graph(self, cell, name, args, leaves, node)
             return TensorRef(cell)
         self.activity += 1
+        self.recorded = True
         saves, saved = self._saved(name, args, names, cell, opaque, inplace)
         saved += list(extra_saved)
         cuts.saves_inference(self, saved, node)

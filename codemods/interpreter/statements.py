@@ -10,6 +10,7 @@ from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     definitions,
+    devices,
     effects,
     elements,
     errors,
@@ -132,7 +133,7 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
 def _old_value(interp: Interpreter, target: ast.expr) -> Value:
     """What a name, an attribute or an item held before it is assigned to; None for others."""
     if isinstance(target, ast.Name):
-        slot = expressions.lookup(interp, target.id)
+        slot = interp.scope.lookup(target.id)
         return interp.read(slot) if slot is not None else None
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
         receiver = interp.eval(target.value)
@@ -245,7 +246,10 @@ def _as_load(node: ast.expr) -> Any:
 
 
 def _expression(interp: Interpreter, node: ast.Expr) -> str:
+    consultations = interp.policy.consultations
     interp.eval(node.value)
+    if interp.policy.consultations > consultations and effects.only_tells(interp, node):
+        interp.policy.idle_since(consultations)
     return "raise" if interp.exceptions.exited else ""
 
 
@@ -269,13 +273,15 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     )  # `if step > 2` is known at first, and asked about later
     if question == len(interp.policy.asked):
         interp.unrolling.ways[node] = holds
-    quiet = interp.policy.consultations > consultations and effects.is_quiet(interp, node)
+    asks = interp.policy.consultations > consultations
+    quiet = asks and effects.is_quiet(interp, node)
     activity = interp.activity
-    other = node.orelse if holds else node.body
+    taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
+    goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
-        signal = interp.run(node.body if holds else node.orelse)
-    if quiet:
+        signal = interp.run(taken)
+    if quiet or goes_to_gpu:
         interp.policy.idle_since(consultations)
         interp.log.executed.update(effects.statements_in(interp, node))
     decides = signal or interp.activity != activity or not holds or node.orelse

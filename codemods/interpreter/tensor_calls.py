@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.catalogue import is_operation, operation
 from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand
-from autofix.codemods.interpreter import attributes, cuts, escapes, extents, outside, overwriting
+from autofix.codemods.interpreter import attributes, cuts, devices, escapes, extents, outside, overwriting
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
 from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
 
@@ -183,7 +183,7 @@ def call_tensor_method(
         if name in ("to", "cuda") and tensor.cell.node is None:
             same.cell.on_cpu = False
         moves = tensor.cell.node is not None and tensor.cell.on_cpu and interp.grad
-        moves = moves and _to_gpu(name, [*args, *keywords.values()])
+        moves = moves and devices.to_gpu(name, [*args, *keywords.values()])
         return TensorRef(same.cell, same.provenance, same.guessed, interp.site(node)) if moves else same
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
@@ -203,39 +203,6 @@ def call_tensor_method(
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
     return result
-
-
-_GPUS = ("cuda", "mps", "xpu", "hip")
-
-
-def _to_gpu(name: str, args: list[Value]) -> bool:
-    """Whether ``tensor.to(...)``, or ``tensor.cuda()``, certainly goes to a GPU where the program finds one."""
-    if name != "to":
-        return name == "cuda"
-    return any(_is_gpu(value) for value in args)
-
-
-def _is_gpu(device: Value) -> bool:
-    """Whether a device is a GPU: ``"cuda:0"``, or ``torch.device("cuda")``."""
-    if isinstance(device, Symbol) and isinstance(device.key, tuple):
-        if device.key[1:2] == ("torch.device",):
-            device = device.key[2] if len(device.key) > 3 else None
-        else:
-            return _is_chosen(device.key)
-    return isinstance(device, str) and device.startswith(_GPUS)
-
-
-def _is_chosen(key: Hashable) -> bool:
-    """Whether a device is one that whoever runs the program chooses: ``args.device``, a parameter called ``device``.
-
-    Not that of another tensor, which may well be the same.
-    """
-    match key:
-        case ("attr", ("tensor" | "item", *_), _):
-            return False
-        case ("attr", _, str(name)) | (_, "parameter", str(name), *_):
-            return "device" in name
-    return False
 
 
 def _made_of(gradient: Value, root: TensorRef) -> bool:

@@ -208,6 +208,18 @@ class Scope:
     """Names declared ``global`` or ``nonlocal``, and where they live."""
     local: frozenset[str] = frozenset()
 
+    def lookup(self, name: str) -> Binding | None:
+        """Where a name is bound, in this scope or around it; None where it is not."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.declared:
+                return scope.declared[name].names.get(name)
+            found = scope.names.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
 
 @dataclass(eq=False, slots=True)
 class Function:

@@ -246,6 +246,11 @@ def _device(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
     return interp.fresh_symbol(call.name, *(args[:1] if args and isinstance(args[0], str) else ()))
 
 
+@model("torch.*.is_available", "torch.*.device_count")
+def _of_machine(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    return interp.symbol(("new", call.name))  # whoever asks twice gets one answer
+
+
 @model("torch.multiprocessing.*", "torch.cuda.*", "torch.backends.*", "torch.distributed.*")
 def _unknown(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
     return interp.fresh_symbol(call.name)

@@ -17,6 +17,8 @@ class Recording:
         self.grad = True
         self.guard: Site | None = None
         """What turned grad mode off, where it is off."""
+        self.recorded = False
+        """Whether an operation of a graph was recorded yet."""
         self.retaining = False
         """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
         self.misses = False

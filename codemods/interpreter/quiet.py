@@ -1,0 +1,382 @@
+"""Reads code without running it: whether it does nothing that the tape sees, with the values that its names have now.
+
+Objects of the program that hold no tensor and no model (a meter, a logger, an environment) are *inert*: their methods
+are read as well, and what such an object is given can decide about nothing but conditions that are asked about anyway.
+Not so a constant: ``self.stopped = True`` answers a question by itself.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from autofix.codemods.autograd.catalogue import operation
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.told_names import EXPRESSIONS, GROWING, KNOWN, TELLING, is_told
+from autofix.codemods.interpreter.values import (
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Scope,
+    Sequence,
+    Symbol,
+    TensorRef,
+    Value,
+    is_constant,
+)
+from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.sources import Source
+
+if TYPE_CHECKING:
+    from autofix.codemods.interpreter.protocol import Interpreter
+
+_ASKING = frozenset("isinstance issubclass hasattr callable type".split())
+"""Python's own functions that ask an object for what it is."""
+_WRITING = frozenset(f"numpy.{name}" for name in "copyto put putmask place fill_diagonal".split())
+_CALLS = 3
+"""Calls within calls that are read."""
+_PARTS = 6
+"""Objects within objects that are looked at."""
+_NOBODY: Value = object()
+"""What a name stands for that nothing is known of."""
+
+
+def is_numeric(node: ast.expr) -> bool:
+    """Whether an expression is written as a number that is worked out, or as something that may be one.
+
+    A constant is none, but for those with a fraction: 1 and True answer questions.
+    """
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, float)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            return is_numeric(operand)
+        case ast.IfExp(body=one, orelse=other):
+            return is_numeric(one) and is_numeric(other)
+    return isinstance(node, (ast.BinOp, ast.Call, ast.Name, ast.Attribute, ast.Subscript))
+
+
+class Reader:
+    """Reads a branch, or a function that it calls, of a *source*."""
+
+    def __init__(
+        self, interp: Interpreter, source: Source, node: ast.AST, scope: Scope | None = None, depth: int = 0
+    ) -> None:
+        self._interp = interp
+        self._source = source
+        self._node = node
+        self._scope = scope
+        self._depth = depth
+        self._own: set[str] = set()
+        """Names that were set to something plain."""
+        self._given: dict[str, Value] = {}
+        """Parameters that stand for objects."""
+
+    def keeps_all(self) -> bool:
+        """Whether names set in a branch are used in it alone, or only told, or stay as unknown as they were."""
+        nodes = self._source.nodes
+        inside = [part for part in nodes.within(self._node) if isinstance(part, ast.Name)]
+        stored = {part.id for part in inside if not isinstance(part.ctx, ast.Load)}
+        if not stored:
+            return True
+        everywhere = nodes.once(_uses)
+        kept = {name for name in stored if everywhere[name] != sum(part.id == name for part in inside)}
+        unknown = self._stays_unknown()
+        return all(name in unknown or self._is_told(name) for name in kept)
+
+    def _stays_unknown(self) -> set[str]:
+        """The names whose values are not known, and that are only set to others of which nothing is known."""
+        values: dict[str, list[ast.expr | None]] = {}
+        for part in self._source.nodes.within(self._node):
+            if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+                values.setdefault(part.id, [])
+            for name, value in _given_in(part):
+                values.setdefault(name, []).append(value)
+        return {name for name, all_of_them in values.items() if all_of_them and self._is_unknown(name, all_of_them)}
+
+    def _is_unknown(self, name: str, values: list[ast.expr | None]) -> bool:
+        known = self._value(ast.Name(name, ast.Load()))
+        if not (self._is_plain(known) and isinstance(known, (Symbol, TensorRef))):
+            return False
+        return all(value is not None and is_numeric(value) and self.is_number(value) for value in values)
+
+    def _is_told(self, name: str) -> bool:
+        return is_told(self._source.nodes, name, self._source.nodes.within(self._node))
+
+    def block(self, body: Iterable[ast.stmt], *, looping: bool) -> bool:
+        """Whether statements are quiet; *looping* where leaving a loop from there is of no concern."""
+        return all(self._statement(one, looping) for one in body)
+
+    def _statement(self, node: ast.stmt, looping: bool) -> bool:
+        match node:
+            case ast.Pass():
+                return True
+            case ast.Break() | ast.Continue():
+                return looping
+            case ast.Return(value=value):
+                return self._depth > 0 and (value is None or self.plain(value))
+            case ast.Expr(value=value):
+                return self.plain(value) or self._collects(value)
+            case ast.If(test=test, body=body, orelse=orelse):
+                return self.plain(test) and self.block([*body, *orelse], looping=looping)
+            case ast.For(target=target, iter=iterated, body=body, orelse=orelse):
+                return self.plain(iterated) and self._set(target, None) and self.block([*body, *orelse], looping=True)
+            case ast.With(items=items, body=body):
+                return all(map(self._enters, items)) and self.block(body, looping=looping)
+            case ast.Assign(targets=[target], value=value):
+                return self.plain(value) and self._set(target, value)
+            case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
+                return (name in self._own or self._is_plain(self._value(target))) and self.plain(value)
+            case ast.AugAssign(target=ast.Attribute(value=owner), value=value):
+                return self._is_inert_object(self._held(owner)) and self.plain(value)
+        return False
+
+    def _enters(self, item: ast.withitem) -> bool:
+        return self.plain(item.context_expr) and (item.optional_vars is None or self._set(item.optional_vars, None))
+
+    def _set(self, target: ast.expr, value: ast.expr | None) -> bool:
+        """Whether a target is a name, several of them, an item of what nobody read, or an inert object's attribute."""
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            return isinstance(self._value(target.value), Symbol) and all(map(self.plain, (target.value, target.slice)))
+        if isinstance(target, ast.Attribute):
+            counts = isinstance(value, ast.Constant) and type(value.value) is int and self._is_counter(target)
+            unknown = counts or (value is not None and is_numeric(value))
+            return unknown and self._is_inert_object(self._held(target.value))
+        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        self.owns(names)
+        return len(names) == len(parts)
+
+    def _is_counter(self, node: ast.expr) -> bool:
+        """Whether an attribute has been counted up: where it is set to 0, that has been before."""
+        value = self._held(node)
+        return isinstance(value, Symbol) and isinstance(value.key, tuple) and value.key[0] in ("count", "plus")
+
+    def _collects(self, node: ast.expr) -> bool:
+        """Whether an expression adds something plain to a list that is only told, or that an inert object has."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr=method), args=[added], keywords=[]):
+                told = isinstance(owner, ast.Name) and self._is_told(owner.id)
+                inert = isinstance(owner, ast.Attribute) and self._is_inert(self._held(owner.value))
+                return method in GROWING and (told or inert) and self.plain(added)
+        return False
+
+    def owns(self, names: Iterable[str]) -> None:
+        """Take *names* for some that stand for something plain."""
+        self._own.update(names)
+
+    def is_number(self, node: ast.expr) -> bool:
+        """Whether a plain expression stands for a number as far as is known: for none that answers a question."""
+        if isinstance(node, ast.Name) and node.id in self._own:
+            return True
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return True
+        value = self._held(node)
+        if isinstance(node, ast.Attribute) and value is _NOBODY:
+            return True
+        return isinstance(value, (Symbol, TensorRef, int, float)) and not isinstance(value, bool)
+
+    def plain(self, node: ast.AST) -> bool:
+        """Whether an expression does nothing but compute a value that has no graph and is no object of the program."""
+        match node:
+            case ast.Constant():
+                return True
+            case ast.Name(id=name):
+                return name in self._own or self._is_plain(self._value(node))
+            case ast.Attribute(value=owner, attr=name):
+                held = self._held(owner)
+                if isinstance(held, Instance):
+                    return self._reads_plain(held, name)
+                return name not in KNOWN and self.plain(owner)
+            case ast.Subscript(value=owner, slice=index):
+                return self.plain(owner) and self.plain(index)
+            case ast.Call():
+                return self._quiet_call(node)
+        if isinstance(node, EXPRESSIONS):
+            below = (part for part in ast.iter_child_nodes(node) if isinstance(part, (ast.expr, *EXPRESSIONS)))
+            return all(map(self.plain, below))
+        return False
+
+    def _reads_plain(self, owner: Instance, name: str) -> bool:
+        """Whether an attribute of an object of the program is plain: a property of an inert one only reads."""
+        if name in owner.names:
+            return self._is_plain(owner.names[name].value)
+        found = class_lookup.find(owner, name)
+        if isinstance(found, Function):
+            return found.flavour == "property" and self._is_inert(owner)
+        return is_constant(found) and found is not None
+
+    def _quiet_call(self, node: ast.Call) -> bool:
+        given = (*node.args, *node.keywords)
+        match node.func:
+            case ast.Attribute(value=ast.Name() as owner, attr="item") if not given:
+                return isinstance(self._value(owner), (TensorRef, Symbol))
+            case ast.Attribute(value=owner, attr=name):
+                if self._is_called(node.func, "torch.save") or self._initializes(node):
+                    return all(map(self._readable, given))
+                held = self._held(owner)
+                if isinstance(held, Instance):
+                    method = class_lookup.find(held, name)
+                    return self._is_inert(held) and isinstance(method, Function) and self._runs(method, node, held)
+                of_tensors = operation(name).known and not self._is_of_library(owner)
+                quiet = not (of_tensors or name in KNOWN or name.endswith("_")) and self.plain(owner)
+            case ast.Name(id=name) as function:
+                value = self._value(function)
+                if isinstance(value, Function):
+                    return self._runs(value, node)
+                path = value.path.removeprefix("builtins.") if isinstance(value, Name) else ""
+                if path in _ASKING:
+                    return all(map(self._readable, given))
+                quiet = path in TELLING
+            case _:
+                return False
+        return quiet and all(map(self.plain, given))
+
+    def _runs(self, function: Function, node: ast.Call, receiver: Instance | None = None) -> bool:
+        """Whether a call of a function of the program is quiet, and what it returns plain."""
+        made = function.node
+        if not isinstance(made, ast.FunctionDef) or function.generator or self._depth >= _CALLS:
+            return False
+        if function.flavour not in ("", "staticmethod") or made.args.vararg or made.args.kwarg:
+            return False
+        reader = Reader(self._interp, function.source, made, function.scope, self._depth + 1)
+        parameters = [one.arg for one in (*made.args.posonlyargs, *made.args.args)]
+        if receiver is not None and not function.flavour:
+            reader._given[parameters.pop(0)] = receiver
+        named = {one.arg: one.value for one in node.keywords if one.arg is not None}
+        if len(node.args) > len(parameters) or len(named) != len(node.keywords):
+            return False
+        written: dict[str, ast.expr] = {**dict(zip(parameters, node.args, strict=False)), **named}
+        for name, argument in written.items():
+            if self.plain(argument):
+                reader._own.add(name)
+            elif self._readable(argument):
+                reader._given[name] = self._held(argument)
+            else:
+                return False
+        reader.owns(name for name in (*parameters, *(one.arg for one in made.args.kwonlyargs)) if name not in written)
+        return reader.block(made.body, looping=False)
+
+    def _initializes(self, node: ast.Call) -> bool:
+        """Whether a call gives weights their values before anything was computed with them."""
+        function = node.func
+        if self._interp.recorded or not isinstance(function, ast.Attribute):
+            return False
+        if function.attr == "load_state_dict" or self._is_called(function, "torch.load"):
+            return self._readable(function.value)
+        if isinstance(function.value, ast.Attribute) and function.value.attr == "data":
+            return function.attr.endswith("_") and self._readable(function.value)
+        return self._is_called(function, f"torch.nn.init.{function.attr}")
+
+    def _is_called(self, function: ast.expr, path: str) -> bool:
+        """Whether a function's name, as it is imported, is *path*."""
+        parts: list[str] = []
+        while isinstance(function, ast.Attribute):
+            parts.append(function.attr)
+            function = function.value
+        home = self._value(function) if isinstance(function, ast.Name) else None
+        return isinstance(home, Name) and ".".join([home.path, *reversed(parts)]) == path
+
+    def _readable(self, node: ast.AST) -> bool:
+        """Whether an expression only reads objects, whatever they are: ``{"net": net.state_dict(), "step": step}``."""
+        match node:
+            case ast.Name():
+                return True
+            case ast.Attribute(value=owner) | ast.keyword(value=owner):
+                return self._readable(owner)
+            case ast.Subscript(value=owner, slice=index):
+                return self._readable(owner) and self._readable(index)
+            case ast.Dict(values=values) | ast.List(elts=values) | ast.Tuple(elts=values):
+                return all(map(self._readable, values))
+            case ast.Call(func=ast.Attribute(value=owner, attr="state_dict"), args=[]):
+                return self._readable(owner)
+        return self.plain(node)
+
+    def _is_of_library(self, node: ast.expr) -> bool:
+        """Whether something is written as a part of what was imported, or is a constant: no tensor."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(self._value(node), Name))
+
+    def _value(self, node: ast.Name) -> Value:
+        """What a name stands for now."""
+        if node.id in self._given:
+            return self._given[node.id]
+        slot = (self._scope or self._interp.scope).lookup(node.id)
+        if slot is not None:
+            return slot.value
+        return Name(f"builtins.{node.id}") if node.id in TELLING or node.id in _ASKING else _NOBODY
+
+    def _held(self, node: ast.expr) -> Value:
+        """What a name, an attribute or an item stands for now, as far as that is known without running anything."""
+        match node:
+            case ast.Name(id=name):
+                return _NOBODY if name in self._own else self._value(node)
+            case ast.Attribute(value=owner, attr=name):
+                held = self._held(owner)
+                slot = held.names.get(name) if isinstance(held, Instance) else None
+                return slot.value if slot is not None else _NOBODY
+            case ast.Subscript(value=owner):
+                held = self._held(owner)
+                items = [] if not isinstance(held, (Sequence, Mapping)) else _items(held)
+                return items[0] if items and all(map(self._is_inert, items)) else _NOBODY
+        return _NOBODY
+
+    def _is_plain(self, value: Value) -> bool:
+        if isinstance(value, Symbol):
+            return value.leaf is None and value.leaves is None
+        if isinstance(value, TensorRef):
+            return value.cell.node is None
+        if isinstance(value, Name):
+            return value.path.partition(".")[0] != "torch" and value.path not in _WRITING
+        if isinstance(value, Sequence):
+            return value.kind == "tuple" and all(self._is_plain(slot.value) for slot in value.items)
+        return is_constant(value)
+
+    def _is_inert_object(self, value: Value) -> bool:
+        return isinstance(value, Instance) and self._is_inert(value)
+
+    def _is_inert(self, value: Value, depth: int = _PARTS) -> bool:
+        """Whether a value is an object of the program, or a container, that holds nothing but plain values."""
+        if isinstance(value, Instance):
+            if class_lookup.is_module(value) or value.items is not None or depth <= 0:
+                return False
+            return all(self._is_inert(slot.value, depth - 1) for slot in value.names.values())
+        if isinstance(value, (Sequence, Mapping)):
+            return depth > 0 and all(self._is_inert(one, depth - 1) for one in _items(value))
+        return self._is_plain(value)
+
+
+def _items(container: Sequence | Mapping) -> list[Value]:
+    slots = container.items.values() if isinstance(container, Mapping) else container.items
+    return [slot.value for slot in slots]
+
+
+def _given_in(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names that a statement sets, and what to, where that is written."""
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AugAssign(target=ast.Name(id=name), value=value)
+        ):
+            yield name, value
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+            several = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(targets) else None
+            for at, target in enumerate(targets):
+                if isinstance(target, ast.Name):
+                    yield target.id, several[at] if several is not None else value
+        case ast.For(target=ast.Name(id=name)) | ast.withitem(optional_vars=ast.Name(id=name)):
+            yield name, None
+
+
+def _uses(nodes: Nodes) -> dict[str, int]:
+    """How often each name stands in a file."""
+    found: dict[str, int] = {}
+    for part in nodes.of(ast.Name):
+        found[part.id] = found.get(part.id, 0) + 1
+    for declared in nodes.all:
+        if isinstance(declared, (ast.Global, ast.Nonlocal)):
+            for name in declared.names:
+                found[name] = found.get(name, 0) + 1
+    return found
