@@ -184,7 +184,7 @@ def _enter(
             return Generator(interp, lambda: _run_body(interp, function, frame), frame, interp.stack[-1])
         consultations = interp.policy.consultations
         _run_body(interp, function, frame)
-        if interp.policy.consultations > consultations and effects.computes_number(interp, function):
+        if interp.policy.may_idle_since(consultations) and effects.computes_number(interp, function):
             interp.policy.idle_since(consultations)
     finally:
         interp.frames.pop()

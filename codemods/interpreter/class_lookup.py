@@ -27,9 +27,15 @@ def lineage(cls: Class) -> list[Value]:
 
     Source: "The Python 2.3 Method Resolution Order", which is Python's order still.
     """
+    if cls.lineage is None:
+        cls.lineage = _lineage(cls)
+    return cls.lineage
+
+
+def _lineage(cls: Class) -> list[Value]:
     if len(cls.bases) < 2:
         return [cls, *(one for base in cls.bases for one in (lineage(base) if isinstance(base, Class) else [base]))]
-    ways = [lineage(base) if isinstance(base, Class) else [base] for base in cls.bases]
+    ways = [list(lineage(base)) if isinstance(base, Class) else [base] for base in cls.bases]
     ways.append(list(cls.bases))
     found: list[Value] = [cls]
     while ways := [way for way in ways if way]:

@@ -53,17 +53,26 @@ _NUMBERS = frozenset(
 _SUMS = frozenset("add sum_of sum mean stack cat div".split())
 
 
+_SINGLE = (TensorRef, Symbol, Method, Instance)
+
+
 def _parts(values: Iterable[Value]) -> Iterator[TensorRef | Symbol | Method | Instance]:
     """The tensors and the unknown values among *values*, containers opened; an object (a tuple's class) is unknown."""
-    stack, seen = list(reversed(list(values))), set()
-    while stack:
-        value = stack.pop()
-        if isinstance(value, (TensorRef, Symbol, Method, Instance)):
-            yield value
-        elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
-            seen.add(id(value))
-            slots = value.items if isinstance(value, Sequence) else value.items.values()
-            stack.extend(reversed([slot.value for slot in slots]))
+    seen: set[int] | None = None
+    for given in values:
+        if isinstance(given, _SINGLE):
+            yield given
+        elif isinstance(given, (Sequence, Mapping)):
+            stack: list[Value] = [given]
+            seen = set() if seen is None else seen
+            while stack:
+                value = stack.pop()
+                if isinstance(value, _SINGLE):
+                    yield value
+                elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+                    seen.add(id(value))
+                    slots = value.items if isinstance(value, Sequence) else value.items.values()
+                    stack.extend(reversed([slot.value for slot in slots]))
 
 
 def lost_by(value: Value) -> Detachment | None:

@@ -41,7 +41,7 @@ def define(interp: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
         if default is not None
     }
     function = Function(node, interp.source, interp.scope, defaults, named, node.name)
-    function.generator = interp.source.remembered(node, _yields)
+    function.generator = interp.source.yields and interp.source.remembered(node, _yields)
     value: Value = function
     for decorator in reversed(node.decorator_list):
         if _caches(interp, function, decorator):

@@ -53,9 +53,8 @@ def _may_be_quiet(node: ast.If) -> tuple[bool, ...]:
 def _last_in_loops(nodes: Nodes) -> set[ast.AST]:
     """The conditions that a turn of a loop ends with: to leave the loop there is to have had no further turn."""
     found: set[ast.AST] = set()
-    pending: list[list[ast.stmt]] = [
-        one.body for one in nodes.all if isinstance(one, (ast.For, ast.While)) and not one.orelse
-    ]
+    loops: list[ast.For | ast.While] = [*nodes.of(ast.For), *nodes.of(ast.While)]
+    pending = [one.body for one in loops if not one.orelse]
     while pending:
         last = pending.pop()[-1]
         if isinstance(last, ast.If):

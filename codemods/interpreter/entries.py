@@ -227,16 +227,20 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Su
     words: set[str] = set()
     fails = loops = False
     for node in nodes:
-        loops = loops or isinstance(node, (ast.For, ast.While))
         if isinstance(node, ast.Name):
             words.add(node.id)
             sends = sends or node.id == "grad"
         elif isinstance(node, ast.Attribute):
             words.add(node.attr)
             sends = sends or node.attr in _CALLS
-        elif not fails:
+        elif isinstance(node, (ast.For, ast.While)):
+            loops = True
+        elif not fails and isinstance(node, _MAY_FAIL):
             fails = _is_old(node) or _changes_one_of(node, leaves)
     return _Summary(name, sends or fails, frozenset(words), sends, loops)
+
+
+_MAY_FAIL = (ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

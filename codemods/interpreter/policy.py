@@ -146,6 +146,20 @@ class BranchPolicy:
         """How often a question was asked, or asked again."""
         return len(self._asked_for)
 
+    def may_idle_since(self, consultations: int) -> bool:
+        """Whether it is of use to know that what was asked since then decides about nothing that the tape sees.
+
+        Not where every such question has decided something before, or has no path of its own.
+        """
+        if len(self._asked_for) == consultations:
+            return False
+        times = Counter(self._asked_for[consultations:])
+        return any(
+            (self.asked[position].flips or position in self._preferred)
+            and self._idle[position] == self._times[position] - count
+            for position, count in times.items()
+        )
+
     def idle_since(self, consultations: int) -> None:
         """What was asked since then decided about nothing that the tape sees."""
         self._idle.update(self._asked_for[consultations:])

@@ -375,8 +375,8 @@ def _uses(nodes: Nodes) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in nodes.of(ast.Name):
         found[part.id] = found.get(part.id, 0) + 1
-    for declared in nodes.all:
-        if isinstance(declared, (ast.Global, ast.Nonlocal)):
-            for name in declared.names:
-                found[name] = found.get(name, 0) + 1
+    declared: list[ast.Global | ast.Nonlocal] = [*nodes.of(ast.Global), *nodes.of(ast.Nonlocal)]
+    for statement in declared:
+        for name in statement.names:
+            found[name] = found.get(name, 0) + 1
     return found

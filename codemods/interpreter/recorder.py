@@ -41,6 +41,17 @@ def _common(value: Value) -> Value:
     return value
 
 
+def _edges(tensors: Iterable[TensorRef]) -> list[Operand]:
+    """The graph edges that an operation on *tensors* lays under grad mode."""
+    found = []
+    for tensor in tensors:
+        cell = tensor.cell
+        node = cell.node
+        if node is not None and not cell.frozen and not (node.leaf is not None and node.leaf.frozen):
+            found.append(Operand(node, tensor.provenance))
+    return found
+
+
 class Recorder(Interpreter):
     """What the interpreter does to tensors, and what it notes of the values that carry them."""
 
@@ -81,30 +92,25 @@ class Recorder(Interpreter):
 
     def tensors(self, *values: Value) -> Iterator[TensorRef]:
         """The tensors in values, containers opened."""
-        if len(values) == 1 and isinstance(values[0], TensorRef):
-            yield values[0]
-            return
-        stack = list(reversed(values))
-        seen: set[int] = set()
-        while stack:
-            value = stack.pop()
-            if isinstance(value, TensorRef):
-                yield value
-            elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
-                seen.add(id(value))
-                slots = value.items if isinstance(value, Sequence) else value.items.values()
-                stack.extend(reversed([self.read(slot, value) for slot in slots]))
+        seen: set[int] | None = None
+        for given in values:
+            if isinstance(given, TensorRef):
+                yield given
+            elif isinstance(given, (Sequence, Mapping)):
+                stack: list[Value] = [given]
+                seen = set() if seen is None else seen
+                while stack:
+                    value = stack.pop()
+                    if isinstance(value, TensorRef):
+                        yield value
+                    elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+                        seen.add(id(value))
+                        slots = value.items if isinstance(value, Sequence) else value.items.values()
+                        stack.extend(reversed([self.read(slot, value) for slot in slots]))
 
     def operands(self, *values: Value) -> list[Operand]:
         """The graph edges that an operation on *values* lays: none outside grad mode."""
-        if not self.grad:
-            return []
-        found = []
-        for tensor in self.tensors(*values):
-            node = tensor.cell.node
-            if node is not None and not tensor.cell.frozen and not (node.leaf is not None and node.leaf.frozen):
-                found.append(Operand(node, tensor.provenance))
-        return found
+        return _edges(self.tensors(*values)) if self.grad else []
 
     def on_cpu(self, *values: Value) -> bool:
         """Whether there are tensors in *values*, and all of them certainly are on the CPU."""
@@ -153,8 +159,9 @@ class Recorder(Interpreter):
         if view is not None:
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
-        cell.on_cpu = not (leaves or opaque) and self.on_cpu(*args)
-        operands = self.operands(*args)
+        tensors = list(self.tensors(*args))
+        cell.on_cpu = not (leaves or opaque) and bool(tensors) and all(tensor.cell.on_cpu for tensor in tensors)
+        operands = _edges(tensors) if self.grad else []
         self._note_waiting(args, leaves, node)
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
@@ -186,9 +193,9 @@ class Recorder(Interpreter):
 
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
-        held = (value.cell.leaf for value in args if isinstance(value, TensorRef))
-        for leaf in {*leaves, *(leaf for leaf in held if leaf is not None)}:
-            if any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
+        held = [value.cell.leaf for value in args if isinstance(value, TensorRef) and value.cell.leaf is not None]
+        for leaf in (*leaves, *held):
+            if leaf.grads and any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
                 self.tape.waiting.add(
                     ((node.lineno + self.source.start, *(site.line for site in self.stack)), leaf.name)
                 )

@@ -248,7 +248,7 @@ def _as_load(node: ast.expr) -> Any:
 def _expression(interp: Interpreter, node: ast.Expr) -> str:
     consultations = interp.policy.consultations
     interp.eval(node.value)
-    if interp.policy.consultations > consultations and effects.only_tells(interp, node):
+    if interp.policy.may_idle_since(consultations) and effects.only_tells(interp, node):
         interp.policy.idle_since(consultations)
     return "raise" if interp.exceptions.exited else ""
 
@@ -273,7 +273,7 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     )  # `if step > 2` is known at first, and asked about later
     if question == len(interp.policy.asked):
         interp.unrolling.ways[node] = holds
-    asks = interp.policy.consultations > consultations
+    asks = interp.policy.may_idle_since(consultations)
     quiet = asks and effects.is_quiet(interp, node)
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)

@@ -66,11 +66,15 @@ class _Reader:
 
     def __init__(self, nodes: Nodes) -> None:
         self.uses: dict[str, list[_Use]] = {}
-        self._defined = {one.name for one in nodes.all if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
+            *nodes.of(ast.FunctionDef),
+            *nodes.of(ast.AsyncFunctionDef),
+        ]
+        imports: list[ast.Import | ast.ImportFrom] = [*nodes.of(ast.Import), *nodes.of(ast.ImportFrom)]
+        self._defined = {one.name for one in functions}
         self._imported = {
             alias.asname or alias.name.partition(".")[0]
-            for one in nodes.all
-            if isinstance(one, (ast.Import, ast.ImportFrom))
+            for one in imports
             for alias in one.names
             if (getattr(one, "module", None) or alias.name).partition(".")[0] != "torch"
         }

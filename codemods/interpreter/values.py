@@ -260,6 +260,8 @@ class Class:
     """Of an enumeration, by their names."""
     metaclass: Class | None = None
     """The program's own class that it is an object of."""
+    lineage: list[Value] | None = None
+    """The class and its bases in the order of lookup, once that was asked for."""
 
 
 @dataclass(eq=False, slots=True)

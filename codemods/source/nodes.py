@@ -77,9 +77,16 @@ class Nodes:
             end += 1
         return self.all[start:end]
 
+    @cached_property
+    def _of_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.all:
+            found.setdefault(type(node), []).append(node)
+        return found
+
     def of(self, kind: type[N]) -> list[N]:
-        """All nodes of one class, as they are written."""
-        return [node for node in self.all if isinstance(node, kind)]
+        """All nodes of one class, not of those derived from it, as they are written."""
+        return self._of_kind.get(kind, [])  # type: ignore[return-value]
 
     def by_level(self, *kinds: type[N]) -> list[N]:
         """All nodes of some classes, those with fewer nodes around them first, as ``ast.walk`` has them."""

@@ -100,6 +100,11 @@ class Source:
         """All nodes of the file."""
         return self._parsed.nodes
 
+    @property
+    def yields(self) -> bool:
+        """Whether anything in the file is a generator."""
+        return bool(self.nodes.of(ast.Yield) or self.nodes.of(ast.YieldFrom))
+
     def ifs_around(self, statement: ast.AST) -> list[ast.If]:
         """The ``if`` statements in whose body, not in whose ``else``, a statement stands."""
         return self.nodes.once(_ifs_around).get(statement, [])
