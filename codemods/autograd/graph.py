@@ -135,6 +135,8 @@ class Leaf:
     """Of a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
     supposed: bool = False
     """Whether nothing tells that it is a parameter but that the program puts one in its place."""
+    doubtful: bool = False
+    """Whether it stands for the parameters of what may have none: a value of which only its mode is set."""
     within: tuple[Leaf, str] | None = None
     """Of a parameter that was put in the place of a module's: the module's leaf and the name."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import RetainedGraph
+from autofix.codemods.autograd.graph import RetainedGraph, Tape
 from autofix.codemods.checks.known import Known
+from autofix.codemods.checks.story import may_lead_nowhere
 from autofix.codemods.facts import Certainty, GraphHeld
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -14,7 +15,7 @@ from autofix.codemods.interpreter.protocol import Interpreter
 def facts(interp: Interpreter, known: Known) -> Iterator[GraphHeld]:
     """What one path shows of them."""
     for kept in holding.held(interp):
-        held = _fact(kept)
+        held = _fact(kept, interp.tape)
         known.holdings[held] = kept
         yield held
 
@@ -26,7 +27,8 @@ def is_used(fact: GraphHeld, known: Known) -> bool:
     return used or not known.complete or not holding.every_reader_ran(kept, known.sources, known.executed)
 
 
-def _fact(one: RetainedGraph) -> GraphHeld:
+def _fact(one: RetainedGraph, tape: Tape) -> GraphHeld:
+    unread = any(cell.node.opaque or may_lead_nowhere(cell.node, tape) for cell in one.cells)
     return GraphHeld(
         kept=one.kept.statement.span,
         loop=one.point.statement.span,
@@ -37,5 +39,5 @@ def _fact(one: RetainedGraph) -> GraphHeld:
         evaluates=one.evaluates,
         mixed=one.mixed,
         name=one.kept.name,
-        certainty=Certainty.LIKELY if one.bounded or any(cell.node.opaque for cell in one.cells) else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if one.bounded or unread else Certainty.CERTAIN,
     )

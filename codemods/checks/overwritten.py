@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
 from autofix.codemods.checks import chains
-from autofix.codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, story
+from autofix.codemods.checks.story import carriers, distinct, enters, last_before, made, may_lead_nowhere, mixes, story
 from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -63,6 +63,6 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         parameter=clobbered.change.parameter,
         operation=node.site.span,
         part=clobbered.change.part,
-        certainty=Certainty.LIKELY if node.opaque else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if node.opaque or may_lead_nowhere(node, tape) else Certainty.CERTAIN,
         severed=rivals.severed(shared, (walked, clobbered.failed), tape) if walked else None,
     )

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from autofix.codemods.autograd.graph import FreedGraphUse, Node, StoreEvent, Tape, crossing
 from autofix.codemods.checks import chains
-from autofix.codemods.checks.story import carriers, distinct, enters, last_before, made, mixes, part_of_opaque, story
+from autofix.codemods.checks.story import (
+    carriers,
+    distinct,
+    enters,
+    last_before,
+    made,
+    may_lead_nowhere,
+    mixes,
+    part_of_opaque,
+    story,
+)
 from autofix.codemods.facts import Certainty, Fact, Outer, Span, StaleGraph
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -33,6 +43,7 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
     kept = last_before(stale.provenance, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
     certain = stale.surely and not (part_of_opaque(node) or (reader is not None and reader.opaque))
+    certain = certain and not may_lead_nowhere(node, tape)
     inside = point is not None and any(there.instance == point.instance for there in node.loops)
     behind = _under(node) if point is not None and not inside else []
     return StaleGraph(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from autofix.codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, crossing
+from autofix.codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, Tape, crossing
 from autofix.codemods.facts import Carrier, Form, Span
 
 T = TypeVar("T")
@@ -108,6 +108,24 @@ def mixes(reader: Node | None) -> bool:
     if reader is None or reader.scalar or reader.operation not in ("add", "sub", "mul", "div"):
         return False
     return len({id(operand.node) for operand in reader.operands}) > 1
+
+
+_MOST_NODES = 4_000
+"""Nodes of a graph that are looked through for a parameter."""
+
+
+def may_lead_nowhere(node: Node, tape: Tape) -> bool:
+    """Whether a graph ends in nothing but parameters of what may have none, and that no optimizer holds."""
+    seen, pending = {id(node)}, [node]
+    while pending and len(seen) <= _MOST_NODES:
+        one = pending.pop()
+        if one.leaf is not None and (not one.leaf.doubtful or one.leaf in tape.owned):
+            return False
+        for operand in one.operands:
+            if id(operand.node) not in seen:
+                seen.add(id(operand.node))
+                pending.append(operand.node)
+    return not pending
 
 
 def part_of_opaque(node: Node) -> bool:

@@ -49,6 +49,7 @@ _OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
 _ONLY_CONTAINERS = frozenset("append extend clear pop popitem items keys setdefault".split())
+_OF_LISTS = _ONLY_LISTS | _ONLY_CONTAINERS | frozenset("index count values get update".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 _VIEWS = frozenset("T mT H mH real imag".split())
 
@@ -307,6 +308,8 @@ def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> V
 
 
 def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr) -> Value:
+    if name not in _OF_LISTS:
+        value.cell.unsure = False
     if name == "data":
         return interp.detached(value, node, own_version=True)
     if name in ("grad", "_grad"):

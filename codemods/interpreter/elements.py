@@ -29,6 +29,7 @@ from autofix.codemods.interpreter.values import (
     Name,
     Sequence,
     Symbol,
+    TensorImpl,
     TensorRef,
     TorchModule,
     Value,
@@ -416,6 +417,11 @@ def put_at(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> A
     return _place_of(interp, receiver, index) if taken is None else taken
 
 
+def _may_be_list(cell: TensorImpl) -> bool:
+    """Whether what is taken for a tensor, or for a part of one, may be a list of several."""
+    return cell.unsure or (cell.base is not None and cell.base.unsure)
+
+
 def set_item(
     interp: Interpreter, receiver: Value, index: Value, value: Value, target: ast.Subscript, expression: ast.expr | None
 ) -> None:
@@ -423,6 +429,8 @@ def set_item(
     receiver = attributes.plain(interp, receiver)
     name = interp.source.text_of(target)
     match receiver:
+        case TensorRef() if _may_be_list(receiver.cell) and isinstance(index, (int, Symbol)):
+            pass  # another tensor takes a place in a list
         case TensorRef():
             overwriting.write_into(interp, receiver, [value], target, expression=expression)
         case Mapping():

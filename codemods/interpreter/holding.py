@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
 from autofix.codemods.facts import Form, Span
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
+from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.sources import Site, Source, last_name
 
 if TYPE_CHECKING:
@@ -513,54 +514,81 @@ def every_reader_ran(holding: RetainedGraph, sources: Iterable[Source], executed
     if _is_meter(holding.kept.statement):
         return True
     sources = list(sources)
-    trees: list[ast.AST] = [source.tree for source in sources] if "." in name else [_home(own.tree, holding)]
+    inside = [source.nodes.once(_mentioned).get(part, []) for source in (sources if "." in name else [own])]
+    home = set(own.nodes.within(_home(own, holding))) if "." not in name else None
+    statements = [one for several in inside for one in several if home is None or one in home]
+    unread = [one for one in statements if one not in executed and not _only_tells(one, part)]
+    if not unread:
+        return True
     idle = _uncalled(sources)
-    return all(
-        statement in executed or statement in idle or _only_tells(statement, part)
-        for tree in trees
-        for statement in ast.walk(tree)
-        if _mentions(statement, part)
-    )
+    return all(one in idle for one in unread)
+
+
+def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
+    """By the names and attributes that a file mentions, the statements, but for definitions, that do so themselves."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in nodes.all:
+        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            names = {
+                part.id if isinstance(part, ast.Name) else part.attr
+                for around, part in _own_parts(statement)
+                if isinstance(part, (ast.Name, ast.Attribute)) and not _is_called(around, part)
+            }
+            for name in names:
+                found.setdefault(name, []).append(statement)
+    return found
+
+
+class _Functions(NamedTuple):
+    """What a file tells of the functions that are called by name."""
+
+    own: tuple[ast.FunctionDef, ...]
+    """Those of no base and without a decorator."""
+    mentioned: frozenset[str]
 
 
 def _uncalled(sources: Iterable[Source]) -> set[ast.AST]:
-    """What stands in functions that no file of the program mentions, and no library knows: of no base, undecorated."""
-    mentioned: set[str] = set()
-    functions: list[ast.FunctionDef] = []
-    for source in sources:
-        tree = source.tree
-        inherited = {
-            part for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.bases for part in node.body
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                if node not in inherited and not node.decorator_list and not node.name.startswith("__"):
-                    functions.append(node)
-            elif isinstance(node, (ast.Name, ast.Attribute)):
-                mentioned.add(last_name(node))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                mentioned.update(node.value.split())
-            elif isinstance(node, ast.ImportFrom):
-                mentioned.update(alias.name for alias in node.names)
-    return {part for function in functions if function.name not in mentioned for part in ast.walk(function)}
+    """What stands in functions that no file of the program mentions, and no library knows."""
+    files = [(source.nodes, source.nodes.once(_functions)) for source in sources]
+    mentioned = frozenset().union(*(one.mentioned for _, one in files))
+    return {
+        part
+        for nodes, one in files
+        for function in one.own
+        if function.name not in mentioned
+        for part in nodes.within(function)
+    }
 
 
-def _home(tree: ast.Module, holding: RetainedGraph) -> ast.AST:
+def _functions(nodes: Nodes) -> _Functions:
+    inherited = {part for node in nodes.of(ast.ClassDef) if node.bases for part in node.body}
+    own = (
+        node
+        for node in nodes.of(ast.FunctionDef)
+        if node not in inherited and not node.decorator_list and not node.name.startswith("__")
+    )
+    mentioned = {node.id for node in nodes.of(ast.Name)} | {node.attr for node in nodes.of(ast.Attribute)}
+    for text in nodes.of(ast.Constant):
+        if isinstance(text.value, str):
+            mentioned.update(text.value.split())
+    for imported in nodes.of(ast.ImportFrom):
+        mentioned.update(alias.name for alias in imported.names)
+    return _Functions(tuple(own), frozenset(mentioned))
+
+
+def _home(source: Source, holding: RetainedGraph) -> ast.AST:
     """The function whose statement keeps the graphs, or the module where it is the module's own."""
-    home: ast.AST = tree
     statement = holding.kept.statement.node
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.lineno <= statement.lineno and (statement.end_lineno or 0) <= (node.end_lineno or 0):
-                home = node
-    return home
-
-
-def _mentions(statement: ast.AST, name: str) -> bool:
-    """Whether a statement itself, not one inside it, mentions a name or an attribute of this name."""
-    if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-        return False
-    return any(_is_mention(around, part, name) for around, part in _own_parts(statement))
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
+        *source.nodes.of(ast.FunctionDef),
+        *source.nodes.of(ast.AsyncFunctionDef),
+    ]
+    around = (
+        one
+        for one in functions
+        if one.lineno <= statement.lineno and (statement.end_lineno or 0) <= (one.end_lineno or 0)
+    )
+    return max(around, key=lambda one: one.lineno, default=source.tree)
 
 
 def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -576,7 +604,11 @@ def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 def _is_mention(around: ast.AST, part: ast.AST, name: str) -> bool:
     """Whether a part of a statement mentions what keeps the graphs; nobody calls a tensor, or a list."""
-    return _is_named(part, name) and not (isinstance(around, ast.Call) and around.func is part)
+    return _is_named(part, name) and not _is_called(around, part)
+
+
+def _is_called(around: ast.AST, part: ast.AST) -> bool:
+    return isinstance(around, ast.Call) and around.func is part
 
 
 def _is_named(node: ast.AST, name: str) -> bool:

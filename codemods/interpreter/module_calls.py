@@ -110,6 +110,8 @@ def call_module(
         return first
     if kind == "Identity":
         return first
+    if isinstance(first, TensorRef):
+        first.cell.unsure = False
     leaves = [module.leaf] if module.leaf is not None else []
     if kind.endswith("Loss"):
         name = catalogue.form(kind)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Operand
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import Bound, Function, Instance, Value
-from autofix.codemods.source.sources import Site, Sources
+from autofix.codemods.interpreter.values import Bound, Function, Instance, TensorRef, Value
+from autofix.codemods.source.sources import Site, Sources, last_name
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -42,7 +42,7 @@ def train(interp: Interpreter, function: Function, receiver: Value, anchor: ast.
     parameters = function.node.args.args[1:]
     required = parameters[: len(parameters) - len(function.defaults)] if function.defaults else parameters
     args: list[Value] = [
-        interp.fresh_symbol("argument") if any(part in one.arg for part in _FLAGS) else interp.data()
+        interp.fresh_symbol("argument") if any(part in one.arg for part in _FLAGS) else _input(interp, one)
         for one in required
     ]
     result = interp.call(Bound(function, receiver), args, {}, anchor)
@@ -51,6 +51,13 @@ def train(interp: Interpreter, function: Function, receiver: Value, anchor: ast.
         interp.passed()
         site = Site(function.source, _end_of(function.node))
         interp.tape.backward(roots, site, interp.loops, retain=False)
+
+
+def _input(interp: Interpreter, parameter: ast.arg) -> TensorRef:
+    """Data for a model: a tensor as a rule, or a list of several, until it is used as only a tensor can be."""
+    given = interp.data()
+    given.cell.unsure = parameter.annotation is None or last_name(parameter.annotation) != "Tensor"
+    return given
 
 
 def _end_of(node: ast.AST) -> ast.expr | ast.stmt:

@@ -88,10 +88,13 @@ def _of_gradient(interp: Interpreter, identity: Hashable, name: str) -> Value:
 @of_unknown("parameters", "named_parameters", "train", "eval")
 def _as_model(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **_: Value) -> Value:
     """What has parameters, or a mode, is a model."""
+    has_mode = call.name in ("train", "eval")
     if receiver.leaf is None:
         receiver.leaf = interp.leaf("model", call.node)
+        receiver.leaf.doubtful = has_mode  # a layer has a mode, too, that only keeps a running mean
+    receiver.leaf.doubtful = receiver.leaf.doubtful and has_mode
     modules.set_mode(interp, receiver, call.name, list(args))
-    return receiver if call.name in ("train", "eval") else Method(receiver, call.name, call.node)
+    return receiver if has_mode else Method(receiver, call.name, call.node)
 
 
 @of_unknown("zero_grad")

@@ -93,7 +93,8 @@ class TensorImpl:
     written: tuple[StoreEvent, ...] = ()
     """The last statement that wrote a value with a graph into it: ``bank[i] = z``."""
     unsure: bool = False
-    """Whether it may as well be a tuple of tensors: one of several results of a model that was not read."""
+    """Whether it may as well be several tensors: a result of a model that was not read, or an input of one that nobody
+    is seen to call."""
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
     detachment: Detachment | None = None
