@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd.graph import RetainedGraph
 from autofix.codemods.facts import Fact, GraphHeld
+from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.sources import Source
 
@@ -77,6 +78,7 @@ class Known:
     steps: int = 0
     nearness: dict[Hashable, int] = field(default_factory=dict)
     """How near the program's functions are to a backward pass."""
+    prelude: Prelude = field(default_factory=Prelude)
 
     def extent(self) -> tuple[int, ...]:
         """How much is known: a path after which this is as before showed nothing new."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -126,13 +127,18 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     found.nearness = nearness(sources)
     called: set[ast.AST] = set()
     trained: set[ast.AST] = set()
-    for entry, sends in entries(sources):
+    imported: set[Hashable] = set()
+    begins = list(entries(sources))
+    found.prelude.serves_several = sum(entry != MODULE for entry, _ in begins) > 1
+    for entry, sends in begins:
         if _function_node(sources.main, entry) in called:
             continue
         reached = False
         for aged in (False, True) if sends and "." in entry else (False,):
             if not (reached or _is_spent(found)):  # it came to no pass with an object that was just made
-                reached = _follow_all(sources, Paths(_most(entry), entry, lived=aged), found, called, trained)
+                reached = _follow_all(
+                    sources, Paths(_most(entry), entry, lived=aged, imported=imported), found, called, trained
+                )
         if _is_spent(found):
             return _result(found)
     _suppose(sources, found, trained)
@@ -182,6 +188,7 @@ def _suppose(sources: Sources, found: Known, trained: set[ast.AST]) -> None:
         return
     models = supposed.forwards(sources, trained)
     while several := [entry for entry, _ in islice(models, MODELS)]:
+        found.prelude.serves_several |= len(several) == MODELS
         for policy in Paths(PATHS_OF_MODEL, " ".join(several), supposed=True):
             trained |= _follow(sources, policy, found).log.called
             if _is_spent(found):
@@ -190,26 +197,35 @@ def _suppose(sources: Sources, found: Known, trained: set[ast.AST]) -> None:
 
 def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter:
     """Run one path and collect what it shows."""
-    interp = ProgramInterpreter(sources, policy)
+    begun = found.prelude.begin(policy) if policy.path.entry != MODULE else None
+    interp = begun or ProgramInterpreter(sources, policy)
     policy.near = found.nearness
     try:
+        if begun is None:
+            _prepare(interp)
+            found.prelude.keep(interp)
         _execute(interp, policy.path)
     except (GaveUp, RecursionError):
         found.complete = False
     finally:
         interp.close()
     _collect(interp, found)
-    found.steps += interp.steps_taken
+    found.steps += interp.steps_taken + interp.steps_copied // 4
     found.every += 1
     return interp
 
 
-def _execute(interp: Interpreter, path: Path) -> None:
-    """Run the module; with an *entry*, as it is imported, and then that function on arguments that nobody knows."""
+def _prepare(interp: Interpreter) -> None:
+    """Run the module; with an *entry* of the path, as it is imported."""
     interp.policy.nearness = 1
-    interp.globals.names["__name__"] = Binding("__main__" if path.entry == MODULE else "module")
+    interp.globals.names["__name__"] = Binding("__main__" if interp.policy.path.entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
+
+
+def _execute(interp: Interpreter, path: Path) -> None:
+    """Call the functions that the path begins in, on arguments that nobody knows."""
     interp.policy.begun = len(interp.policy.asked) if path.entry != MODULE else 0
+    interp.policy.entered = True
     for entry in path.entry.split():
         interp.exceptions.exited = False
         _enter(interp, entry, path)

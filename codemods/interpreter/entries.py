@@ -269,7 +269,7 @@ def _changes_one_of(node: ast.AST, names: frozenset[str]) -> bool:
         changed = [target for target in node.targets if isinstance(target, ast.Subscript)]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         method = node.func.attr
-        changed = [node.func.value] if method.endswith("_") and method not in _HARMLESS else []
+        changed = [node.func.value] if method.endswith("_") and method not in HARMLESS else []
     for target in changed:
         while (part := _whole_of(target)) is not None:
             target = part
@@ -286,4 +286,4 @@ def _whole_of(node: ast.expr) -> ast.expr | None:
     return function.value if isinstance(function, ast.Attribute) and function.attr in _VIEWS else None
 
 
-_HARMLESS = frozenset(("requires_grad_", "detach_", "share_memory_"))
+HARMLESS = frozenset(("requires_grad_", "detach_", "share_memory_"))

@@ -73,8 +73,10 @@ class BranchPolicy:
         """Whether the path showed anything that those before it had not; said by whoever followed it."""
         self._preferred: list[int] = []
         """Questions to which a path that prefers to answer with no would have answered differently."""
+        self.entered = not path.entry
+        """Whether the path has come to its beginning, and no longer imports what it begins in."""
         self.begun = 0
-        """How many answers were given before the function was entered that the path begins in."""
+        """How many answers were given before."""
         self.matters = 0
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self.nearness = 0
@@ -88,6 +90,14 @@ class BranchPolicy:
         self._positions: dict[Hashable, int] = {}
         self._bounds: dict[Hashable, Bounds] = {}
         """What is known of things that are compared with constants."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name not in ("place", "near")}
+
+    def adopt(self, other: BranchPolicy) -> None:
+        """Take over the questions and answers of *other*, which has come as far on the same way."""
+        taken = {name: value for name, value in vars(other).items() if name not in ("path", "place", "near")}
+        vars(self).update(taken)
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, prefer_false: bool = False) -> bool:
         """Whether the condition *key* holds.
@@ -112,11 +122,11 @@ class BranchPolicy:
         changes = varies(key)
         if position < len(self.path.answers):
             answer = self.path.answers[position]
-        elif self.path.prefer_false and changes and optional:
+        elif self.path.prefer_false and self.entered and changes and optional:
             answer = prefer_false
         else:
             answer = likely
-            if changes and optional and answer != prefer_false:
+            if self.entered and changes and optional and answer != prefer_false:
                 self._preferred.append(position)
         flips = (changes or not optional or not likely) and not periodic(key)
         place, steers = self.place() if flips else (None, False)
@@ -175,7 +185,7 @@ class BranchPolicy:
     @property
     def would_differ(self) -> bool:
         """Whether a path that prefers to answer with no would go another way, where it is not only imported."""
-        return any(self._decides(position) for position in self._preferred if position >= self.begun)
+        return any(map(self._decides, self._preferred))
 
     def denied(self, key: Hashable) -> bool:
         """Whether the condition *key* was asked on this path, or one that decides it, and does not hold."""
@@ -297,8 +307,18 @@ class _Alternative(NamedTuple):
 class Paths:
     """Policies for up to *limit* paths that begin in *entry*."""
 
-    def __init__(self, limit: int, entry: str = "", *, lived: bool = False, supposed: bool = False) -> None:
+    def __init__(
+        self,
+        limit: int,
+        entry: str = "",
+        *,
+        lived: bool = False,
+        supposed: bool = False,
+        imported: set[Hashable] | None = None,
+    ) -> None:
         self._limit = limit
+        self._imported = imported if imported is not None else set()
+        """The places that were turned round while the program was only imported, for whatever function is entered."""
         self._first = Path(entry=entry, lived=lived, supposed=supposed)
         self._queue: tuple[deque[_Alternative], deque[_Alternative]] = deque(), deque()
         """What is still to be followed: first where a branch may make or use a graph."""
@@ -322,6 +342,8 @@ class Paths:
             count += 1
             policy = BranchPolicy(path)
             yield policy
+            if len(path.answers) <= policy.begun:
+                self._imported.add(place)
             if policy.shows_more:
                 self._turn_round(policy, count)
             else:
@@ -344,6 +366,7 @@ class Paths:
                 (lost or policy.forks(position))
                 and (all_of_them or asked.place not in self._reached)
                 and asked.place not in known
+                and not (position < policy.begun and asked.place in self._imported)
             ):
                 turned = self._first._replace(answers=(*given[:position], not given[position]))
                 self._queue[not asked.steers].append(_Alternative(turned, asked.place, origin))

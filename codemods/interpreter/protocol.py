@@ -51,11 +51,25 @@ class Interpreter(Symbols, Recording, ABC):
         self.widening = Widening(self, self._fresh)
         self.log = Log()
         policy.place = self._place
-        self._steps = STEPS
+        self._steps = self._begun = STEPS
 
     @property
     def steps_taken(self) -> int:
-        return STEPS - self._steps
+        """Expressions and statements evaluated in this run, but for those of the run that it is a copy of."""
+        return self._begun - self._steps
+
+    @property
+    def steps_copied(self) -> int:
+        """Those of the run that it is a copy of."""
+        return STEPS - self._begun
+
+    def begin_again(self, policy: BranchPolicy) -> None:
+        """This is a copy of a run: go on from there along the path of another *policy*."""
+        policy.adopt(self.policy)
+        self.policy = policy
+        policy.place = self._place
+        self._begun = self._steps
+        self.identify_again()
 
     def _place(self) -> tuple[Hashable, bool]:
         """Where the program is: the statement, the calls that led there, and the loops past their first iteration.

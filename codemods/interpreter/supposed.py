@@ -8,12 +8,15 @@ model's own parameters ask for a gradient.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Operand
 from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.entries import HARMLESS
 from autofix.codemods.interpreter.values import Bound, Function, Instance, TensorRef, Value
+from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.sources import Site, Sources, last_name
 
 if TYPE_CHECKING:
@@ -28,11 +31,54 @@ def forwards(sources: Sources, trained: Collection[ast.AST]) -> Iterator[tuple[s
 
     The last class comes first: as a rule it is made of those above it.
     """
+    overwriting = sources.main.nodes.once(_overwriting)
     for cls in reversed(sources.main.tree.body):
-        if isinstance(cls, ast.ClassDef) and any(ast.unparse(base).endswith("Module") for base in cls.bases):
+        if not isinstance(cls, ast.ClassDef) or cls.name not in overwriting:
+            continue
+        if any(ast.unparse(base).endswith("Module") for base in cls.bases):
             for part in cls.body:
                 if isinstance(part, ast.FunctionDef) and part.name == "forward" and part not in trained:
                     yield f"{cls.name}.forward", part
+
+
+_MAKES = re.compile(r"__init__|_*init|reset|build|make|load|_load|from_")
+"""Names of methods that run before anything is computed with a model."""
+
+
+def _overwriting(nodes: Nodes) -> set[str]:
+    """The classes and functions of a file that change something in place, once they are made, or use one that does."""
+    tree = nodes.all[0]
+    assert isinstance(tree, ast.Module)
+    parts = {part.name: part for part in tree.body if isinstance(part, (ast.ClassDef, ast.FunctionDef))}
+    used = {
+        name: {node.id for node in nodes.within(part) if isinstance(node, ast.Name)} for name, part in parts.items()
+    }
+    found = {name for name, part in parts.items() if _changes(nodes, part)}
+    while further := {name for name in parts.keys() - found if used[name] & found}:
+        found |= further
+    return found
+
+
+def _changes(nodes: Nodes, part: ast.ClassDef | ast.FunctionDef) -> bool:
+    """Whether code changes something in place: in no method that only makes an object, but for layers that do so."""
+    made = [one for one in part.body if isinstance(one, ast.FunctionDef) and _MAKES.match(one.name)]
+    idle = {node for one in made for node in nodes.within(one) if not isinstance(node, ast.keyword)}
+    return any(node not in idle and _is_change(node) for node in nodes.within(part))
+
+
+def _is_change(node: ast.AST) -> bool:
+    """Whether a node may change a tensor in place: ``x += y``, ``x[i] = y``, ``x.add_(y)``, ``inplace=True``."""
+    match node:
+        case ast.AugAssign(value=value):
+            return not isinstance(value, ast.Constant)
+        case ast.Assign(targets=targets):
+            places = [target.slice for target in targets if isinstance(target, ast.Subscript)]
+            return any(not (isinstance(one, ast.Constant) and isinstance(one.value, str)) for one in places)
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name.endswith("_") and not name.endswith("__") and name not in HARMLESS
+        case ast.keyword(arg="inplace", value=value):
+            return not (isinstance(value, ast.Constant) and not value.value)
+    return False
 
 
 def train(interp: Interpreter, function: Function, receiver: Value, anchor: ast.expr) -> None:

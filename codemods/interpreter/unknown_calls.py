@@ -234,7 +234,7 @@ def _is_for_its_effect(interp: Interpreter, node: ast.expr) -> bool:
 
 def forget_gradient(interp: Interpreter, identity: object) -> None:
     for leaf in interp.tape.owned:
-        if id(leaf) == identity:
+        if interp.identified(identity) is leaf:
             leaf.grads.clear()
 
 

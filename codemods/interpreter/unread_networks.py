@@ -21,7 +21,7 @@ def trained(interp: Interpreter, params: Value, node: ast.expr) -> list[Leaf]:
 
     PyTorch refuses an empty list, so there are some: those of the parts that come from a package and are called.
     """
-    module = interp.without_known_parameters.get(id(params))
+    module = interp.without_known_parameters.get(interp.identity(params))
     if module is None and isinstance(params, Sequence):  # groups, or several models' parameters
         return [leaf for slot in params.items for leaf in trained(interp, slot.value, node)]
     if module is None and isinstance(params, Mapping) and "params" in params.items:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-
 from autofix.codemods.autograd.graph import Leaf, Tape
+from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Hook
 from autofix.codemods.source.sources import Site
 
@@ -31,7 +30,7 @@ class Recording:
         """Whether a condition depends on such a shape."""
         self.activity = 0
         """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
-        self.leaf_numbers = itertools.count()
+        self.leaf_numbers = Numbers()
         self.hooks: list[Hook] = []
         """Of modules, in the order in which they were registered."""
         self.backward_hooks: list[Hook] = []

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
 from autofix.codemods.interpreter.state.environment import Environment
+from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
 from autofix.codemods.source.sources import Sources
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.datasets import Served
+
+
+_FIRST = 1 << 40
+"""The first number that stands for an object: no counter, and hardly a number of the program, is that large."""
 
 
 class Symbols(Environment):
@@ -37,8 +41,11 @@ class Symbols(Environment):
         """The keys of those that have been taken to be what they usually are on this path."""
         self._unknowns: dict[Hashable, Symbol] = {}
         self._numbers: dict[Hashable, int] = {}
-        self._identified: dict[int, object] = {}
-        self._fresh = itertools.count()
+        self._objects: list[object] = []
+        """What was asked for its identity, in this order."""
+        self._identities: dict[int, int] = {}
+        """The identities of these, by their addresses."""
+        self._fresh = Numbers()
 
     def new_instance(self) -> int:
         return next(self._fresh)
@@ -87,10 +94,18 @@ class Symbols(Environment):
         return ("~" if varies(key) else "long", "key", self._numbers.setdefault(key, len(self._numbers)))
 
     def identity(self, thing: object) -> int:
-        """The address of a value, which no other takes over as long as this interpreter runs: the value is kept."""
-        self._identified[id(thing)] = thing
-        return id(thing)
+        """The number of a value, which no other has as long as this interpreter runs: the value is kept."""
+        number = self._identities.get(id(thing))
+        if number is None:
+            number = self._identities[id(thing)] = _FIRST + len(self._objects)
+            self._objects.append(thing)
+        return number
 
     def identified(self, identity: object) -> object:
         """What :meth:`identity` was asked for."""
-        return self._identified.get(identity) if isinstance(identity, int) else None
+        at = identity - _FIRST if isinstance(identity, int) else -1
+        return self._objects[at] if 0 <= at < len(self._objects) else None
+
+    def identify_again(self) -> None:
+        """The values of this run are copies of others: what they are called by stays, where they lie does not."""
+        self._identities = {id(thing): _FIRST + at for at, thing in enumerate(self._objects)}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from autofix.codemods.interpreter.state.environment import Environment
+from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Binding, Sequence, Symbol, Value
 
 Home = tuple[dict[str, Binding], str]
@@ -15,7 +16,7 @@ Home = tuple[dict[str, Binding], str]
 class Widening:
     """What becomes uncertain where a loop's second iteration stands for any later one."""
 
-    def __init__(self, environment: Environment, numbers: Iterator[int]) -> None:
+    def __init__(self, environment: Environment, numbers: Numbers) -> None:
         self._environment = environment
         self._fresh = numbers
         self.cut_short: dict[int, int] = {}
@@ -74,3 +75,8 @@ class Widening:
         """From here on the state stands for that of any later iteration of a loop in which ``growing[since:]`` grew."""
         for blur in self.growing[since:]:
             blur()
+
+    def forget(self) -> None:
+        """No loop is running: what counts from here on was set before any that will run."""
+        self.growing.clear()
+        self._begun.clear()
