@@ -435,6 +435,7 @@ class Tape:
         if inputs is not None and not accumulate:
             self._ask_for(inputs, current)
         walked: list[Node] = []
+        leaves: list[Leaf] = []
         parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]] = {}
         sure: dict[int, bool] = {}
         first: dict[int, Node] = {}
@@ -471,6 +472,7 @@ class Tape:
                 pending.extend((o.node, node, o.provenance, entry, False, certain) for o in node.operands)
                 continue
             if node.leaf is not None:
+                leaves.append(node.leaf)
                 if accumulate:
                     node.leaf.grads.append(current)
                 elif wanted is not None and node.leaf in self.owned:  # asked for: it is an error if a part is missing
@@ -483,6 +485,9 @@ class Tape:
                 pending.append(
                     (operand.node, node, operand.provenance, entry, forced and len(node.operands) == 1, certain)
                 )
+        if all(leaf.doubtful for leaf in leaves):  # where none of them were a parameter, the pass would be refused
+            for leaf in leaves:
+                leaf.doubtful = False
         for one in found.values():
             node, reader, provenance = _entry(one.node, one.reader, one.provenance, current, parents, one.freed)
             self.stale.append(one._replace(node=node, reader=reader, provenance=provenance, walked=one.node.consumer))

@@ -63,14 +63,25 @@ def _changes(nodes: Nodes, part: ast.ClassDef | ast.FunctionDef) -> bool:
     """Whether code changes something in place: in no method that only makes an object, but for layers that do so."""
     made = [one for one in part.body if isinstance(one, ast.FunctionDef) and _MAKES.match(one.name)]
     idle = {node for one in made for node in nodes.within(one) if not isinstance(node, ast.keyword)}
-    return any(node not in idle and _is_change(node) for node in nodes.within(part))
+    counters = nodes.once(_counters)
+    return any(node not in idle and _is_change(node, counters) for node in nodes.within(part))
 
 
-def _is_change(node: ast.AST) -> bool:
+def _counters(nodes: Nodes) -> set[str]:
+    """The names and attributes that are set to a whole number somewhere in a file."""
+    return {
+        last_name(target)
+        for node in nodes.of(ast.Assign)
+        if isinstance(node.value, ast.Constant) and type(node.value.value) is int
+        for target in node.targets
+    }
+
+
+def _is_change(node: ast.AST, counters: set[str]) -> bool:
     """Whether a node may change a tensor in place: ``x += y``, ``x[i] = y``, ``x.add_(y)``, ``inplace=True``."""
     match node:
-        case ast.AugAssign(value=value):
-            return not isinstance(value, ast.Constant)
+        case ast.AugAssign(target=target):
+            return last_name(target) not in counters
         case ast.Assign(targets=targets):
             places = [target.slice for target in targets if isinstance(target, ast.Subscript)]
             return any(not (isinstance(one, ast.Constant) and isinstance(one.value, str)) for one in places)
