@@ -162,7 +162,7 @@ class _Search:
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue
-                name = "" if kind.unguards else computes_one_of_several(patch)
+                name = "" if kind.unguards or kind.renames else computes_one_of_several(patch)
                 if name:
                     self._refuse(kind, candidate, f"`{name}` was computed in one of several branches")
                     continue

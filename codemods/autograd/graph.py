@@ -485,9 +485,7 @@ class Tape:
                 pending.append(
                     (operand.node, node, operand.provenance, entry, forced and len(node.operands) == 1, certain)
                 )
-        if all(leaf.doubtful for leaf in leaves):  # where none of them were a parameter, the pass would be refused
-            for leaf in leaves:
-                leaf.doubtful = False
+        _believe(leaves)
         for one in found.values():
             node, reader, provenance = _entry(one.node, one.reader, one.provenance, current, parents, one.freed)
             self.stale.append(one._replace(node=node, reader=reader, provenance=provenance, walked=one.node.consumer))
@@ -553,6 +551,13 @@ class Tape:
         parameter: bool = False,
     ) -> None:
         storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
+
+
+def _believe(leaves: list[Leaf]) -> None:
+    """Take the *leaves* of a pass for parameters if there is nothing else that it could be sent to."""
+    if all(leaf.doubtful for leaf in leaves):
+        for leaf in leaves:
+            leaf.doubtful = False
 
 
 def _behind_the_spoilt(walked: list[Node], current: BackwardCall) -> set[int]:

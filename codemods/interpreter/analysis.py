@@ -19,7 +19,7 @@ from autofix.codemods.interpreter.entries import MODULE, entries, is_model_that_
 from autofix.codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.interpreter.values import Binding, Class, Function, Instance
+from autofix.codemods.interpreter.values import Binding, Class, Function, Instance, Sequence, Value
 from autofix.codemods.source import reach
 from autofix.codemods.source.program import Program
 from autofix.codemods.source.reach import Missed
@@ -244,7 +244,7 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
             return
         receiver = []
         if member.flavour != "staticmethod":
-            receiver = [calls.instantiate(interp, value, [], {}, anchor)]
+            receiver = [calls.instantiate(interp, value, [], _several(interp, value), anchor)]
         if receiver and path.supposed:
             supposed.train(interp, member, receiver[0], anchor)
             return
@@ -258,6 +258,17 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
         holding.given_away(interp, calls.call_function(interp, member, receiver, {}, anchor))
     elif isinstance(value, Function):
         holding.given_away(interp, calls.call_function(interp, value, [], {}, anchor))
+
+
+def _several(interp: Interpreter, cls: Class) -> dict[str, Value]:
+    """Arguments for the constructor of a class: whoever makes an object hands over more than a default of none."""
+    made = class_lookup.find(Instance(cls), "__init__")
+    if not isinstance(made, Function):
+        return {}
+    parameters = [one.arg for one in (*made.node.args.posonlyargs, *made.node.args.args)]
+    given = zip(reversed(parameters), reversed(made.defaults), strict=False)
+    empty = (name for name, default in given if isinstance(default, Sequence) and not (default.items or default.more))
+    return {name: interp.fresh_symbol("parameter", name) for name in empty}
 
 
 def _head_of(function: Function) -> ast.expr:

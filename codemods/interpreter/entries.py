@@ -47,7 +47,7 @@ class _Says(NamedTuple):
 def _says(text: str) -> _Says:
     return _Says(
         "torch" in text,
-        any(word in text for word in _WORDS) or _changes_a_leaf(text),
+        any(word in text for word in _WORDS) or _changes_a_leaf(text) or _has_old_function(text),
         "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH),
     )
 
@@ -77,7 +77,7 @@ _CHANGED = _PART_OF + (
     r"|\.(?!requires_grad_|detach_|share_memory_)\w+[^\W_]_\()"
 )
 _LAYERS = ("weight", "bias")
-_PART = re.compile(rf"\b(\w+)\s*=\s*[\w.\[\]]+\.(?:weight|bias)(?:\.(?:T|{'|'.join(_VIEWS)})\b|\[)")
+_PART = re.compile(rf"\b(\w+)\s*=\s*[\w.\[\]-]+\.(?:weight|bias)(?:\.(?:T|{'|'.join(_VIEWS)})\b|\[)")
 """A part of a layer's parameter: ``b = layer.bias.view(3, -1)``."""
 
 
@@ -100,6 +100,36 @@ def _changes_a_leaf(text: str) -> bool:
     """Whether a text may change a parameter in place, which fails without any pass: ``layer.weight[0] -= 1``."""
     names = "|".join(map(re.escape, sorted(_leaves_in(text))))
     return re.search(rf"\b(?:{names}){_CHANGED}", text) is not None
+
+
+_FUNCTION = re.compile(r"^class \w+\(.*\bFunction\b.*\):", re.MULTILINE)
+_OF_OBJECT = re.compile(r"^\s+def forward\(self\b", re.MULTILINE)
+
+
+def _has_old_function(text: str) -> bool:
+    """Whether a text may have a Function whose ``forward`` is a method: to call its objects fails without a pass."""
+    return _FUNCTION.search(text) is not None and _OF_OBJECT.search(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _old_functions(text: str) -> frozenset[str]:
+    """The names of these classes."""
+    if not _has_old_function(text):
+        return frozenset()
+    return frozenset(
+        part.name
+        for part in parse(text).tree.body
+        if isinstance(part, ast.ClassDef) and any(last_name(base) == "Function" for base in part.bases)
+        for member in part.body
+        if isinstance(member, ast.FunctionDef) and member.name == "forward" and not member.decorator_list
+    )
+
+
+def _users_of(old: frozenset[str], functions: Sequence[_Summary]) -> list[str]:
+    """The functions that make objects of *old* Functions, and what a module is called for whose constructor does."""
+    making = [one.name for one in functions if one.words & old and one.name.rpartition(".")[0] not in old]
+    owners = {name.rpartition(".")[0] for name in making if name.endswith(".__init__")}
+    return [*making, *(one.name for one in functions if one.name in {f"{owner}.forward" for owner in owners})]
 
 
 class _Summary(NamedTuple):
@@ -133,6 +163,8 @@ def entries(sources: Sources) -> list[tuple[str, bool]]:
     _, sending = _worth([one._replace(has_pass=one.sends) for one in everywhere])
     leading = {one.name for one in functions if one.sends or one.words & sending}
     worth += [one.name for one in functions if one.name in leading and one.name not in worth]
+    old = frozenset().union(*(_old_functions(source.text) for source in sources.all))
+    worth += [name for name in _users_of(old, functions) if name not in worth]
     found = [name for name in worth if not name.rpartition(".")[2].startswith("__")]
     found = [*_inherited(sources, found), *found]
     inherited = set(found) - {one.name for one in functions}

@@ -56,6 +56,8 @@ class Codemod(CodemodCommand, ABC):
     new value would be one of old parameters."""
     unguards: ClassVar[bool] = False
     """Whether it takes away the condition of what it computes anew."""
+    renames: ClassVar[bool] = False
+    """Whether it computes everything where it was, and only writes it another way."""
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)

@@ -52,6 +52,7 @@ class ModernizeFunction(Codemod):
     code = "AF702"
     name = "legacy-function"
     answers = (LegacyFunction,)
+    renames = True
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, LegacyFunction)
@@ -135,7 +136,7 @@ def _options(init: cst.FunctionDef) -> tuple[cst.Param, ...] | None:
 
 
 def _settings(init: cst.FunctionDef, tree: Tree) -> tuple[cst.SimpleStatementLine, ...] | None:
-    """The assignments of a constructor that does nothing else: ``self.scale = scale``."""
+    """The statements of a constructor that only keeps its arguments, and checks them: ``self.scale = scale``."""
     found = []
     for one in tree.body_of(init):
         if not isinstance(one, cst.SimpleStatementLine) or len(one.body) != 1:
@@ -145,9 +146,10 @@ def _settings(init: cst.FunctionDef, tree: Tree) -> tuple[cst.SimpleStatementLin
             code = tree.code(part.value)
             if not (code.startswith("super(") and code.endswith(".__init__()")) and not is_docstring(one):
                 return None
-        elif isinstance(part, cst.Assign) and all(
-            tree.code(target.target).startswith("self.") for target in part.targets
-        ):
+        elif (
+            isinstance(part, cst.Assign)
+            and all(tree.code(target.target).startswith("self.") for target in part.targets)
+        ) or (isinstance(part, cst.Assert) and all(name.value != "self" for name in tree.names_in(one))):
             found.append(one)
         elif not isinstance(part, cst.Pass):
             return None
@@ -250,7 +252,7 @@ def _make_static(edit: Edit, old: _Old, tree: Tree) -> None:
         params = node.params.with_changes(params=[*without_commas(node.params.params), *without_commas(old.options)])
         body = list(node.body.body)
         at = 1 if is_docstring(body[0]) else 0
-        body[at:at] = settings
+        body[at:at] = [one if number else one.with_changes(leading_lines=()) for number, one in enumerate(settings)]
         node = node.with_changes(params=params, body=node.body.with_changes(body=body))
         return _static(node if first is None else node.with_changes(leading_lines=first))
 
