@@ -300,6 +300,47 @@ def test_an_object_of_an_old_function_is_handed_to_its_forward() -> None:
     assert "return -grad / layer.seen, None" in text
 
 
+def test_what_the_constructor_of_an_old_function_asserts_is_asserted_by_its_forward() -> None:
+    text = """\
+import torch
+from torch import nn
+
+class Mean(torch.autograd.Function):
+    def __init__(self, kind='mean', dim=1):
+        super(Mean, self).__init__()
+
+        assert kind in ['mean']
+        self.kind = kind
+        self.dim = dim
+        self.shape = None
+
+    def forward(self, x):
+        self.shape = x.size()
+        if self.kind == 'mean':
+            result = x.mean(dim=self.dim, keepdim=True)
+        else:
+            result = None
+        return result
+
+    def backward(self, grad):
+        return grad.expand(self.shape) / float(self.shape[self.dim])
+
+class Pool(nn.Module):
+    def __init__(self, kind, dim):
+        super().__init__()
+        self.kind, self.dim = kind, dim
+
+    def forward(self, x):
+        return Mean(self.kind, self.dim)(x)
+"""
+    program = Program.of(text, "program.py")
+    mended = mend(program, all_codemods())
+    patched = mended.patched.files[0].text
+    assert "def forward(ctx, x, kind='mean', dim=1):\n        assert kind in ['mean']\n" in patched
+    assert "return Mean.apply(x, self.kind, self.dim)" in patched
+    assert "float(ctx.shape[ctx.dim]), None, None" in patched
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -20,9 +20,27 @@ import torch
 from torch import nn
 from elsewhere import batches, config, monitor
 
+class Meter:
+    def __init__(self):
+        self.total, self.stopped = 0.0, False
+        self.recent = []
+
+    def update(self, value):
+        self.total += value
+        self.recent.append(value)
+
+def tell(number, model):
+    text = f'{number}: {monitor.time()}'
+    print(text)
+    torch.save(model.state_dict(), text)
+
+def store(number):
+    global rate
+    rate = number
+
 net = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-history, best, rate = [], 0.0, 0.1
+history, best, rate, log, meter = [], 0.0, 0.1, [], Meter()
 for number, (inputs, target) in enumerate(batches):
     loss = (net(inputs) - target).pow(2).mean()
     optimizer.zero_grad()
@@ -30,7 +48,8 @@ for number, (inputs, target) in enumerate(batches):
 BRANCH
     loss.backward()
     optimizer.step()
-    net.rate = rate
+    net.rate = rate, history, meter.stopped
+    print(best, sum(log), meter.total)
 """
 
 QUIET = {
@@ -40,6 +59,14 @@ QUIET = {
     "looks through what nobody read": "for one in monitor.all:\n    if one.late:\n        print(one.id)\n        break",
     "keeps a number to itself": "shown = loss.item()\nprint(shown)",
     "chooses what to print": "print('best' if best else 'worse')",
+    "saves what is learnt": "torch.save({'net': net.state_dict(), 'number': number}, 'net.pt')",
+    "keeps a number that is only told": "best = loss.item()",
+    "keeps numbers that are only told": "log.append(loss.item())",
+    "tells in a block of its own": "with open('log.txt') as file:\n    file.write(str(number))",
+    "sets an item of what nobody read": "monitor.table[0] = number",
+    "runs a function that tells": "tell(number, net)",
+    "tells a meter": "meter.update(loss.item())",
+    "asks for what a thing is": "print(isinstance(net, nn.Linear), hasattr(net, 'bias'))",
     "does nothing": "pass",
 }
 SEEN = {
@@ -60,6 +87,11 @@ SEEN = {
     "copies a graph away": "print(loss.numpy())",
     "sends what nobody read backward": "monitor.backward()",
     "sets an attribute": "config.rate = 0.05",
+    "adds to a list that is used later": "history.append(number)",
+    "answers a question": "meter.stopped = True",
+    "runs a function that stores": "store(number)",
+    "begins again": "net.load_state_dict(torch.load('net.pt'))",
+    "sets an item of a tensor": "loss[0] = 0",
 }
 
 
@@ -109,7 +141,7 @@ def test_a_condition_that_only_an_alternative_comes_to_is_turned_round_there() -
     """The loss is kept on one side of the first condition, and what is kept is sent back on one side of the second."""
     kept = SCRIPT.replace("BRANCH", "        print(number)\n    else:\n        history.append(loss)")
     sent = "    if history and not monitor.full():\n        sum(history).backward()\n"
-    seen = analysis.analyze(Program.of(kept.replace("    net.rate = rate\n", sent), "train.py"))
+    seen = analysis.analyze(Program.of(kept.replace("    net.rate = rate, history, meter.stopped\n", sent), "train.py"))
     assert any(isinstance(fact, StaleGraph) for fact in seen.facts)
 
 
@@ -173,3 +205,98 @@ def test_other_conditions_are_no_comparisons_with_constants() -> None:
     assert comparison(("Eq", "x", "y")) is None
     assert comparison(("Eq", ("int", 1), ("int", 2))) is None
     assert comparison(("attr", "x", "flag")) is None
+
+
+SCHEDULE = """\
+import torch
+from torch import nn
+from elsewhere import batches, config
+
+args = config()
+
+def rate(step, low=0.0):
+    {body}
+
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step, (inputs, target) in enumerate(batches):
+    value = rate(step)
+    for group in optimizer.param_groups:
+        group["lr"] = value
+    loss = (net(inputs) - target).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return args.rate * step / args.warmup if step < args.warmup else args.rate",
+        "if step < args.warmup:\n        return args.rate * step\n    return low + args.rate",
+        "factor = step / args.total\n    if args.cosine:\n        factor = factor * 0.5\n    return factor",
+    ],
+)
+def test_a_function_that_works_out_a_number_decides_about_nothing(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(paths(SCHEDULE.format(body=body), monkeypatch)) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if step < args.warmup:\n        return 1\n    return 5",
+        "if step < args.warmup:\n        return True\n    return False",
+        "if step < args.warmup:\n        return None\n    return args.rate",
+        "if step < args.warmup:\n        net.bias.data.zero_()\n    return args.rate * step",
+    ],
+)
+def test_a_function_that_answers_a_question_is_followed_both_ways(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(paths(SCHEDULE.format(body=body), monkeypatch)) > 1
+
+
+DEVICES = {
+    "device = 'cuda' if torch.cuda.is_available() else 'cpu'": 1,
+    "device = torch.device('cuda:0' if config().gpu and torch.cuda.is_available() else 'cpu')": 1,
+    "device = torch.device('cuda') if torch.cuda.is_available() else torch.device('cpu')": 1,
+    "if torch.cuda.is_available():\n    device = 'cuda'\nelse:\n    device = 'cpu'": 1,
+    "device = 'cpu' if config().no_gpu else 'cuda'": 2,
+    "device = 'cuda' if torch.cuda.is_available() else config().other": 2,
+}
+
+
+@pytest.mark.parametrize(("choice", "expected"), DEVICES.items())
+def test_a_choice_of_a_device_is_followed_where_it_shows_most(
+    choice: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = with_branch("pass").replace("net = nn", f"{choice}\nnet = nn").replace("(inputs)", "(inputs.to(device))")
+    assert len(paths(script, monkeypatch)) == expected
+
+
+def test_whoever_asks_twice_for_the_machine_gets_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = "if torch.cuda.is_available():\n    net = net.float()\n"
+    script = with_branch("pass").replace("history", f"{again * 3}history", 1)
+    assert len(paths(script, monkeypatch)) <= 2
+
+
+def test_weights_are_given_their_first_values_on_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = "args = config()\nif args.xavier:\n    nn.init.xavier_uniform_(net.weight)\nelse:\n    net.weight.data.normal_(0, 0.02)\n"
+    script = with_branch("pass").replace("history", f"{first}history", 1)
+    assert len(paths(script, monkeypatch)) == 1
+
+
+def test_the_last_condition_of_a_turn_may_leave_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = "    net.rate = rate\n    if monitor.late():\n        print(number)\n        break\n"
+    script = with_branch("pass").partition("    net.rate")[0]
+    assert len(paths(script + ending, monkeypatch)) == 1
+    assert len(paths(f"{script}{ending}    loss = loss * 2\n", monkeypatch)) > 1
+    assert len(paths(f"{script}{ending}else:\n    loss.backward()\n", monkeypatch)) > 1
+
+
+def test_a_value_is_no_other_than_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two equal widths need no layer between them."""
+    narrow = (
+        "width = config().width\nagain = width\nif width != again:\n    net = nn.Sequential(net, nn.Linear(1, 1))\n"
+    )
+    script = with_branch("pass").replace("history", f"{narrow}history", 1)
+    assert len(paths(script, monkeypatch)) == 1

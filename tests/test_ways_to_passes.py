@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Overwritten
+from autofix.codemods.facts import Certainty, GraphHeld, LeafChanged, LegacyFunction, Overwritten
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.source.program import Program
 
@@ -191,3 +191,161 @@ def test_a_model_that_nobody_is_seen_to_train_overwrites_what_its_layers_saved(b
 @pytest.mark.parametrize("body", LEAVES_ALONE.values(), ids=LEAVES_ALONE)
 def test_a_model_that_nobody_is_seen_to_train_may_write_elsewhere(body: list[str]) -> None:
     assert see(MODEL.format(body="\n        ".join(body))).facts == ()
+
+
+SEVERAL = """
+import torch
+from torch import nn
+
+class Neck(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(4) for _ in range(3)])
+        self.last = nn.Linear(4, 4)
+
+    def forward(self, features{annotation}):
+        {first}
+        for i, norm in enumerate(self.norms):
+            features[{index}] = norm(features[{index}])
+        return self.last(features[-1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "first", "index"),
+    [
+        ("", "pass", "i"),
+        ("", "features = features[2:]", "i"),
+        ("", "assert len(features) == 3", "i"),
+        (": list[torch.Tensor]", "pass", "i + 1"),
+    ],
+)
+def test_an_input_that_may_be_a_list_is_not_modified_where_an_item_is_set(
+    annotation: str, first: str, index: str
+) -> None:
+    assert see(SEVERAL.format(annotation=annotation, first=first, index=index)).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "first", "index"),
+    [
+        ("", "steps = features.size(0)", "i"),
+        ("", "depth = features.shape[1]", "i"),
+        (": torch.Tensor", "pass", "i"),
+        ("", "pass", ":, i"),
+        ("", "self.last(features)", "i"),
+    ],
+)
+def test_an_input_that_is_used_as_a_tensor_is_modified_where_an_item_is_set(
+    annotation: str, first: str, index: str
+) -> None:
+    (fact,) = see(SEVERAL.format(annotation=annotation, first=first, index=index)).facts
+    assert isinstance(fact, Overwritten)
+
+
+DATASET = """
+import torch
+from torch import nn
+from package import build
+
+class Critic:
+    def __init__(self, config):
+        self.model = build(config)
+        self.scale = {scale}
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+
+    def learn(self, batches, returns):
+        self.scale.train()
+        returns = self.scale(returns)
+        self.scale.eval()
+        for batch in batches:
+            loss = (self.model(batch) - returns).pow(2).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+"""
+
+
+def test_a_layer_that_only_has_a_mode_makes_no_certain_graph() -> None:
+    (fact,) = see(DATASET.format(scale="self.model.scale")).facts
+    assert fact.certainty is Certainty.LIKELY
+    (fact,) = see(DATASET.format(scale="nn.Linear(4, 4)")).facts
+    assert fact.certainty is Certainty.CERTAIN
+
+
+KEPT = """
+import torch
+from package import build, optimizer_of, batches
+
+model = build()
+model.train()
+optimizer = optimizer_of(model)
+total = 0.0
+for batch in batches:
+    loss = model(batch).pow(2).mean()
+    {way}
+    total += loss
+print(total)
+"""
+
+
+def test_a_pass_through_nothing_else_shows_that_what_has_a_mode_has_parameters() -> None:
+    (fact,) = see(KEPT.format(way="loss.backward(); optimizer.step()")).facts
+    assert isinstance(fact, GraphHeld) and fact.certainty is Certainty.CERTAIN
+
+
+OLD = """
+import torch
+from torch import nn
+from torch.autograd import Function
+
+class Mean(Function):
+    def __init__(self, dim):
+        self.dim = dim
+
+    {decorator}
+    def forward({this}, x):
+        return x.mean(dim={this}.dim)
+
+class Pool(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+        self.mean = Mean(dim)
+
+    def forward(self, x):
+        return {call}
+"""
+
+
+@pytest.mark.parametrize("call", ["Mean(self.dim)(x)", "self.mean(x)"])
+def test_a_module_that_calls_an_old_function_is_read_without_a_pass(call: str) -> None:
+    (fact,) = see(OLD.format(decorator="", this="self", call=call)).facts
+    assert isinstance(fact, LegacyFunction)
+    new = OLD.format(decorator="@staticmethod", this="ctx", call="Mean.apply(x)")
+    assert see(new).facts == ()
+
+
+HEADS = """
+import math
+import torch
+from torch import nn
+
+class Detect(nn.Module):
+    def __init__(self, anchors, channels=()):
+        super().__init__()
+        self.anchors = len(anchors)
+        self.heads = nn.ModuleList(nn.Sequential(nn.Conv2d(c, c, 3), nn.Conv2d(c, 9, 1)) for c in channels)
+        self.start()
+
+    def start(self):
+        for head in self.heads:
+            bias = head[-1].bias.view(self.anchors, -1)
+            {change}
+"""
+
+
+def test_a_part_of_the_last_layer_is_modified_though_no_channels_are_the_default() -> None:
+    (fact,) = see(HEADS.format(change="bias[:, 4] += math.log(8)")).facts
+    assert isinstance(fact, LeafChanged)
+    assert see(HEADS.format(change="bias.data[:, 4] += math.log(8)")).facts == ()

@@ -138,8 +138,9 @@ class Reader:
 
     def _set(self, target: ast.expr, value: ast.expr | None) -> bool:
         """Whether a target is a name, several of them, an item of what nobody read, or an inert object's attribute."""
-        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            return isinstance(self._value(target.value), Symbol) and all(map(self.plain, (target.value, target.slice)))
+        if isinstance(target, ast.Subscript):
+            unread = not isinstance(target.value, ast.Name) or isinstance(self._value(target.value), Symbol)
+            return unread and all(map(self.plain, (target.value, target.slice)))
         if isinstance(target, ast.Attribute):
             counts = isinstance(value, ast.Constant) and type(value.value) is int and self._is_counter(target)
             unknown = counts or (value is not None and is_numeric(value))

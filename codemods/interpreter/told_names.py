@@ -18,7 +18,9 @@ KNOWN = MODEL_METHODS | frozenset(
     "backward manual_backward grad step zero_grad unscale_ scale update data requires_grad numpy send put".split()
 )
 """Attributes by which values that nobody read are known for models, optimizers, scalers, tensors and queues."""
-TELLING = frozenset("print len str repr int float round abs min max range enumerate format isinstance".split())
+TELLING = frozenset(
+    "print len str repr int float round abs min max sum sorted range enumerate format isinstance open".split()
+)
 """Python's own functions that do nothing to what they are given."""
 GROWING = frozenset("append appendleft extend".split())
 """Methods that add to a list or a deque."""
