@@ -280,7 +280,8 @@ def test_whoever_asks_twice_for_the_machine_gets_one_answer(monkeypatch: pytest.
 
 
 def test_weights_are_given_their_first_values_on_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = "args = config()\nif args.xavier:\n    nn.init.xavier_uniform_(net.weight)\nelse:\n    net.weight.data.normal_(0, 0.02)\n"
+    sides = "    nn.init.xavier_uniform_(net.weight)\nelse:\n    net.weight.data.normal_(0, 0.02)\n"
+    first = f"args = config()\nif args.xavier:\n{sides}"
     script = with_branch("pass").replace("history", f"{first}history", 1)
     assert len(paths(script, monkeypatch)) == 1
 
@@ -300,3 +301,72 @@ def test_a_value_is_no_other_than_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     script = with_branch("pass").replace("history", f"{narrow}history", 1)
     assert len(paths(script, monkeypatch)) == 1
+
+
+EVALUATED = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+from elsewhere import batches, held_out, monitor
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+        self.last = None
+
+    def forward(self, x):
+        {forward}
+
+def evaluate(model):
+    {evaluate}
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+best = 0.0
+for number, (inputs, target) in enumerate(batches):
+    loss = (net(inputs) - target).pow(2).mean()
+    if monitor.due(number):
+        score = evaluate(net)
+        if score > best:
+            best = score
+            torch.save(net.state_dict(), "best.pt")
+        print(f"{{number}}: {{score:.3f}}")
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+FORWARD = "return self.layer(x)"
+EVALUATE = """model.eval()
+    total, losses = 0.0, torch.zeros(10)
+    with torch.no_grad():
+        for k, (inputs, target) in enumerate(held_out):
+            found = model(inputs.to("cuda"))
+            losses[k] = F.mse_loss(found, target).item()
+            total += (found.argmax(1) == target).float().mean().item()
+    model.train()
+    return total / max(1, len(held_out))"""
+
+
+def test_an_evaluation_without_a_graph_is_no_reason_for_another_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(paths(EVALUATED.format(forward=FORWARD, evaluate=EVALUATE), monkeypatch)) == 1
+    decorated = EVALUATED.replace("def evaluate", "@torch.no_grad()\ndef evaluate")
+    body = EVALUATE.replace("with torch.no_grad():", "if True:")
+    assert len(paths(decorated.format(forward=FORWARD, evaluate=body), monkeypatch)) == 1
+
+
+@pytest.mark.parametrize(
+    ("forward", "evaluate"),
+    [
+        ("self.last = x\n        return self.layer(x)", EVALUATE),
+        (FORWARD, EVALUATE.replace("with torch.no_grad():", "if True:")),
+        (FORWARD, EVALUATE.replace("model.train()", "pass")),
+        (FORWARD, EVALUATE.replace("model.train()", "model.train(); optimizer.step()")),
+        (FORWARD, EVALUATE.replace("found = ", "found = model.layer.bias.add_(1); found = ")),
+        (FORWARD, "global loss\n    loss = loss * 2\n    return 0.5"),
+    ],
+)
+def test_an_evaluation_that_leaves_something_behind_is_followed_both_ways(
+    forward: str, evaluate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(paths(EVALUATED.format(forward=forward, evaluate=evaluate), monkeypatch)) > 1

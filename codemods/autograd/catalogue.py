@@ -178,6 +178,7 @@ _MAKERS = frozenset("tensor as_tensor from_numpy linspace logspace".split())
 """Functions that make tensors of data, and that PyTorch's table of derivatives has no row for."""
 
 
+@cache
 def makers() -> frozenset[str]:
     """The functions of torch that make a tensor of numbers, or of random ones, and of no other tensor's graph."""
     return _MAKERS | {name for name, row in operations().items() if row.kind == CREATION}

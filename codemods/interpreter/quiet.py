@@ -11,8 +11,9 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.catalogue import operation
+from autofix.codemods.autograd.catalogue import makers, operation
 from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.stateless import is_stateless
 from autofix.codemods.interpreter.told_names import EXPRESSIONS, GROWING, KNOWN, TELLING, is_told
 from autofix.codemods.interpreter.values import (
     Function,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _ASKING = frozenset("isinstance issubclass hasattr callable type".split())
 """Python's own functions that ask an object for what it is."""
 _WRITING = frozenset(f"numpy.{name}" for name in "copyto put putmask place fill_diagonal".split())
+_WITHOUT_GRAPH = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+_COMPUTING = ("torch.", "torch.nn.functional.")
 _CALLS = 3
 """Calls within calls that are read."""
 _PARTS = 6
@@ -73,6 +76,8 @@ class Reader:
         """Names that were set to something plain."""
         self._given: dict[str, Value] = {}
         """Parameters that stand for objects."""
+        self._records = interp.grad
+        """Whether what is computed there is recorded on the tape."""
 
     def keeps_all(self) -> bool:
         """Whether names set in a branch are used in it alone, or only told, or stay as unknown as they were."""
@@ -118,11 +123,18 @@ class Reader:
             case ast.Return(value=value):
                 return self._depth > 0 and (value is None or self.plain(value))
             case ast.Expr(value=value):
-                return self.plain(value) or self._collects(value)
+                return self.plain(value) or self._collects(value) or self._evaluates(value)
             case ast.If(test=test, body=body, orelse=orelse):
                 return self.plain(test) and self.block([*body, *orelse], looping=looping)
             case ast.For(target=target, iter=iterated, body=body, orelse=orelse):
                 return self.plain(iterated) and self._set(target, None) and self.block([*body, *orelse], looping=True)
+            case ast.With(items=[ast.withitem(context_expr=mode, optional_vars=None)], body=body) if (
+                self._path(mode) in _WITHOUT_GRAPH
+            ):
+                records, self._records = self._records, False
+                quiet = self.block(body, looping=looping)
+                self._records = records
+                return quiet
             case ast.With(items=items, body=body):
                 return all(map(self._enters, items)) and self.block(body, looping=looping)
             case ast.Assign(targets=[target], value=value):
@@ -139,16 +151,18 @@ class Reader:
     def _set(self, target: ast.expr, value: ast.expr | None) -> bool:
         """Whether a target is a name, several of them, an item of what nobody read, or an inert object's attribute."""
         if isinstance(target, ast.Subscript):
-            unread = not isinstance(target.value, ast.Name) or isinstance(self._value(target.value), Symbol)
+            name = target.value.id if isinstance(target.value, ast.Name) else ""
+            unread = not name or name in self._own or isinstance(self._value(ast.Name(name, ast.Load())), Symbol)
             return unread and all(map(self.plain, (target.value, target.slice)))
         if isinstance(target, ast.Attribute):
             counts = isinstance(value, ast.Constant) and type(value.value) is int and self._is_counter(target)
             unknown = counts or (value is not None and is_numeric(value))
             return unknown and self._is_inert_object(self._held(target.value))
-        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        names = [part.id for part in parts if isinstance(part, ast.Name)]
-        self.owns(names)
-        return len(names) == len(parts)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return all(self._set(part, None) for part in target.elts)
+        if isinstance(target, ast.Name):
+            self._own.add(target.id)
+        return isinstance(target, ast.Name)
 
     def _is_counter(self, node: ast.expr) -> bool:
         """Whether an attribute has been counted up: where it is set to 0, that has been before."""
@@ -162,6 +176,19 @@ class Reader:
                 told = isinstance(owner, ast.Name) and self._is_told(owner.id)
                 inert = isinstance(owner, ast.Attribute) and self._is_inert(self._held(owner.value))
                 return method in GROWING and (told or inert) and self.plain(added)
+        return False
+
+    def _evaluates(self, node: ast.expr) -> bool:
+        """Whether an expression turns evaluation on or off in a function that does both: ``model.eval()``."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="eval" | "train"), args=[], keywords=[]):
+                inside = self._source.nodes.within(self._node)
+                both = {
+                    part.func.attr
+                    for part in inside
+                    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and not part.args
+                }
+                return self._depth > 0 and {"eval", "train"} <= both and is_stateless(self._interp, self._held(owner))
         return False
 
     def owns(self, names: Iterable[str]) -> None:
@@ -195,10 +222,18 @@ class Reader:
                 return self.plain(owner) and self.plain(index)
             case ast.Call():
                 return self._quiet_call(node)
+            case ast.ListComp(elt=item, generators=loops) | ast.GeneratorExp(elt=item, generators=loops):
+                return all(map(self._goes_through, loops)) and all(
+                    map(self.plain, (item, *(test for one in loops for test in one.ifs)))
+                )
         if isinstance(node, EXPRESSIONS):
             below = (part for part in ast.iter_child_nodes(node) if isinstance(part, (ast.expr, *EXPRESSIONS)))
             return all(map(self.plain, below))
         return False
+
+    def _goes_through(self, loop: ast.comprehension) -> bool:
+        """Whether a loop in an expression takes plain items, also those of a list of the program."""
+        return (self.plain(loop.iter) or self._is_inert(self._held(loop.iter))) and self._set(loop.target, None)
 
     def _reads_plain(self, owner: Instance, name: str) -> bool:
         """Whether an attribute of an object of the program is plain: a property of an inert one only reads."""
@@ -213,10 +248,12 @@ class Reader:
         given = (*node.args, *node.keywords)
         match node.func:
             case ast.Attribute(value=ast.Name() as owner, attr="item") if not given:
-                return isinstance(self._value(owner), (TensorRef, Symbol))
+                return owner.id in self._own or isinstance(self._value(owner), (TensorRef, Symbol))
             case ast.Attribute(value=owner, attr=name):
                 if self._is_called(node.func, "torch.save") or self._initializes(node):
                     return all(map(self._readable, given))
+                if self._makes(node) or (not self._records and self._computes(node)):
+                    return all(map(self.plain, given))
                 held = self._held(owner)
                 if isinstance(held, Instance):
                     method = class_lookup.find(held, name)
@@ -227,13 +264,32 @@ class Reader:
                 value = self._value(function)
                 if isinstance(value, Function):
                     return self._runs(value, node)
+                if not self._records and is_stateless(self._interp, value):
+                    return all(map(self.plain, given))
                 path = value.path.removeprefix("builtins.") if isinstance(value, Name) else ""
                 if path in _ASKING:
                     return all(map(self._readable, given))
-                quiet = path in TELLING
+                quiet = path in TELLING or ("." in path and not path.startswith("torch."))
             case _:
                 return False
         return quiet and all(map(self.plain, given))
+
+    def _makes(self, node: ast.Call) -> bool:
+        """Whether a call makes a tensor of numbers: ``torch.zeros(10)``."""
+        torch, _, name = self._path(node).partition(".")
+        return torch == "torch" and name in makers() and all(one.arg != "requires_grad" for one in node.keywords)
+
+    def _computes(self, node: ast.Call) -> bool:
+        """Whether a call, where nothing is recorded, computes something of what it is given: ``F.mse_loss(y, t)``."""
+        assert isinstance(node.func, ast.Attribute)
+        owner, name = node.func.value, node.func.attr
+        if name.endswith("_") or name in KNOWN - {"numpy"}:
+            return False
+        if self._path(node).startswith(_COMPUTING) and operation(name).known:
+            return True
+        if is_stateless(self._interp, self._held(node.func)):
+            return True
+        return not self._is_of_library(owner) and operation(name).known and self.plain(owner)
 
     def _runs(self, function: Function, node: ast.Call, receiver: Instance | None = None) -> bool:
         """Whether a call of a function of the program is quiet, and what it returns plain."""
@@ -243,6 +299,7 @@ class Reader:
         if function.flavour not in ("", "staticmethod") or made.args.vararg or made.args.kwarg:
             return False
         reader = Reader(self._interp, function.source, made, function.scope, self._depth + 1)
+        reader._records = self._records and function.grad_mode is not False
         parameters = [one.arg for one in (*made.args.posonlyargs, *made.args.args)]
         if receiver is not None and not function.flavour:
             reader._given[parameters.pop(0)] = receiver
@@ -273,12 +330,19 @@ class Reader:
 
     def _is_called(self, function: ast.expr, path: str) -> bool:
         """Whether a function's name, as it is imported, is *path*."""
+        return self._dotted(function) == path
+
+    def _path(self, node: ast.expr) -> str:
+        """The name, as it is imported, of the function that an expression calls; empty for any other expression."""
+        return self._dotted(node.func) if isinstance(node, ast.Call) else ""
+
+    def _dotted(self, function: ast.expr) -> str:
         parts: list[str] = []
         while isinstance(function, ast.Attribute):
             parts.append(function.attr)
             function = function.value
         home = self._value(function) if isinstance(function, ast.Name) else None
-        return isinstance(home, Name) and ".".join([home.path, *reversed(parts)]) == path
+        return ".".join([home.path, *reversed(parts)]) if isinstance(home, Name) else ""
 
     def _readable(self, node: ast.AST) -> bool:
         """Whether an expression only reads objects, whatever they are: ``{"net": net.state_dict(), "step": step}``."""
