@@ -40,7 +40,7 @@ def store(number):
 
 net = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-history, best, rate, log, meter = [], 0.0, 0.1, [], Meter()
+history, best, rate, log, meter, due = [], 0.0, 0.1, [], Meter(), 1
 for number, (inputs, target) in enumerate(batches):
     loss = (net(inputs) - target).pow(2).mean()
     optimizer.zero_grad()
@@ -48,7 +48,7 @@ for number, (inputs, target) in enumerate(batches):
 BRANCH
     loss.backward()
     optimizer.step()
-    net.rate = rate, history, meter.stopped
+    net.rate = rate, history, meter.stopped, due
     print(best, sum(log), meter.total)
 """
 
@@ -66,6 +66,7 @@ QUIET = {
     "sets an item of what nobody read": "monitor.table[0] = number",
     "runs a function that tells": "tell(number, net)",
     "tells a meter": "meter.update(loss.item())",
+    "hands a list of numbers to a library": "monitor.write(monitor.mean(log))",
     "asks for what a thing is": "print(isinstance(net, nn.Linear), hasattr(net, 'bias'))",
     "does nothing": "pass",
 }
@@ -90,6 +91,7 @@ SEEN = {
     "adds to a list that is used later": "history.append(number)",
     "answers a question": "meter.stopped = True",
     "runs a function that stores": "store(number)",
+    "sets a name on one side": "due = number + 1",
     "begins again": "net.load_state_dict(torch.load('net.pt'))",
     "sets an item of a tensor": "loss[0] = 0",
 }
@@ -141,7 +143,9 @@ def test_a_condition_that_only_an_alternative_comes_to_is_turned_round_there() -
     """The loss is kept on one side of the first condition, and what is kept is sent back on one side of the second."""
     kept = SCRIPT.replace("BRANCH", "        print(number)\n    else:\n        history.append(loss)")
     sent = "    if history and not monitor.full():\n        sum(history).backward()\n"
-    seen = analysis.analyze(Program.of(kept.replace("    net.rate = rate, history, meter.stopped\n", sent), "train.py"))
+    seen = analysis.analyze(
+        Program.of(kept.replace("    net.rate = rate, history, meter.stopped, due\n", sent), "train.py")
+    )
     assert any(isinstance(fact, StaleGraph) for fact in seen.facts)
 
 
@@ -370,3 +374,32 @@ def test_an_evaluation_that_leaves_something_behind_is_followed_both_ways(
     forward: str, evaluate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(paths(EVALUATED.format(forward=forward, evaluate=evaluate), monkeypatch)) > 1
+
+
+def test_a_number_is_chosen_on_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    explained = "    ratio = float('nan') if monitor.var() == 0 else 1 - monitor.var() / 2\n"
+    script = with_branch("pass").replace("    net.rate = ", f"{explained}    net.rate = ratio, ")
+    assert len(paths(script, monkeypatch)) == 1
+    answer = explained.replace("float('nan')", "True").replace("1 - monitor.var() / 2", "False")
+    assert len(paths(script.replace(explained, answer), monkeypatch)) >= 1
+    loss = explained.replace("float('nan')", "loss * 2")
+    assert len(paths(script.replace(explained, loss), monkeypatch)) > 1
+
+
+def test_a_tensor_that_is_asked_for_its_length_has_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = "    if len(inputs) == 0:\n        loss = loss * 2\n"
+    script = with_branch("pass").replace(
+        "in enumerate(batches):\n", "in enumerate(batches):\n    inputs = net(inputs)\n"
+    )
+    assert (
+        len(paths(script.replace("    optimizer.zero_grad()\n", f"{empty}    optimizer.zero_grad()\n"), monkeypatch))
+        == 1
+    )
+
+
+def test_a_number_that_both_sides_set_is_unknown_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = "    if monitor.late():\n        part = monitor.time() - 1\n    else:\n        part = monitor.time() / 2\n"
+    script = with_branch("pass").replace("    net.rate = ", f"{sides}    loss.backward()\n    net.rate = part, ")
+    assert len(paths(script, monkeypatch)) == 1
+    assert len(paths(script.replace("monitor.time() / 2", "0"), monkeypatch)) > 1
+    assert len(paths(script.replace("    else:\n        part = monitor.time() / 2\n", ""), monkeypatch)) > 1

@@ -68,6 +68,15 @@ def only_tells(interp: Interpreter, node: ast.Expr) -> bool:
     return node in interp.source.nodes and Reader(interp, interp.source, node).block([node], looping=False)
 
 
+def chooses_number(interp: Interpreter, node: ast.IfExp) -> bool:
+    """Whether either value of a conditional expression is a number that is worked out of plain values."""
+    sides = (node.body, node.orelse)
+    if node not in interp.source.nodes or not all(map(is_numeric, sides)):
+        return False
+    reader = Reader(interp, interp.source, node)
+    return all(reader.plain(side) and reader.is_number(side) for side in sides)
+
+
 def computes_number(interp: Interpreter, function: Function) -> bool:
     """Whether a function of the program, with the values that its names have now, works out a number of plain values.
 

@@ -19,6 +19,7 @@ from autofix.codemods.interpreter import (
     counters,
     cuts,
     devices,
+    effects,
     elements,
     extents,
     loops,
@@ -298,7 +299,9 @@ def _if_expression(interp: Interpreter, node: ast.IfExp) -> Value:
             return test  # asked where it is used
     holds = interp.truth(test, likely=_is_likely(test))
     chosen, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
-    if interp.policy.may_idle_since(consultations) and devices.chooses_gpu(chosen, other):
+    if interp.policy.may_idle_since(consultations) and (
+        devices.chooses_gpu(chosen, other) or effects.chooses_number(interp, node)
+    ):
         interp.policy.idle_since(consultations)
     return interp.eval(chosen)
 

@@ -103,9 +103,14 @@ class Reader:
 
     def _is_unknown(self, name: str, values: list[ast.expr | None]) -> bool:
         known = self._value(ast.Name(name, ast.Load()))
-        if not (self._is_plain(known) and isinstance(known, (Symbol, TensorRef))):
+        if not (self._is_plain(known) and isinstance(known, (Symbol, TensorRef))) and not self._is_set_either_way(name):
             return False
         return all(value is not None and is_numeric(value) and self.is_number(value) for value in values)
+
+    def _is_set_either_way(self, name: str) -> bool:
+        """Whether both sides of the branch set a name, whatever it was before."""
+        sides = (self._node.body, self._node.orelse) if isinstance(self._node, ast.If) else ((), ())
+        return all(any(name == one for part in side for one, _ in _given_in(part)) for side in sides)
 
     def _is_told(self, name: str) -> bool:
         return is_told(self._source.nodes, name, self._source.nodes.within(self._node))
@@ -272,7 +277,13 @@ class Reader:
                 quiet = path in TELLING or ("." in path and not path.startswith("torch."))
             case _:
                 return False
-        return quiet and all(map(self.plain, given))
+        return quiet and all(self.plain(one) or self._is_list_of_plain(one) for one in given)
+
+    def _is_list_of_plain(self, node: ast.AST) -> bool:
+        """Whether an argument is a container of the program that holds nothing but plain values."""
+        argument = node.value if isinstance(node, ast.keyword) else node
+        value = self._held(argument) if isinstance(argument, ast.expr) else _NOBODY
+        return isinstance(value, (Sequence, Mapping)) and self._is_inert(value)
 
     def _makes(self, node: ast.Call) -> bool:
         """Whether a call makes a tensor of numbers: ``torch.zeros(10)``."""

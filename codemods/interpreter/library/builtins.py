@@ -92,7 +92,7 @@ def _len(interp: Interpreter, call: Call, value: Value, /) -> Value:
         return interp.call(class_lookup.bind(class_lookup.find(value, "__len__"), value), [], {}, call.node)
     if isinstance(value, TorchModule):
         return len(value.children)
-    return Symbol(("len", interp.key(value)), low=0)
+    return Symbol(("len", interp.key(value)), low=1 if isinstance(value, TensorRef) else 0)
 
 
 # Numbers
