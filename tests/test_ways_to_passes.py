@@ -162,12 +162,19 @@ class Net(nn.Module):
 """
 
 OVERWRITES = {
+    "what is no copy": ["y = self.gate(x)", "z = y.to(x.device).pow(2)", "y += z", "return y"],
     "the input that a convolution saved": ["y = self.body(x)", "x[:, :, 0] = 0", "return y * self.gate(x)"],
     "what a sigmoid saved": ["y = torch.sigmoid(self.gate(x))", "y *= 2", "return self.body(x) * y"],
     "by a method": ["y = self.body(x)", "x.mul_(0.5)", "return y + self.gate(x)"],
 }
 
 LEAVES_ALONE = {
+    "what may be a copy": [
+        "y = self.gate(x)",
+        "z = torch.sigmoid(y.to(self.body.weight.dtype)).pow(2)",
+        "y += z",
+        "return y",
+    ],
     "a copy": ["y = self.body(x)", "x = x.clone()", "x[:, :, 0] = 0", "return y * self.gate(x)"],
     "what a convolution made": ["y = self.body(x)", "y += x", "return y"],
     "before it is saved": ["x[:, :, 0] = 0", "return self.body(x)"],

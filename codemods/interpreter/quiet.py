@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import makers, operation
@@ -112,8 +113,12 @@ class Reader:
         sides = (self._node.body, self._node.orelse) if isinstance(self._node, ast.If) else ((), ())
         return all(any(name == one for part in side for one, _ in _given_in(part)) for side in sides)
 
+    @cached_property
+    def _inside(self) -> set[ast.AST]:
+        return set(self._source.nodes.within(self._node))
+
     def _is_told(self, name: str) -> bool:
-        return is_told(self._source.nodes, name, self._source.nodes.within(self._node))
+        return is_told(self._source.nodes, name, self._inside)
 
     def block(self, body: Iterable[ast.stmt], *, looping: bool) -> bool:
         """Whether statements are quiet; *looping* where leaving a loop from there is of no concern."""

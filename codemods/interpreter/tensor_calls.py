@@ -173,6 +173,11 @@ def call_tensor_method(
     if catalogue.kind(name) == catalogue.CAST:
         if any(map(extents.is_mask, (*args, *keywords.values()))):
             return interp.data()
+        computed = tensor.cell.node is not None and tensor.cell.node.leaf is None
+        if computed and any(map(_is_dtype_of_another, (*args, *keywords.values()))):
+            copy = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
+            copy.cell.extent = tensor.cell.extent
+            return copy
         same = cuts.maybe_copied(tensor, name)
         # Tensors are of single precision, if nothing else is said.
         copies = name in ("double", "half", "bfloat16") or (
@@ -203,6 +208,12 @@ def call_tensor_method(
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
     return result
+
+
+def _is_dtype_of_another(value: Value) -> bool:
+    """Whether a value is the type of something else's numbers: in lower precision, ``x.to(layer.dtype)`` is a copy."""
+    key = value.key if isinstance(value, Symbol) else None
+    return isinstance(key, tuple) and len(key) == 3 and key[0] == "attr" and key[2] == "dtype"
 
 
 def _made_of(gradient: Value, root: TensorRef) -> bool:
