@@ -200,6 +200,14 @@ def test_notebooks_in_folders_are_read(here: Path, capsys: pytest.CaptureFixture
     assert check(capsys, "r.ipynb", code=0)[1] == err
 
 
+def test_a_notebook_without_code_is_passed_over(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(new_notebook(cells=[new_markdown_cell("Notes, and nothing to run.")]), "notes.ipynb")  # type: ignore[no-untyped-call]
+    write(new_notebook(cells=[]), "empty.ipynb")  # type: ignore[no-untyped-call]
+    Path("right.py").write_text("import torch\n", encoding="utf-8")
+    assert main(["check", "."]) == 0
+    assert capsys.readouterr().out == "No mistakes found in 3 files.\n"
+
+
 def test_changed_lines_of_cells_are_known_to_git(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = trained()
     write(made, "nb.ipynb")

@@ -128,7 +128,8 @@ class CellOutcomes(Outcomes):
 def in_cells(found: Outcomes) -> Outcomes:
     """*found* with every place of a notebook in its cell; as it is where there is none."""
     notebooks = {one.file.name: one.file.notebook for one in found.results if one.file.notebook is not None}
-    return CellOutcomes(found, Cells(notebooks, found.sources)) if notebooks else found
+    without_code = dict.fromkeys(notebooks, "")
+    return CellOutcomes(found, Cells(notebooks, without_code | found.sources)) if notebooks else found
 
 
 def cells_of_repair(outcome: Repair) -> Cells:
