@@ -27,6 +27,7 @@ from autofix.codemods.interpreter.values import (
     Symbol,
     Value,
 )
+from autofix.codemods.source.nodes import children
 from autofix.codemods.source.sources import last_name
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         if isinstance(part, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(part))
+            stack.extend(children(part))
     return False
 
 

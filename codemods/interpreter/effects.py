@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from autofix.codemods.interpreter.quiet import Reader, is_numeric
+from autofix.codemods.interpreter.quiet import Reader, Reading, is_numeric
 from autofix.codemods.interpreter.values import Function
 from autofix.codemods.source.nodes import Nodes
 
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 
-def is_quiet(interp: Interpreter, node: ast.If) -> bool:
-    """Whether neither side of a condition does anything that the tape sees, with the values that names have now."""
+def quiet(interp: Interpreter, node: ast.If) -> Reading | None:
+    """What was read of a condition neither side of which does anything that the tape sees, with the values that names
+    have now; None for any other condition.
+    """
     if node not in interp.source.nodes or not interp.source.remembered(node, _may_be_quiet):
-        return False  # the loop that a framework runs is written by autofix: its statements are none of the file's
+        return None  # the loop that a framework runs is written by autofix: its statements are none of the file's
     nodes = interp.source.nodes
     reader = Reader(interp, interp.source, node)
     ends = node in nodes.once(_last_in_loops)
-    return reader.keeps_all() and reader.plain(node.test) and reader.block([*node.body, *node.orelse], looping=ends)
+    if reader.keeps_all() and reader.plain(node.test) and reader.block([*node.body, *node.orelse], looping=ends):
+        return reader.reading
+    return None
 
 
 def statements_in(interp: Interpreter, node: ast.If) -> tuple[ast.stmt, ...]:

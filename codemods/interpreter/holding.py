@@ -16,7 +16,7 @@ from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGr
 from autofix.codemods.facts import Form, Span
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Site, Source, last_name
 
 if TYPE_CHECKING:
@@ -596,7 +596,7 @@ def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
     pending: list[ast.AST] = [statement]
     while pending:
         around = pending.pop()
-        for part in ast.iter_child_nodes(around):
+        for part in children(around):
             yield around, part
             if not isinstance(part, ast.stmt):
                 pending.append(part)
@@ -669,7 +669,7 @@ def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
             continue
         if (base.id if isinstance(base, ast.Name) else base.attr) != name:
             continue
-        inner = [(around, one) for around in ast.walk(part) for one in ast.iter_child_nodes(around)]
+        inner = [(around, one) for around in ast.walk(part) for one in children(around)]
         items = [(around, one) for around, one in inner if isinstance(one, ast.Name) and one.id == loop.target.id]
         if all(_is_told(around, one) for around, one in items):
             yield base

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from autofix.codemods.interpreter.values import (
     Value,
     is_constant,
 )
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Source
 
 if TYPE_CHECKING:
@@ -62,12 +63,30 @@ def is_numeric(node: ast.expr) -> bool:
     return isinstance(node, (ast.BinOp, ast.Call, ast.Name, ast.Attribute, ast.Subscript))
 
 
+@dataclass
+class Reading:
+    """What was read of a branch that is quiet, with the functions that it calls."""
+
+    statements: list[ast.stmt] = field(default_factory=list)
+    functions: list[ast.AST] = field(default_factory=list)
+    leaves_nothing: bool = True
+    """Whether all is as it was, but for names that are set and that nothing but the branch reads: then there is no need
+    to execute it."""
+
+
 class Reader:
     """Reads a branch, or a function that it calls, of a *source*."""
 
     def __init__(
-        self, interp: Interpreter, source: Source, node: ast.AST, scope: Scope | None = None, depth: int = 0
+        self,
+        interp: Interpreter,
+        source: Source,
+        node: ast.AST,
+        scope: Scope | None = None,
+        depth: int = 0,
+        reading: Reading | None = None,
     ) -> None:
+        self.reading = reading if reading is not None else Reading()
         self._interp = interp
         self._source = source
         self._node = node
@@ -89,6 +108,7 @@ class Reader:
             return True
         everywhere = nodes.once(_uses)
         kept = {name for name in stored if everywhere[name] != sum(part.id == name for part in inside)}
+        self.reading.leaves_nothing &= not kept
         unknown = self._stays_unknown()
         return all(name in unknown or self._is_told(name) for name in kept)
 
@@ -125,6 +145,7 @@ class Reader:
         return all(self._statement(one, looping) for one in body)
 
     def _statement(self, node: ast.stmt, looping: bool) -> bool:
+        self.reading.statements.append(node)
         match node:
             case ast.Pass():
                 return True
@@ -133,7 +154,7 @@ class Reader:
             case ast.Return(value=value):
                 return self._depth > 0 and (value is None or self.plain(value))
             case ast.Expr(value=value):
-                return self.plain(value) or self._collects(value) or self._evaluates(value)
+                return self.plain(value) or self._evaluates(value) or self._collects(value)
             case ast.If(test=test, body=body, orelse=orelse):
                 return self.plain(test) and self.block([*body, *orelse], looping=looping)
             case ast.For(target=target, iter=iterated, body=body, orelse=orelse):
@@ -152,6 +173,7 @@ class Reader:
             case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
                 return (name in self._own or self._is_plain(self._value(target))) and self.plain(value)
             case ast.AugAssign(target=ast.Attribute(value=owner), value=value):
+                self.reading.leaves_nothing = False
                 return self._is_inert_object(self._held(owner)) and self.plain(value)
         return False
 
@@ -160,6 +182,8 @@ class Reader:
 
     def _set(self, target: ast.expr, value: ast.expr | None) -> bool:
         """Whether a target is a name, several of them, an item of what nobody read, or an inert object's attribute."""
+        if not isinstance(target, (ast.Tuple, ast.List, ast.Name)):
+            self.reading.leaves_nothing &= self._depth > 0 and _is_own_item(target, self._own)
         if isinstance(target, ast.Subscript):
             name = target.value.id if isinstance(target.value, ast.Name) else ""
             unread = not name or name in self._own or isinstance(self._value(ast.Name(name, ast.Load())), Symbol)
@@ -181,6 +205,7 @@ class Reader:
 
     def _collects(self, node: ast.expr) -> bool:
         """Whether an expression adds something plain to a list that is only told, or that an inert object has."""
+        self.reading.leaves_nothing = False
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=method), args=[added], keywords=[]):
                 told = isinstance(owner, ast.Name) and self._is_told(owner.id)
@@ -237,7 +262,7 @@ class Reader:
                     map(self.plain, (item, *(test for one in loops for test in one.ifs)))
                 )
         if isinstance(node, EXPRESSIONS):
-            below = (part for part in ast.iter_child_nodes(node) if isinstance(part, (ast.expr, *EXPRESSIONS)))
+            below = (part for part in children(node) if isinstance(part, (ast.expr, *EXPRESSIONS)))
             return all(map(self.plain, below))
         return False
 
@@ -314,7 +339,8 @@ class Reader:
             return False
         if function.flavour not in ("", "staticmethod") or made.args.vararg or made.args.kwarg:
             return False
-        reader = Reader(self._interp, function.source, made, function.scope, self._depth + 1)
+        reader = Reader(self._interp, function.source, made, function.scope, self._depth + 1, self.reading)
+        self.reading.functions.append(made)
         reader._records = self._records and function.grad_mode is not False
         parameters = [one.arg for one in (*made.args.posonlyargs, *made.args.args)]
         if receiver is not None and not function.flavour:
@@ -428,6 +454,11 @@ class Reader:
         if isinstance(value, (Sequence, Mapping)):
             return depth > 0 and all(self._is_inert(one, depth - 1) for one in _items(value))
         return self._is_plain(value)
+
+
+def _is_own_item(target: ast.expr, own: set[str]) -> bool:
+    """Whether an item is set of something that the code itself has made."""
+    return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in own
 
 
 def _items(container: Sequence | Mapping) -> list[Value]:

@@ -274,16 +274,21 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     if question == len(interp.policy.asked):
         interp.unrolling.ways[node] = holds
     asks = interp.policy.may_idle_since(consultations)
-    quiet = asks and effects.is_quiet(interp, node)
+    quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
-        signal = interp.run(taken)
-    if quiet or goes_to_gpu:
+        signal = (
+            interp.run(taken) if quiet is None or not quiet.leaves_nothing else ""
+        )  # nobody would see the difference
+    if quiet is not None or goes_to_gpu:
         interp.policy.idle_since(consultations)
         interp.log.executed.update(effects.statements_in(interp, node))
+    if quiet is not None:
+        interp.log.executed.update(quiet.statements)
+        interp.log.called.update(quiet.functions)
     decides = signal or interp.activity != activity or not holds or node.orelse
     if not decides and question < len(interp.policy.asked):
         interp.policy.settle(question)

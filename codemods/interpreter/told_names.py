@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd.catalogue import operation
 from autofix.codemods.interpreter.opaque_results import MODEL_METHODS
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import Nodes, children
 
 KNOWN = MODEL_METHODS | frozenset(
     "backward manual_backward grad step zero_grad unscale_ scale update data requires_grad numpy send put".split()
@@ -127,16 +127,16 @@ class _Reader:
                 below = [owner, *([node.slice] if isinstance(node, ast.Subscript) else [])]
             case _:
                 plain = plain and isinstance(node, EXPRESSIONS)
-                below = [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt)]
+                below = [one for one in children(node) if not isinstance(one, ast.stmt)]
         for one in below:
             yield from self._names(one, plain)
 
 
 def _own_names(node: ast.stmt) -> Iterator[ast.Name]:
     """The names that a statement reads or deletes, but for those in the statements within it."""
-    pending = [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.stmt)]
+    pending = [one for one in children(node) if not isinstance(one, ast.stmt)]
     while pending:
         one = pending.pop()
         if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store):
             yield one
-        pending += [below for below in ast.iter_child_nodes(one) if not isinstance(below, ast.stmt)]
+        pending += [below for below in children(one) if not isinstance(below, ast.stmt)]

@@ -19,7 +19,7 @@ _fields: dict[type[ast.AST], tuple[str, ...]] = {}
 """For each class of nodes, the fields that may hold others."""
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
+def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one, as they are written, but for operators and contexts."""
     names = _fields.get(type(node))
     if names is None:
@@ -51,7 +51,7 @@ class Nodes:
             node = level.pop()
             self.all.append(node)
             self._depths.append(depth)
-            below = _children(node)
+            below = children(node)
             if below:
                 below.reverse()
                 pending.append((depth + 1, below))
