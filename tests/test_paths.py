@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import StaleGraph
+from autofix.codemods.facts import GraphHeld, StaleGraph
 from autofix.codemods.interpreter import analysis
 from autofix.codemods.interpreter.bounds import Bounds, comparison
 from autofix.codemods.interpreter.policy import BranchPolicy
@@ -403,3 +403,30 @@ def test_a_number_that_both_sides_set_is_unknown_either_way(monkeypatch: pytest.
     assert len(paths(script, monkeypatch)) == 1
     assert len(paths(script.replace("monitor.time() / 2", "0"), monkeypatch)) > 1
     assert len(paths(script.replace("    else:\n        part = monitor.time() / 2\n", ""), monkeypatch)) > 1
+
+
+SAVED = """
+        score = evaluate(net)
+        if score > best:
+            best = score
+            torch.save(net.state_dict(), "best.pt")
+        print(f"{number}: {score:.3f}")
+"""
+
+
+def test_a_branch_that_leaves_nothing_behind_is_not_executed() -> None:
+    script = EVALUATED.format(forward=FORWARD, evaluate=EVALUATE)
+    told = script.replace(SAVED, "\n        print(evaluate(net))\n")
+    idle = script.replace(SAVED, "\n        print(number)\n")
+    seen, lighter = (analysis.analyze(Program.of(text, "train.py")) for text in (told, idle))
+    assert told != script and seen.steps < lighter.steps + 40
+
+
+def test_what_a_branch_reads_counts_as_executed() -> None:
+    """A list of losses is held, though the branch that tells how long it is was only read."""
+    script = EVALUATED.format(forward=FORWARD, evaluate=EVALUATE)
+    kept = script.replace("best = 0.0", "losses = []").replace(
+        "optimizer.step()\n", "optimizer.step()\n    losses.append(loss)\n"
+    )
+    (fact,) = analysis.analyze(Program.of(kept.replace(SAVED, "\n        print(len(losses))\n"), "train.py")).facts
+    assert isinstance(fact, GraphHeld)
