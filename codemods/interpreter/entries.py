@@ -261,15 +261,20 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Su
     for node in nodes:
         if isinstance(node, ast.Name):
             words.add(node.id)
-            sends = sends or node.id == "grad"
         elif isinstance(node, ast.Attribute):
             words.add(node.attr)
-            sends = sends or node.attr in _CALLS
+            sends = sends or (node.attr in _CALLS and _is_pass(node))
         elif isinstance(node, (ast.For, ast.While)):
             loops = True
-        elif not fails and isinstance(node, _MAY_FAIL):
-            fails = _is_old(node) or _changes_one_of(node, leaves)
+        elif isinstance(node, _MAY_FAIL):
+            sends = sends or (isinstance(node, ast.Call) and last_name(node.func) == "grad")
+            fails = fails or _is_old(node) or _changes_one_of(node, leaves)
     return _Summary(name, sends or fails, frozenset(words), sends, loops)
+
+
+def _is_pass(node: ast.Attribute) -> bool:
+    """Whether an attribute of one of these names is a pass: not ``parameter.grad``, which is what a pass leaves."""
+    return node.attr != "grad" or last_name(node.value) == "autograd"
 
 
 _MAY_FAIL = (ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign)
