@@ -19,6 +19,9 @@ MARK = "AUTOFIX_RUN"
 """Environment variable of all that autofix starts.  Its value begins with autofix's own mark."""
 PATIENCE = 10.0
 """Seconds for which the guard tries."""
+CLEAR = 3
+"""How often the guard looks again and finds nothing: a process that was just forked carries no mark until it runs a
+program of its own, and may still make a folder."""
 
 
 def end_marked(mark: str) -> None:
@@ -60,12 +63,18 @@ def main(mark: str) -> None:
         if line.endswith("\n"):  # a torn one would name a folder further up
             (paths.add if line[0] == "+" else paths.discard)(bytes.fromhex(line[1:]))
     end_marked(mark)
-    for path in paths:
-        name = os.path.basename(path)
-        if name.startswith(b"autofix-"):
-            shutil.rmtree(path, ignore_errors=True)
-        elif name.endswith(b".tmp") and os.path.exists(path):
+    folders = [path for path in paths if os.path.basename(path).startswith(b"autofix-")]
+    for path in paths.difference(folders):
+        if path.endswith(b".tmp") and os.path.exists(path):
             os.unlink(path)
+    deadline, clear = time.monotonic() + PATIENCE, 0
+    while folders and clear < CLEAR and time.monotonic() < deadline:
+        left = [path for path in folders if os.path.lexists(path)]
+        for path in left:
+            shutil.rmtree(path, ignore_errors=True)
+        clear = 0 if left else clear + 1
+        time.sleep(0.02)
+        end_marked(mark)
 
 
 if __name__ == "__main__":
