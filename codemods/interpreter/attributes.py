@@ -33,6 +33,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
+    slots_of,
 )
 
 if TYPE_CHECKING:
@@ -212,8 +213,7 @@ def shown(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
     """Values are made text: an object of the program says how."""
     for value in values:
         if isinstance(value, (Sequence, Mapping)):
-            slots = value.items if isinstance(value, Sequence) else value.items.values()
-            shown(interp, [slot.value for slot in slots if isinstance(slot.value, Instance)], node)
+            shown(interp, [slot.value for slot in slots_of(value) if isinstance(slot.value, Instance)], node)
         if isinstance(value, Instance) and not class_lookup.is_module(value):
             found = class_lookup.find(value, "__str__") or class_lookup.find(value, "__repr__")
             if isinstance(found, Function):

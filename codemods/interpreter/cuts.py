@@ -17,13 +17,12 @@ from autofix.codemods.autograd.graph import BackwardWithoutGraph, Detachment, De
 from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter.values import (
     Instance,
-    Mapping,
     Method,
-    Sequence,
     Symbol,
     TensorImpl,
     TensorRef,
     Value,
+    opened,
 )
 from autofix.codemods.source.sources import Site, last_name
 
@@ -58,21 +57,7 @@ _SINGLE = (TensorRef, Symbol, Method, Instance)
 
 def _parts(values: Iterable[Value]) -> Iterator[TensorRef | Symbol | Method | Instance]:
     """The tensors and the unknown values among *values*, containers opened; an object (a tuple's class) is unknown."""
-    seen: set[int] | None = None
-    for given in values:
-        if isinstance(given, _SINGLE):
-            yield given
-        elif isinstance(given, (Sequence, Mapping)):
-            stack: list[Value] = [given]
-            seen = set() if seen is None else seen
-            while stack:
-                value = stack.pop()
-                if isinstance(value, _SINGLE):
-                    yield value
-                elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
-                    seen.add(id(value))
-                    slots = value.items if isinstance(value, Sequence) else value.items.values()
-                    stack.extend(reversed([slot.value for slot in slots]))
+    return opened(values, _SINGLE, lambda slot, _: slot.value)
 
 
 def lost_by(value: Value) -> Detachment | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Hashable
 
 from autofix.codemods.interpreter.values import Symbol, Value
+from autofix.codemods.source.sources import dotted_name
 
 _GPUS = ("cuda", "mps", "xpu", "hip")
 _DEVICE = re.compile(r"(?:cpu|cuda|mps|xpu|hip|hpu|npu)(?::\d+)?")
@@ -66,19 +67,10 @@ def _named(node: ast.expr) -> str:
             return "gpu" if text.startswith(_GPUS) else "cpu"
         case ast.JoinedStr(values=[ast.Constant(value=str(text)), ast.FormattedValue()]) if text == "cuda:":
             return "gpu"
-        case ast.Call(func=function, args=[device], keywords=[]) if _dotted(function) == "torch.device":
+        case ast.Call(func=function, args=[device], keywords=[]) if dotted_name(function) == "torch.device":
             return _named(device)
-        case ast.Call(func=function, args=[]) if _dotted(function) == "torch.accelerator.current_accelerator":
+        case ast.Call(func=function, args=[]) if dotted_name(function) == "torch.accelerator.current_accelerator":
             return "gpu"
         case ast.Attribute(attr=kind) if kind.endswith("Tensor"):
-            return {"torch.cuda": "gpu", "torch": "cpu"}.get(_dotted(node.value), "")
+            return {"torch.cuda": "gpu", "torch": "cpu"}.get(dotted_name(node.value), "")
     return ""
-
-
-def _dotted(node: ast.expr) -> str:
-    """``torch.cuda`` as it is written; empty for what is no dotted name."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

@@ -128,8 +128,8 @@ def _old_functions(text: str) -> frozenset[str]:
 def _users_of(old: frozenset[str], functions: Sequence[_Summary]) -> list[str]:
     """The functions that make objects of *old* Functions, and what a module is called for whose constructor does."""
     making = [one.name for one in functions if one.words & old and one.name.rpartition(".")[0] not in old]
-    owners = {name.rpartition(".")[0] for name in making if name.endswith(".__init__")}
-    return [*making, *(one.name for one in functions if one.name in {f"{owner}.forward" for owner in owners})]
+    called = {f"{name.rpartition('.')[0]}.forward" for name in making if name.endswith(".__init__")}
+    return [*making, *(one.name for one in functions if one.name in called)]
 
 
 class _Summary(NamedTuple):

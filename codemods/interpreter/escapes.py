@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd.graph import GraphLeak, StoreEvent
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.forms import form_of
-from autofix.codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, TorchModule, Value
+from autofix.codemods.interpreter.values import (
+    Instance,
+    Mapping,
+    Sequence,
+    Symbol,
+    TensorRef,
+    TorchModule,
+    Value,
+    slots_of,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -148,8 +157,9 @@ def _stored(value: Value) -> tuple[StoreEvent, ...]:
     """The statements and expressions that put tensors with graphs into a container."""
     if not isinstance(value, (Sequence, Mapping)):
         return ()
-    slots = value.items if isinstance(value, Sequence) else value.items.values()
-    tensors = [slot for slot in slots if isinstance(slot.value, TensorRef) and certainly_has_graph(slot.value)]
+    tensors = [
+        slot for slot in slots_of(value) if isinstance(slot.value, TensorRef) and certainly_has_graph(slot.value)
+    ]
     found = [slot.kept for slot in tensors if slot.kept is not None and slot.kept.expression is not None]
     return tuple(found) if len(found) == len(tensors) else ()
 
@@ -169,8 +179,7 @@ def _kept_in(value: Value, path: str, seen: set[int]) -> Iterator[tuple[StoreEve
             if slot.kept is not None and certainly_has_graph(slot.value, leaves=False):
                 yield slot.kept, place
         elif isinstance(slot.value, (Sequence, Mapping)):
-            items = slot.value.items if isinstance(slot.value, Sequence) else slot.value.items.values()
-            for item in items:
+            for item in slots_of(slot.value):
                 if isinstance(item.value, TensorRef) and item.kept is not None:
                     if certainly_has_graph(item.value, leaves=False):
                         yield item.kept, ""

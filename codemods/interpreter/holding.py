@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
 from autofix.codemods.facts import Form, Span
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorImpl, TensorRef, Value
-from autofix.codemods.source.nodes import Nodes, children
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Instance,
+    Mapping,
+    Sequence,
+    TensorImpl,
+    TensorRef,
+    Value,
+    slots_of,
+)
+from autofix.codemods.source.nodes import Nodes, children, own_parts
 from autofix.codemods.source.sources import Site, Source, last_name
 
 if TYPE_CHECKING:
@@ -59,7 +68,7 @@ def added(
     limit = receiver.limit if isinstance(receiver, Sequence) else None
     if kept is None or not interp.loops or (limit is not None and limit < FEW):
         return
-    for earlier in _slots_of(receiver):
+    for earlier in slots_of(receiver):
         before = _kept_at(earlier, interp.statement.node)
         if before is not None:
             if _is_step_on(value, earlier.value):
@@ -83,8 +92,7 @@ def _is_mixed(value: Value) -> bool:
 def _is_plain(value: Value) -> bool:
     """Whether a value is no tensor, and no container in which one may be: ``{"loss": loss, "metrics": {}}``."""
     if isinstance(value, (Sequence, Mapping)):
-        slots = value.items if isinstance(value, Sequence) else value.items.values()
-        return not value.more and all(_is_plain(slot.value) for slot in slots)
+        return not value.more and all(_is_plain(slot.value) for slot in slots_of(value))
     return not isinstance(value, (TensorRef, Instance))
 
 
@@ -103,8 +111,8 @@ def added_inside(
     kept = _kept_at(slot, interp.statement.node)
     if kept is None:
         return
-    others = [one.value for one in _slots_of(around) if one.value is not receiver]
-    inside = [one for other in others if isinstance(other, (Sequence, Mapping)) for one in _slots_of(other)]
+    others = [one.value for one in slots_of(around) if one.value is not receiver]
+    inside = [one for other in others if isinstance(other, (Sequence, Mapping)) for one in slots_of(other)]
     for earlier in ([former] if former is not None else []) + inside:
         before = _kept_at(earlier, interp.statement.node)
         point = crossing(before.loops, interp.loops) if before is not None else None
@@ -119,10 +127,10 @@ def added_beside(interp: Interpreter, around: Sequence | Mapping, receiver: Sequ
     kept = _kept_at(slot, interp.statement.node)
     if kept is None:
         return
-    for other in _slots_of(around):
+    for other in slots_of(around):
         if other.value is receiver or not isinstance(other.value, (Sequence, Mapping)):
             continue
-        for earlier in _slots_of(other.value):
+        for earlier in slots_of(other.value):
             before = _kept_at(earlier, interp.statement.node)
             if before is not None and not _is_step_on(slot.value, earlier.value):
                 _note(interp, kept, before, list(_graphs_of(interp, slot.value)))
@@ -148,10 +156,6 @@ def rebuilt(interp: Interpreter, before: Value, after: Value, node: ast.stmt, na
             if id(cell) not in old and kept is not None:
                 _note(interp, kept._replace(name=name), earlier, [(cell, kept)])
         return
-
-
-def _slots_of(container: Sequence | Mapping) -> Iterable[Binding]:
-    return container.items if isinstance(container, Sequence) else container.items.values()
 
 
 def _is_step_on(value: Value, before: Value) -> bool:
@@ -193,7 +197,7 @@ def emptied(interp: Interpreter, container: Value, taking_over: Value = None) ->
         return
     running = {point.instance for point in interp.loops}
     still = {id(cell) for cell, _ in _graphs_of(interp, taking_over, 0)}
-    for slot in _slots_of(container):
+    for slot in slots_of(container):
         if isinstance(slot.value, TensorRef) and id(slot.value.cell) in still:
             continue
         records = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
@@ -531,7 +535,7 @@ def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
         if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             names = {
                 part.id if isinstance(part, ast.Name) else part.attr
-                for around, part in _own_parts(statement)
+                for around, part in own_parts(statement)
                 if isinstance(part, (ast.Name, ast.Attribute)) and not _is_called(around, part)
             }
             for name in names:
@@ -591,17 +595,6 @@ def _home(source: Source, holding: RetainedGraph) -> ast.AST:
     return max(around, key=lambda one: one.lineno, default=source.tree)
 
 
-def _own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """The nodes of a statement that are not in a statement inside it, each after the node around it."""
-    pending: list[ast.AST] = [statement]
-    while pending:
-        around = pending.pop()
-        for part in children(around):
-            yield around, part
-            if not isinstance(part, ast.stmt):
-                pending.append(part)
-
-
 def _is_mention(around: ast.AST, part: ast.AST, name: str) -> bool:
     """Whether a part of a statement mentions what keeps the graphs; nobody calls a tensor, or a list."""
     return _is_named(part, name) and not _is_called(around, part)
@@ -624,7 +617,7 @@ _GATHERS = frozenset("sum max min abs list tuple zip range sorted stack cat mean
 def _only_tells(statement: ast.AST, name: str) -> bool:
     """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
     assert isinstance(statement, ast.stmt)
-    parts = list(_own_parts(statement))
+    parts = list(own_parts(statement))
     told = {item for _, part in parts for item in _told_one_by_one(part, name)}
     parents = {part: around for around, part in parts}
     return all(

@@ -28,9 +28,10 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     Value,
     is_constant,
+    slots_of,
 )
 from autofix.codemods.source.nodes import Nodes, children
-from autofix.codemods.source.sources import Source
+from autofix.codemods.source.sources import Source, dotted_name
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -106,7 +107,7 @@ class Reader:
         stored = {part.id for part in inside if not isinstance(part.ctx, ast.Load)}
         if not stored:
             return True
-        everywhere = nodes.once(_uses)
+        everywhere = nodes.once(_occurrences)
         kept = {name for name in stored if everywhere[name] != sum(part.id == name for part in inside)}
         self.reading.leaves_nothing &= not kept
         unknown = self._stays_unknown()
@@ -123,7 +124,7 @@ class Reader:
         return {name for name, all_of_them in values.items() if all_of_them and self._is_unknown(name, all_of_them)}
 
     def _is_unknown(self, name: str, values: list[ast.expr | None]) -> bool:
-        known = self._value(ast.Name(name, ast.Load()))
+        known = self._value(name)
         if not (self._is_plain(known) and isinstance(known, (Symbol, TensorRef))) and not self._is_set_either_way(name):
             return False
         return all(value is not None and is_numeric(value) and self.is_number(value) for value in values)
@@ -170,8 +171,8 @@ class Reader:
                 return all(map(self._enters, items)) and self.block(body, looping=looping)
             case ast.Assign(targets=[target], value=value):
                 return self.plain(value) and self._set(target, value)
-            case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
-                return (name in self._own or self._is_plain(self._value(target))) and self.plain(value)
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                return (name in self._own or self._is_plain(self._value(name))) and self.plain(value)
             case ast.AugAssign(target=ast.Attribute(value=owner), value=value):
                 self.reading.leaves_nothing = False
                 return self._is_inert_object(self._held(owner)) and self.plain(value)
@@ -186,7 +187,7 @@ class Reader:
             self.reading.leaves_nothing &= self._depth > 0 and _is_own_item(target, self._own)
         if isinstance(target, ast.Subscript):
             name = target.value.id if isinstance(target.value, ast.Name) else ""
-            unread = not name or name in self._own or isinstance(self._value(ast.Name(name, ast.Load())), Symbol)
+            unread = not name or name in self._own or isinstance(self._value(name), Symbol)
             return unread and all(map(self.plain, (target.value, target.slice)))
         if isinstance(target, ast.Attribute):
             counts = isinstance(value, ast.Constant) and type(value.value) is int and self._is_counter(target)
@@ -247,7 +248,7 @@ class Reader:
             case ast.Constant():
                 return True
             case ast.Name(id=name):
-                return name in self._own or self._is_plain(self._value(node))
+                return name in self._own or self._is_plain(self._value(name))
             case ast.Attribute(value=owner, attr=name):
                 held = self._held(owner)
                 if isinstance(held, Instance):
@@ -283,9 +284,9 @@ class Reader:
         given = (*node.args, *node.keywords)
         match node.func:
             case ast.Attribute(value=ast.Name() as owner, attr="item") if not given:
-                return owner.id in self._own or isinstance(self._value(owner), (TensorRef, Symbol))
+                return owner.id in self._own or isinstance(self._value(owner.id), (TensorRef, Symbol))
             case ast.Attribute(value=owner, attr=name):
-                if self._is_called(node.func, "torch.save") or self._initializes(node):
+                if self._dotted(node.func) == "torch.save" or self._initializes(node):
                     return all(map(self._readable, given))
                 if self._makes(node) or (not self._records and self._computes(node)):
                     return all(map(self.plain, given))
@@ -295,8 +296,8 @@ class Reader:
                     return self._is_inert(held) and isinstance(method, Function) and self._runs(method, node, held)
                 of_tensors = operation(name).known and not self._is_of_library(owner)
                 quiet = not (of_tensors or name in KNOWN or name.endswith("_")) and self.plain(owner)
-            case ast.Name(id=name) as function:
-                value = self._value(function)
+            case ast.Name(id=name):
+                value = self._value(name)
                 if isinstance(value, Function):
                     return self._runs(value, node)
                 if not self._records and is_stateless(self._interp, value):
@@ -364,27 +365,21 @@ class Reader:
         function = node.func
         if self._interp.recorded or not isinstance(function, ast.Attribute):
             return False
-        if function.attr == "load_state_dict" or self._is_called(function, "torch.load"):
+        if function.attr == "load_state_dict" or self._dotted(function) == "torch.load":
             return self._readable(function.value)
         if isinstance(function.value, ast.Attribute) and function.value.attr == "data":
             return function.attr.endswith("_") and self._readable(function.value)
-        return self._is_called(function, f"torch.nn.init.{function.attr}")
-
-    def _is_called(self, function: ast.expr, path: str) -> bool:
-        """Whether a function's name, as it is imported, is *path*."""
-        return self._dotted(function) == path
+        return self._dotted(function) == f"torch.nn.init.{function.attr}"
 
     def _path(self, node: ast.expr) -> str:
         """The name, as it is imported, of the function that an expression calls; empty for any other expression."""
         return self._dotted(node.func) if isinstance(node, ast.Call) else ""
 
     def _dotted(self, function: ast.expr) -> str:
-        parts: list[str] = []
-        while isinstance(function, ast.Attribute):
-            parts.append(function.attr)
-            function = function.value
-        home = self._value(function) if isinstance(function, ast.Name) else None
-        return ".".join([home.path, *reversed(parts)]) if isinstance(home, Name) else ""
+        """A function's name as it is imported; empty for what is no part of a library."""
+        name, dot, rest = dotted_name(function).partition(".")
+        home = self._value(name)
+        return f"{home.path}{dot}{rest}" if isinstance(home, Name) else ""
 
     def _readable(self, node: ast.AST) -> bool:
         """Whether an expression only reads objects, whatever they are: ``{"net": net.state_dict(), "step": step}``."""
@@ -405,22 +400,22 @@ class Reader:
         """Whether something is written as a part of what was imported, or is a constant: no tensor."""
         while isinstance(node, ast.Attribute):
             node = node.value
-        return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(self._value(node), Name))
+        return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(self._value(node.id), Name))
 
-    def _value(self, node: ast.Name) -> Value:
+    def _value(self, name: str) -> Value:
         """What a name stands for now."""
-        if node.id in self._given:
-            return self._given[node.id]
-        slot = (self._scope or self._interp.scope).lookup(node.id)
+        if name in self._given:
+            return self._given[name]
+        slot = (self._scope or self._interp.scope).lookup(name)
         if slot is not None:
             return slot.value
-        return Name(f"builtins.{node.id}") if node.id in TELLING or node.id in _ASKING else _NOBODY
+        return Name(f"builtins.{name}") if name in TELLING or name in _ASKING else _NOBODY
 
     def _held(self, node: ast.expr) -> Value:
         """What a name, an attribute or an item stands for now, as far as that is known without running anything."""
         match node:
             case ast.Name(id=name):
-                return _NOBODY if name in self._own else self._value(node)
+                return _NOBODY if name in self._own else self._value(name)
             case ast.Attribute(value=owner, attr=name):
                 held = self._held(owner)
                 slot = held.names.get(name) if isinstance(held, Instance) else None
@@ -462,8 +457,7 @@ def _is_own_item(target: ast.expr, own: set[str]) -> bool:
 
 
 def _items(container: Sequence | Mapping) -> list[Value]:
-    slots = container.items.values() if isinstance(container, Mapping) else container.items
-    return [slot.value for slot in slots]
+    return [slot.value for slot in slots_of(container)]
 
 
 def _given_in(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
@@ -482,7 +476,7 @@ def _given_in(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
             yield name, None
 
 
-def _uses(nodes: Nodes) -> dict[str, int]:
+def _occurrences(nodes: Nodes) -> dict[str, int]:
     """How often each name stands in a file."""
     found: dict[str, int] = {}
     for part in nodes.of(ast.Name):

@@ -25,6 +25,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
+    opened,
     recent_stores,
 )
 from autofix.codemods.source.sources import Site
@@ -92,21 +93,7 @@ class Recorder(Interpreter):
 
     def tensors(self, *values: Value) -> Iterator[TensorRef]:
         """The tensors in values, containers opened."""
-        seen: set[int] | None = None
-        for given in values:
-            if isinstance(given, TensorRef):
-                yield given
-            elif isinstance(given, (Sequence, Mapping)):
-                stack: list[Value] = [given]
-                seen = set() if seen is None else seen
-                while stack:
-                    value = stack.pop()
-                    if isinstance(value, TensorRef):
-                        yield value
-                    elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
-                        seen.add(id(value))
-                        slots = value.items if isinstance(value, Sequence) else value.items.values()
-                        stack.extend(reversed([self.read(slot, value) for slot in slots]))
+        return opened(values, TensorRef, self.read)
 
     def operands(self, *values: Value) -> list[Operand]:
         """The graph edges that an operation on *values* lays: none outside grad mode."""

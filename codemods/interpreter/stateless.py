@@ -6,12 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup, module_tree
+from autofix.codemods.interpreter.told_names import CHANGING
 from autofix.codemods.interpreter.values import Class, Instance, TorchModule, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
-
-_CHANGING = frozenset("append appendleft extend insert add pop popleft remove clear update setdefault".split())
 
 
 def is_stateless(interp: Interpreter, value: Value) -> bool:
@@ -45,7 +44,7 @@ def _changes(node: ast.AST) -> bool:
         case ast.Subscript(value=ast.Attribute(), ctx=ast.Store() | ast.Del()):
             return True
         case ast.Call(func=ast.Attribute(value=ast.Attribute() as owner, attr=name)):
-            return _is_own(owner) and (name in _CHANGING or name.endswith("_"))
+            return _is_own(owner) and (name in CHANGING or name.endswith("_"))
     return False
 
 

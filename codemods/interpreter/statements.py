@@ -280,9 +280,8 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
-        signal = (
-            interp.run(taken) if quiet is None or not quiet.leaves_nothing else ""
-        )  # nobody would see the difference
+        skipped = quiet is not None and quiet.leaves_nothing  # nobody would see the difference
+        signal = "" if skipped else interp.run(taken)
     if quiet is not None or goes_to_gpu:
         interp.policy.idle_since(consultations)
         interp.log.executed.update(effects.statements_in(interp, node))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd.catalogue import operation
 from autofix.codemods.interpreter.opaque_results import MODEL_METHODS
-from autofix.codemods.source.nodes import Nodes, children
+from autofix.codemods.source.nodes import Nodes, children, own_parts
 
 KNOWN = MODEL_METHODS | frozenset(
     "backward manual_backward grad step zero_grad unscale_ scale update data requires_grad numpy send put".split()
@@ -24,7 +24,8 @@ TELLING = frozenset(
 """Python's own functions that do nothing to what they are given."""
 GROWING = frozenset("append appendleft extend".split())
 """Methods that add to a list or a deque."""
-_CHANGING = GROWING | frozenset("add insert pop popleft remove clear setdefault".split())
+CHANGING = GROWING | frozenset("add insert pop popleft remove clear update setdefault".split())
+"""Methods that change a container of Python's."""
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr)
 _PARTS_OF_PARTS = (ast.FormattedValue, ast.Slice, ast.Starred, ast.keyword)
 EXPRESSIONS = (*_PARTS, *_PARTS_OF_PARTS)
@@ -97,8 +98,9 @@ class _Reader:
             case ast.Global() | ast.Nonlocal():
                 pass
             case _:
-                for part in _own_names(node):
-                    self._use(part, "")
+                for _, part in own_parts(node):
+                    if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store):
+                        self._use(part, "")
 
     def _note(self, parts: Iterable[ast.AST], target: str | None) -> None:
         """Note the names that *parts* read, for a *target* or for what is told."""
@@ -120,7 +122,7 @@ class _Reader:
                 below: list[ast.AST] = [*args, *keywords]
             case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args, keywords=keywords):
                 of_library = isinstance(owner, ast.Name) and owner.id in self._imported
-                acts = name in KNOWN or name in _CHANGING or name in self._defined or name.endswith("_")
+                acts = name in KNOWN or name in CHANGING or name in self._defined or name.endswith("_")
                 plain = plain and not acts and (of_library or not operation(name).known)
                 below = [owner, *args, *keywords]
             case ast.Attribute(value=owner) | ast.Subscript(value=owner):
@@ -130,13 +132,3 @@ class _Reader:
                 below = [one for one in children(node) if not isinstance(one, ast.stmt)]
         for one in below:
             yield from self._names(one, plain)
-
-
-def _own_names(node: ast.stmt) -> Iterator[ast.Name]:
-    """The names that a statement reads or deletes, but for those in the statements within it."""
-    pending = [one for one in children(node) if not isinstance(one, ast.stmt)]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store):
-            yield one
-        pending += [below for below in children(one) if not isinstance(below, ast.stmt)]

@@ -233,8 +233,9 @@ def _is_for_its_effect(interp: Interpreter, node: ast.expr) -> bool:
 
 
 def forget_gradient(interp: Interpreter, identity: object) -> None:
+    wanted = interp.identified(identity)
     for leaf in interp.tape.owned:
-        if interp.identified(identity) is leaf:
+        if leaf is wanted:
             leaf.grads.clear()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf, Saved
-from autofix.codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TorchModule, Value
+from autofix.codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TorchModule, Value, slots_of
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -49,7 +49,7 @@ def _parts(value: Value, seen: set[int]) -> Iterator[Symbol]:
             for slot in value.children.values():
                 yield from _parts(slot.value, seen)
         case Sequence() | Mapping():
-            for slot in value.items if isinstance(value, Sequence) else value.items.values():
+            for slot in slots_of(value):
                 yield from _parts(slot.value, seen)
 
 

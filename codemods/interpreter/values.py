@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from autofix.codemods.autograd.graph import Detachment, Leaf, Node, Storage, StoreEvent
 from autofix.codemods.source.sources import Site, Source
 
 Value = Any
 """A Python constant or one of the classes below."""
+
+V = TypeVar("V")
 
 NAMES_PER_VALUE = 9
 """How many of the last statements that carried a value are remembered."""
@@ -196,6 +198,32 @@ class Mapping:
     kept: tuple[StoreEvent, ...] = ()
     default: Value = None
     """The factory of a ``defaultdict``."""
+
+
+def slots_of(container: Sequence | Mapping) -> Iterable[Binding]:
+    """The slots of a container, without its keys."""
+    return container.items if isinstance(container, Sequence) else container.items.values()
+
+
+def opened(
+    values: Iterable[Value],
+    kinds: type[V] | tuple[type[V], ...],
+    read: Callable[[Binding, Sequence | Mapping], Value],
+) -> Iterator[V]:
+    """The values of some *kinds*, those in containers included; *read* gives the value in a container's slot."""
+    seen: set[int] = set()
+    for given in values:
+        if isinstance(given, kinds):
+            yield given
+        elif isinstance(given, (Sequence, Mapping)):
+            stack: list[Value] = [given]
+            while stack:
+                value = stack.pop()
+                if isinstance(value, kinds):
+                    yield value
+                elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+                    seen.add(id(value))
+                    stack.extend(reversed([read(slot, value) for slot in slots_of(value)]))
 
 
 @dataclass(eq=False, slots=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
@@ -32,6 +32,17 @@ def children(node: ast.AST) -> list[ast.AST]:
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
+
+
+def own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes of a statement that are not in a statement inside it, each after the node around it."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        around = pending.pop()
+        for part in children(around):
+            yield around, part
+            if not isinstance(part, ast.stmt):
+                pending.append(part)
 
 
 class Nodes:

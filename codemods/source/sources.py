@@ -67,6 +67,15 @@ def last_name(function: ast.expr) -> str:
     )
 
 
+def dotted_name(node: ast.expr) -> str:
+    """``torch.cuda`` as it is written; empty for an expression that is no dotted name."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
 class Source:
     """One file of a program, ``start`` lines of which stand before it.  Raises :class:`SyntaxError`."""
 
