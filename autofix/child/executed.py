@@ -12,13 +12,15 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .job import Job, Watched
 from .recorded import Missed
 
 Trace = Callable[[types.FrameType, str, Any], Any]
+_monitoring: Any = vars(sys).get("monitoring")
+"""``sys.monitoring``, from Python 3.12 on."""
 UNIT = 2
 """Bytes of a unit of byte code; ``co_positions`` has an entry for each."""
 
@@ -28,16 +30,18 @@ class Executed:
 
     def __init__(self, job: Job) -> None:
         self._sources = {os.path.join(job.root, one.file): _Source(one) for one in job.watched}
+        self._tracer: _Tracer | _Monitor | None = None
 
     def install(self) -> None:
         """Follow the functions that are called from now on."""
         if any(source.waits for source in self._sources.values()):
-            threading.settrace(self._enter)
-            sys.settrace(self._enter)
+            self._tracer = _tracer_of(self._sources)
+            self._tracer.start()
 
     def missed(self) -> Missed:
         """What was not executed so far, and the loops that are running and have never come to an end."""
-        sys.settrace(None)
+        if self._tracer is not None:
+            self._tracer.stop()
         running: dict[str, set[int]] = {}
         for top in sys._current_frames().values():
             frame: types.FrameType | None = top
@@ -53,6 +57,28 @@ class Executed:
                 loops[source.file] = open_ended
         return Missed(lines, loops)
 
+
+def _tracer_of(sources: Mapping[str, _Source]) -> _Tracer | _Monitor:
+    """The cheapest way to see instructions that this Python has: before 3.12 there is only one."""
+    free = (tool for tool in (3, 4, 5, 2, 1) if _monitoring is not None and _monitoring.get_tool(tool) is None)
+    tool = next(free, None)
+    return _Tracer(sources) if tool is None else _Monitor(sources, tool)
+
+
+class _Tracer:
+    """Sees instructions through :func:`sys.settrace`."""
+
+    def __init__(self, sources: Mapping[str, _Source]) -> None:
+        self._sources = sources
+
+    def start(self) -> None:
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+
+    def stop(self) -> None:
+        sys.settrace(None)
+        threading.settrace(None)
+
     def _enter(self, frame: types.FrameType, _event: str, _: Any) -> Trace | None:
         source = self._sources.get(frame.f_code.co_filename)
         if source is None or not source.concerns(frame.f_code):
@@ -62,15 +88,77 @@ class Executed:
 
         def step(frame: types.FrameType, event: str, _: Any) -> Trace:
             if event in ("opcode", "return"):
-                source.at(frame, inside, ends=event == "return")
+                source.at(frame.f_code, frame.f_lasti, frame.f_lineno, inside, ends=event == "return")
                 if not source.concerns(frame.f_code):
                     frame.f_trace_opcodes = False
                     if not any(one.waits for one in self._sources.values()):
-                        sys.settrace(None)
-                        threading.settrace(None)
+                        self.stop()
             return step
 
         return step
+
+
+class _Monitor:
+    """Sees instructions through :mod:`sys.monitoring` (PEP 669): functions that are not watched run at full speed.
+
+    The tracing of Python 3.12 tells a function's instructions only where they were asked for before it was called.
+    """
+
+    def __init__(self, sources: Mapping[str, _Source], tool: int) -> None:
+        self._sources, self._tool = sources, tool
+        self._inside: dict[types.FrameType, set[tuple[int, int]]] = {}
+        """For each frame of a watched function, the loops that it has been in."""
+
+    def start(self) -> None:
+        events = _monitoring.events
+        self._followed = events.INSTRUCTION | events.PY_RETURN | events.PY_YIELD
+        _monitoring.use_tool_id(self._tool, "autofix")
+        for event, called in (
+            (events.PY_START, self._enter),
+            (events.PY_RESUME, self._enter),
+            (events.INSTRUCTION, self._step),
+            (events.PY_RETURN, self._leave),
+            (events.PY_YIELD, self._leave),
+            (events.PY_UNWIND, self._leave),
+        ):
+            _monitoring.register_callback(self._tool, event, called)
+        _monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.PY_UNWIND)
+
+    def stop(self) -> None:
+        if _monitoring.get_tool(self._tool) == "autofix":
+            _monitoring.set_events(self._tool, 0)
+            _monitoring.free_tool_id(self._tool)
+        self._inside.clear()
+
+    def _enter(self, code: types.CodeType, _offset: int) -> object:
+        source = self._sources.get(code.co_filename)
+        if source is None or not source.concerns(code):
+            return _monitoring.DISABLE
+        _monitoring.set_local_events(self._tool, code, self._followed)
+        return None
+
+    def _step(self, code: types.CodeType, offset: int) -> object:
+        source = self._sources[code.co_filename]
+        inside = self._inside.setdefault(sys._getframe(1), set())
+        source.at(code, offset, source.line_at(code, offset), inside, ends=False)
+        self._go_on(source, code)
+        return None
+
+    def _leave(self, code: types.CodeType, offset: int, _: object) -> None:
+        source = self._sources.get(code.co_filename)
+        inside = self._inside.pop(sys._getframe(1), None) if source is not None else None
+        if source is not None and inside is not None:
+            source.at(code, offset, None, inside, ends=True)
+            self._go_on(source, code)
+
+    def _go_on(self, source: _Source, code: types.CodeType) -> None:
+        """Follow *code* no longer where all of it has been seen."""
+        if not source.concerns(code):
+            _monitoring.set_local_events(self._tool, code, 0)
+            # A frame that is kept would keep its tensors.
+            self._inside = {frame: loops for frame, loops in self._inside.items() if frame.f_code is not code}
+            if not any(one.waits for one in self._sources.values()):
+                self.stop()
 
 
 class _Source:
@@ -84,6 +172,7 @@ class _Source:
         self._spans = watched.spans
         self._endless = set(watched.loops)
         """The loops that have not come to an end yet."""
+        self._lines_of: dict[types.CodeType, list[int | None]] = {}
         self._loops_of: dict[types.CodeType, set[tuple[int, int]]] = {}
         self._known: set[int] = set()
         """The parts that any code seen so far has an instruction of."""
@@ -100,10 +189,13 @@ class _Source:
             self._learn(code)
         return bool(self._places[code] or self._endless & self._loops_of[code])
 
-    def at(self, frame: types.FrameType, inside: set[tuple[int, int]], *, ends: bool) -> None:
-        """An instruction of *frame* is about to be executed; *inside* are the loops that it has been in."""
-        code, line = frame.f_code, frame.f_lineno
-        for index in self._places[code].pop(frame.f_lasti // UNIT, ()):
+    def at(
+        self, code: types.CodeType, offset: int, line: int | None, inside: set[tuple[int, int]], *, ends: bool
+    ) -> None:
+        """The instruction of *code* at an *offset* in bytes is about to be executed; *inside* are the loops that the
+        frame has been in.
+        """
+        for index in self._places[code].pop(offset // UNIT, ()):
             self.open.discard(index)
             self._done[index] = True
         if line is None and not ends:  # an instruction of the compiler's own
@@ -113,6 +205,10 @@ class _Source:
                 inside.add(loop)
             elif loop in inside:
                 self._endless.discard(loop)
+
+    def line_at(self, code: types.CodeType, offset: int) -> int | None:
+        """The line of an instruction; None for one of the compiler's own."""
+        return self._lines_of[code][offset // UNIT]
 
     def missing(self) -> tuple[int, ...]:
         """The first lines of the parts that were not executed.  One that has no instruction has nothing to execute."""
@@ -133,6 +229,7 @@ class _Source:
                 if (first, begin) <= (line, column) and (end_line, end_column) <= (last, end):
                     places.setdefault(unit, set()).add(index)
         self._places[code] = places
+        self._lines_of[code] = [line for line, *_ in code.co_positions()]
         lines = {line for _, _, line in code.co_lines() if line is not None}
         self._loops_of[code] = {loop for loop in self._endless if loop[0] in lines}
         self._known.update(*places.values())

@@ -10,6 +10,7 @@ from autofix.codemods.facts import CACHES
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    registration,
 )
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -104,6 +105,8 @@ def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.ex
             return value
     called = isinstance(decorator, Instance) and class_lookup.find(decorator, "__call__") is not None
     if called or isinstance(decorator, (Function, Bound, Class)):
+        if isinstance(value, (Function, Class)) and registration.is_entered_again(interp, decorator):
+            return value
         made = interp.call(decorator, [value], {}, node)
         return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
     return value
