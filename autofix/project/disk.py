@@ -19,6 +19,8 @@ from autofix.project.layout import Layout, checkout_of, layout_of
 MOST_BYTES = 16_000_000
 """Bytes of files that are kept in memory, for the next program that they belong to."""
 NONE: frozenset[str] = frozenset()
+Names = dict[str, dict[str, list[str]]]
+"""By folder and stem, the entries so called: none for a module that was looked for in vain."""
 
 
 class Disk:
@@ -32,6 +34,8 @@ class Disk:
         self._layouts: dict[tuple[Path, Path], Layout] = {}
         self._checkouts: dict[Path, Path | None] = {}
         self._real: dict[str, str] = {}
+        self.imported: dict[tuple[str, int, tuple[str, ...], tuple[str, ...]], tuple[tuple[Path, ...], Names]] = {}
+        """By a source, the hash of its text, and the folders that are searched: the files that it imports, and what was asked."""
 
     def called(self, folder: str, stem: str) -> frozenset[str]:
         """The entries of a folder whose names up to the first dot are *stem*; those of folders end in a slash."""
@@ -141,8 +145,7 @@ class Answers:
     folder: str = ""
     layout: list[str] = field(default_factory=list)
     """As :meth:`Disk.project` has it for ``folder``; empty where nobody asked."""
-    names: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """By folder and stem, the entries so called: none for a module that was looked for in vain."""
+    names: Names = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     """By path, the digest of a file."""
     places: dict[str, str] = field(default_factory=dict)
@@ -198,6 +201,11 @@ class Inquiry:
         if stem not in asked:
             asked[stem] = sorted(found)
         return found
+
+    def note(self, names: Names) -> None:
+        """Add what an earlier inquiry of the same disk has asked."""
+        for folder, asked in names.items():
+            self.answers.names.setdefault(folder, {}).update(asked)
 
     def read(self, path: Path, *, from_root: bool) -> files.SourceFile:
         """As :meth:`Disk.read`."""

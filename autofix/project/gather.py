@@ -137,10 +137,20 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
     if not sources.parses(text):
         return
     parsed = sources.parse(text)
-    own = path.for_importer(importer, parsed)
-    for one in parsed.nodes.once(imports.imported):
-        folders = own if not imports.is_standard(one) else path.first(importer)
-        yield from imports.files_of(one, importer, folders, path.disk)
+    own, first = path.for_importer(importer, parsed), path.first(importer)
+    known = path.disk.disk.imported
+    key = str(importer), hash(text), tuple(own), tuple(first)
+    if key not in known:
+        inquiry = Inquiry(path.disk.disk)
+        found: dict[Path, None] = {}
+        for one in parsed.nodes.once(imports.imported):
+            found.update(
+                dict.fromkeys(imports.files_of(one, importer, own if not imports.is_standard(one) else first, inquiry))
+            )
+        known[key] = tuple(found), inquiry.answers.names
+    places, names = known[key]
+    path.disk.note(names)
+    yield from places
 
 
 @dataclass

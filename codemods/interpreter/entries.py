@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from autofix.codemods.interpreter.frameworks import CALLED, STARTS
+from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
 from autofix.codemods.source.sources import Sources, last_name, parse
 
 MODULE = ""
@@ -17,6 +17,8 @@ MODULE = ""
 
 _WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "numpy()", *CALLED)
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
+_PASSES = _CALLS | {f".{call}" for call in _CALLS}
+"""The same as words of a function."""
 
 
 _LIKE_TORCH = ("paddle", "jittor", "mindspore", "oneflow")
@@ -127,7 +129,8 @@ def _old_functions(text: str) -> frozenset[str]:
 
 def _users_of(old: frozenset[str], functions: Sequence[_Summary]) -> list[str]:
     """The functions that make objects of *old* Functions, and what a module is called for whose constructor does."""
-    making = [one.name for one in functions if one.words & old and one.name.rpartition(".")[0] not in old]
+    mentions = {word for name in old for word in (name, f".{name}")}
+    making = [one.name for one in functions if one.words & mentions and one.name.rpartition(".")[0] not in old]
     called = {f"{name.rpartition('.')[0]}.forward" for name in making if name.endswith(".__init__")}
     return [*making, *(one.name for one in functions if one.name in called)]
 
@@ -139,6 +142,7 @@ class _Summary(NamedTuple):
     has_pass: bool
     """Or something else that may fail: an old call, a leaf that is changed in place."""
     words: frozenset[str]
+    """The names that it loads and does not bind itself, and, after a dot, the attributes: ``train``, ``.step``."""
     sends: bool = False
     """Whether it has a pass."""
     loops: bool = False
@@ -152,15 +156,15 @@ def entries(sources: Sources) -> list[tuple[str, bool]]:
     Worth entering is what contains a backward pass or an old call, or calls by name something that does: reading the
     rest could show nothing.  The script's own code may call what does in another file; its functions, which are entered
     in case somebody else calls them, count by what is in the same file, and by passes anywhere.  What fails without a
-    pass fails where it stands, and is found when that file is read.
+    pass fails where it stands, and is found when that file is read; where a method does, an object is made to enter it,
+    so that whoever else makes such objects shows no more.
     """
     own, *functions = _summaries(sources.main.text)
-    worth, names = _worth(functions)
-    everywhere = functions
-    if len(sources.all) > 1:
-        everywhere = [one for source in sources.all for one in _summaries(source.text)[1:]]
-        _, names = _worth(everywhere)
-    _, sending = _worth([one._replace(has_pass=one.sends) for one in everywhere])
+    everywhere = [one for source in sources.all for one in _summaries(source.text)[1:]]
+    _, names = _worth(everywhere)
+    reached = {*_worth(functions, of_objects=False)[0], *_worth(list(map(_by_passes, functions)))[0]}
+    worth = [one.name for one in functions if one.name in reached]
+    _, sending = _worth(list(map(_by_passes, everywhere)))
     leading = {one.name for one in functions if one.sends or one.words & sending}
     worth += [one.name for one in functions if one.name in leading and one.name not in worth]
     old = frozenset().union(*(_old_functions(source.text) for source in sources.all))
@@ -187,7 +191,7 @@ def _inherited(sources: Sources, worth: Collection[str]) -> list[str]:
     for cls in sources.main.tree.body:
         if not isinstance(cls, ast.ClassDef) or not elsewhere:
             continue
-        own = {name.rpartition(".")[2] for name in worth if name.startswith(f"{cls.name}.")}
+        own = {f".{name.rpartition('.')[2]}" for name in worth if name.startswith(f"{cls.name}.")}
         defined = {part.name for part in cls.body if isinstance(part, ast.FunctionDef)}
         bases = [last_name(base) for base in cls.bases]
         for _ in range(_BASES):
@@ -215,17 +219,28 @@ def nearness(sources: Sources) -> dict[Hashable, int]:
     for source in sources.all:
         for (name, node), one in zip(_functions(source.tree), _summaries(source.text)[1:], strict=True):
             if name in names:
-                found[node] = 2 if one.words & _CALLS else 1
+                found[node] = 2 if one.words & _PASSES else 1
     return found
 
 
-def _worth(functions: Sequence[_Summary]) -> tuple[list[str], set[str]]:
-    """The functions that contain a pass or lead to one, in their order, and the names by which code calls them."""
+def _by_passes(one: _Summary) -> _Summary:
+    """The same function, of which only a pass counts."""
+    return one._replace(has_pass=one.sends)
+
+
+def _worth(functions: Sequence[_Summary], *, of_objects: bool = True) -> tuple[list[str], set[str]]:
+    """The functions that contain a pass or lead to one, in their order, and the words by which code calls them.
+
+    Unless ways *of_objects* count, to make an object whose constructor leads to one is not to lead to one.
+    """
     worth = [one.has_pass for one in functions]
     names: set[str] = set()
     while True:
         called = {
-            name for one, is_worth in zip(functions, worth, strict=True) if is_worth for name in _called(one.name)
+            word
+            for one, is_worth in zip(functions, worth, strict=True)
+            if is_worth and (of_objects or not one.name.endswith(".__init__"))
+            for word in _called(one.name)
         }
         if called == names:
             return [one.name for one, is_worth in zip(functions, worth, strict=True) if is_worth], names
@@ -234,13 +249,20 @@ def _worth(functions: Sequence[_Summary]) -> tuple[list[str], set[str]]:
 
 
 def _called(name: str) -> Iterator[str]:
-    """The names by which code calls a function; for a constructor and what a module is called for, its class's too."""
+    """The words by which code calls a function; for a constructor and what a module is called for, its class's too.
+
+    A method is called as an attribute; a function by its name, or as an attribute of its module.
+    """
     owner, _, last = name.rpartition(".")
-    yield last
-    if owner and last in ("__init__", "__call__", "forward"):
-        yield owner
+    if last != "__init__":  # `super().__init__()` stands in any constructor
+        yield f".{last}"
+    if not owner:
+        yield last
+    elif last in ("__init__", "__call__", "forward"):
+        yield from (owner, f".{owner}")
     if owner and last in CALLED:
-        yield from STARTS
+        # `model.train()` of a module that a framework trains sets its mode.
+        yield from (f".{start}" for start in STARTS if start != "train" or last != "training_step")
 
 
 @lru_cache(maxsize=256)
@@ -249,27 +271,40 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
     tree, nodes = parse(text).tree, parse(text).nodes
     leaves = frozenset(_leaves_in(text))
     own = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    functions = (_summary(name, nodes.within(node), leaves) for name, node in _functions(tree))
+    functions = (_sending(_summary(name, nodes.within(node), leaves), is_step(node)) for name, node in _functions(tree))
     return (_summary(MODULE, chain.from_iterable(map(nodes.within, own)), leaves), *functions)
+
+
+def _sending(one: _Summary, also: bool) -> _Summary:
+    """The same function; one whose result a framework sends backward has a pass, *also*."""
+    return one._replace(has_pass=True, sends=True) if also else one
 
 
 def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Summary:
     """What a piece of code, given by all of its nodes, has to do with passes."""
-    sends = name.rpartition(".")[2] in CALLED
+    sends = False
     words: set[str] = set()
+    bound: set[str] = set()
     fails = loops = False
+    scopes = 0
     for node in nodes:
         if isinstance(node, ast.Name):
-            words.add(node.id)
+            (words if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, _SCOPES):
+            scopes += 1
         elif isinstance(node, ast.Attribute):
-            words.add(node.attr)
+            words.add(f".{node.attr}")
             sends = sends or (node.attr in _CALLS and _is_pass(node))
         elif isinstance(node, (ast.For, ast.While)):
             loops = True
         elif isinstance(node, _MAY_FAIL):
             sends = sends or (isinstance(node, ast.Call) and last_name(node.func) == "grad")
             fails = fails or _is_old(node) or _changes_one_of(node, leaves)
-    return _Summary(name, sends or fails, frozenset(words), sends, loops)
+    if scopes > 1 or not name:  # a name that is bound in one of them may be a function of the module in another
+        bound = set()
+    return _Summary(name, sends or fails, frozenset(words - bound), sends, loops)
 
 
 def _is_pass(node: ast.Attribute) -> bool:
@@ -277,10 +312,15 @@ def _is_pass(node: ast.Attribute) -> bool:
     return node.attr != "grad" or last_name(node.value) == "autograd"
 
 
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Global),
+)
+"""What has names of its own, the function itself included."""
 _MAY_FAIL = (ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign)
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.name, node

@@ -65,9 +65,15 @@ def step_of(instance: Instance) -> str:
     for method, base in CALLED.items():
         step = class_lookup.find(instance, method)
         if isinstance(step, Function) and any(path.endswith(base) for path in bases):
-            takes = [parameter.arg for parameter in step.node.args.args]
-            return method if method == "training_step" or "model" in takes[1:2] else ""
+            return method if is_step(step.node) else ""
     return ""
+
+
+def is_step(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """Whether a function is called as such a method is, and takes what a framework gives it."""
+    if isinstance(node, ast.Lambda) or node.name not in CALLED:
+        return False
+    return node.name == "training_step" or "model" in [parameter.arg for parameter in node.args.args[1:2]]
 
 
 def drive(interp: Interpreter, instance: Instance, node: ast.expr) -> None:
