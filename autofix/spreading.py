@@ -113,11 +113,15 @@ def _alone(function: Callable[[T], R], items: Sequence[T], number: int, lost: Ca
 
 
 def _chunks(numbers: Sequence[int], costs: Sequence[float], workers: int) -> Iterator[Sequence[int]]:
-    """The numbers in the order in which they are begun: in each window the costliest first, and alone."""
+    """The numbers in the order in which they are begun: in each window the costly ones first, and alone.
+
+    The others stay in their order: files that lie side by side import the same ones, which a worker then knows.
+    """
     size = max(1, min(LARGEST_CHUNK, len(numbers) // (4 * workers)))
     for start in range(0, len(numbers), WINDOW):
-        window = sorted(numbers[start : start + WINDOW], key=lambda number: -costs[number])
+        window = numbers[start : start + WINDOW]
         share = sum(costs[number] for number in window) * size / len(window)
+        window = sorted(window, key=lambda number: -costs[number] if costs[number] >= share else 0.0)
         chunk: list[int] = []
         held = 0.0
         for number in window:
