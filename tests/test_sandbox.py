@@ -62,6 +62,7 @@ HARM = [
     "os.symlink(P, 'way'); open('way/weights.pt', 'w')",
     "os.link(P + '/weights.pt', 'mine.pt'); open('mine.pt', 'w')",
     "open('/proc/self/root' + P + '/weights.pt', 'w')",
+    "open(f'/proc/self/task/{os.getpid()}/root' + P + '/weights.pt', 'w')",
     "open(os.open(P + '/weights.pt', os.O_RDWR), 'w').write('x')",
     "os.chdir(P); open('weights.pt', 'w')",
     "subprocess.run(['sh', '-c', 'echo x > ' + P + '/weights.pt'], check=True)",
@@ -90,6 +91,29 @@ def test_mode_owner_and_times_outside_stay_as_they_are(precious: Path, tmp_path:
     assert execute(tmp_path, text).outcome is Outcome.FINISHED
     after = weights.stat()
     assert (after.st_mode, after.st_uid, after.st_mtime) == (before.st_mode, before.st_uid, before.st_mtime)
+
+
+NAMES = """\
+import threading, time
+def wait():
+    time.sleep(1)
+for number in range(2):
+    thread = threading.Thread(target=wait)
+    thread.start()
+    name = f"/proc/self/task/{thread.native_id}/comm"
+    with open(name, "w") as file:
+        file.write(f"worker{number}")
+    print(open(name).read().strip())
+try:
+    open("/proc/1/comm", "w")
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_process_names_its_threads(tmp_path: Path) -> None:
+    """CUDA's driver does, and fails where it cannot."""
+    assert execute(tmp_path, NAMES).output == "worker0\nworker1\nPermissionError\n"
 
 
 def test_home_is_not_written_to(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from autofix.codemods.facts import Certainty, GraphHeld, LeafChanged, LegacyFunction, Overwritten
+from autofix.codemods.facts import Certainty, GraphHeld, LeafChanged, LegacyFunction, Overwritten, StaleGraph
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
+from autofix.codemods.interpreter.entries import entries
 from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import Sources
 
 HELPER = """
 def improve(optimizer, loss):
@@ -356,3 +358,150 @@ def test_a_part_of_the_last_layer_is_modified_though_no_channels_are_the_default
     (fact,) = see(HEADS.format(change="bias[:, 4] += math.log(8)")).facts
     assert isinstance(fact, LeafChanged)
     assert see(HEADS.format(change="bias.data[:, 4] += math.log(8)")).facts == ()
+
+
+CARRIED = """
+import torch
+from torch import nn
+w = nn.Parameter(torch.randn(4, 4))
+opt = torch.optim.SGD([w], 0.1)
+{start}
+for step in range({steps}):
+    {update}
+    loss = {state}.pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+FROM_THE_THIRD = [
+    ("state = torch.zeros(4)", "state = 0.5 * state + w.sum(0)", "state"),
+    ("kept = {'mean': torch.zeros(4)}", "kept['mean'] = kept['mean'] / 2 + w.mean(1)", "kept['mean']"),
+    ("kept = [torch.zeros(4), 0]", "kept[0] = kept[0] * 0.9 + w.sum(dim=0)", "kept[0]"),
+    ("class Kept: value = torch.zeros(4)", "Kept.value = Kept.value * 0.9 + w.sum(dim=0)", "Kept.value"),
+]
+
+
+@pytest.mark.parametrize(("start", "update", "state"), FROM_THE_THIRD)
+def test_a_graph_that_is_met_in_the_third_iteration(start: str, update: str, state: str) -> None:
+    """The first iteration saves nothing of what is carried on, so that the second passes through it."""
+    for steps, stale in (("10", True), ("2", False)):
+        found = see(CARRIED.format(start=start, update=update, state=state, steps=steps))
+        assert [isinstance(fact, StaleGraph) for fact in found.facts] == [True] * stale
+
+
+def test_a_graph_that_saves_nothing_may_be_passed_in_every_iteration() -> None:
+    program = CARRIED.format(start="state = torch.zeros(4)", update="state = state + w.sum(0)", state="state", steps=9)
+    assert not see(program.replace(".pow(2)", "")).facts
+
+
+LIBRARY = """
+import torch
+from torch import nn
+
+MODELS = {{}}
+
+def register(function):
+    MODELS[function.__name__] = function
+    return function
+
+@register
+def plain(width):
+    return nn.Linear(width, width)
+
+@register
+def deep(width):
+    return nn.Sequential(nn.Linear(width, width), nn.Sigmoid())
+
+@register
+def wide(width):
+    return nn.Linear(width, width)
+
+def fit(name, batches):
+    net = MODELS[name](4) if name in MODELS else None
+    if "wide" in MODELS:
+        total = 0.0
+    else:
+        total = torch.zeros(())
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    carried = torch.zeros(4)
+    for batch in batches:
+        carried = {update}
+        loss = carried.pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "count"), [("0.9 * carried + net(batch)", 1), ("0.9 * carried.detach() + net(batch)", 0)]
+)
+def test_a_registry_is_known_by_its_first_entry(update: str, count: int) -> None:
+    assert [type(fact) for fact in see(LIBRARY.format(update=update)).facts] == [StaleGraph] * count
+
+
+NAMED = """
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self, net):
+        self.net, self.carried = net, torch.zeros(4)
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def step(self, batch):
+        self.carried = 0.9 * self.carried + self.net(batch)
+        loss = self.carried.pow(2).mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+
+def run(batches):
+    trainer = Trainer(nn.Linear(4, 4))
+    for batch in batches:
+        trainer.step(batch)
+
+def count(items):
+    step = 0
+    for item in items:
+        step = step + item
+    return step
+
+def chart(net, plot):
+    return [plot(step) for step in net.history]
+"""
+
+
+def test_a_variable_that_is_called_like_a_method_leads_to_no_pass() -> None:
+    sources = Sources(Program.of(NAMED, "named.py"))
+    assert [name for name, _ in entries(sources)] == ["Trainer.step", "run"]
+
+
+def test_who_makes_an_object_that_changes_a_leaf_is_not_entered_for_it() -> None:
+    text = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.halve()
+
+    def halve(self):
+        self.scale[0] = 0.5
+
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+def build():
+    return Net()
+
+def halved(net):
+    net.halve()
+    return net
+"""
+    sources = Sources(Program.of(text, "net.py"))
+    assert [name for name, _ in entries(sources)] == ["Net.halve", "halved"]
+    assert [type(fact) for fact in analyze(Program.of(text, "net.py")).facts] == [LeafChanged]

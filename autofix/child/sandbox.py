@@ -57,6 +57,8 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 ACCELERATORS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri/*")
 SHARED_MEMORY = "/dev/shm"
 """Data loader workers hand their tensors over in shared memory."""
+THREADS = "/proc/self/task"
+"""Where a process names its threads: CUDA's driver does not start (error 304) where it may not."""
 
 LARGEST_FILE = 4 * 2**30
 MOST_TASKS = 1024
@@ -255,6 +257,10 @@ def close_files(libc: ctypes.CDLL, writable: Sequence[str]) -> str:
         for pattern in (*DEVICES, *ACCELERATORS):
             for device in glob.glob(pattern):
                 allow(libc, ruleset, device, handled & ON_FILES)
+        allow(libc, ruleset, THREADS, handled & ON_FILES)
+        # While it is open, its inode, which the rule is for, is not replaced by another one.
+        with contextlib.suppress(OSError):
+            os.open(THREADS, os.O_PATH | os.O_CLOEXEC)
         if libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0:
             return os.strerror(ctypes.get_errno())
     finally:

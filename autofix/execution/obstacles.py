@@ -29,6 +29,8 @@ NO_GPU = (
     "doesn't have NCCL built in",
 )
 """Pieces of the messages by which PyTorch says that there is no GPU."""
+CLOSED_GPU = "OS call failed or operation not supported on this OS"
+"""CUDA's error 304, where its driver cannot name the threads of a process that the script has started."""
 
 
 def obstacle(record: RunRecord) -> str:
@@ -52,6 +54,8 @@ def obstacle_of(failure: Failure, record: RunRecord) -> str:
     if error.refused == "network":
         opened = "the network is not there" if record.network else "the sandbox refused a connection to the outside"
         return opened if record.network else f"{opened}; --allow-network permits it"
+    if CLOSED_GPU in error.message:
+        return "the sandbox keeps the processes that the script starts from the GPU; --allow-write /proc permits it"
     if any(piece in error.message for piece in NO_GPU):
         return "there is no GPU" if record.device else "there is no GPU; --device cpu runs the script on the CPU"
     if error.type == "SystemExit" and error.message == "2" and "usage:" in record.output.lower():

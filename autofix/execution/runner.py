@@ -251,7 +251,7 @@ def environment(temporary: Path | None) -> dict[str, str]:
     """
     return {
         **os.environ,
-        **({"TMPDIR": str(temporary)} if temporary is not None else {}),
+        **({"TMPDIR": str(temporary), "TRITON_CACHE_DIR": str(temporary / "triton")} if temporary is not None else {}),
         "PYTHONHASHSEED": "0",  # read when an interpreter starts, so the same for all that a server forks
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",  # a killed run has still said what it said

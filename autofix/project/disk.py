@@ -35,7 +35,7 @@ class Disk:
         self._checkouts: dict[Path, Path | None] = {}
         self._real: dict[str, str] = {}
         self.imported: dict[tuple[str, int, tuple[str, ...], tuple[str, ...]], tuple[tuple[Path, ...], Names]] = {}
-        """By a source, the hash of its text, and the folders that are searched: the files that it imports, and what was asked."""
+        """By a source, the hash of its text and the folders that are searched: what it imports, and what was asked."""
 
     def called(self, folder: str, stem: str) -> frozenset[str]:
         """The entries of a folder whose names up to the first dot are *stem*; those of folders end in a slash."""

@@ -83,6 +83,7 @@ class UnrollPolicy:
         self._turns_compared = interp.loop_items.turns_compared
         self._steps = interp.steps_taken
         self._turns = 0
+        self._begun = interp.tape.clock
         self._clock = 0
         self.over_parts = False
         """Whether it runs over a model's modules or parameters."""
@@ -119,23 +120,22 @@ class UnrollPolicy:
     def wants_third_iteration(self) -> bool:
         """Whether two iterations may not show a mistake.
 
-        That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, or what
-        the first iteration made behind its pass, and the second sent back for the first time.
+        That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, or a
+        pass of the second iteration through what the first one made: in the third it meets what the second one saved.
         """
         if self._machine.loop_items.turns_compared > self._turns_compared:
             return False  # a loop inside runs twice, and would meet nothing in the third turn
         passes = self._machine.tape.passes[self._passes :]
         begun = bool(passes) and self._machine.unrolling.turns > self._turns and self.affords(3)
         begun = begun or (bool(passes) and self._machine.loop_items.several_places > self._several and self.affords(3))
-        first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
-        late = any(
-            first < producer.clock <= self._clock and producer.leaf is None
+        carried = any(
+            self._begun < producer.clock <= self._clock and producer.leaf is None
             for one in passes
             if one.clock > self._clock
             for _, producer in one.edges
         )
         return self.cut and (
-            len(passes) == 1 or any(one.retains for one in passes) or begun or (late and self.affords(3))
+            len(passes) == 1 or any(one.retains for one in passes) or begun or (carried and self.affords(3))
         )
 
 
