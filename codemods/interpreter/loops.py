@@ -84,6 +84,7 @@ class UnrollPolicy:
         self._steps = interp.steps_taken
         self._turns = 0
         self._begun = interp.tape.clock
+        self._shown = len(interp.tape.stale) + len(interp.tape.clobbered)
         self._clock = 0
         self.over_parts = False
         """Whether it runs over a model's modules or parameters."""
@@ -120,16 +121,20 @@ class UnrollPolicy:
     def wants_third_iteration(self) -> bool:
         """Whether two iterations may not show a mistake.
 
-        That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, or a
-        pass of the second iteration through what the first one made: in the third it meets what the second one saved.
+        That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, what
+        the first iteration made behind its pass, and the second sent back for the first time, or what it made before,
+        where nothing has failed yet: in the third iteration a pass meets what the second one saved.
         """
         if self._machine.loop_items.turns_compared > self._turns_compared:
             return False  # a loop inside runs twice, and would meet nothing in the third turn
         passes = self._machine.tape.passes[self._passes :]
         begun = bool(passes) and self._machine.unrolling.turns > self._turns and self.affords(3)
         begun = begun or (bool(passes) and self._machine.loop_items.several_places > self._several and self.affords(3))
+        first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
+        shows = len(self._machine.tape.stale) + len(self._machine.tape.clobbered) > self._shown
+        since = first if shows else self._begun
         carried = any(
-            self._begun < producer.clock <= self._clock and producer.leaf is None
+            since < producer.clock <= self._clock and producer.leaf is None
             for one in passes
             if one.clock > self._clock
             for _, producer in one.edges
