@@ -197,7 +197,7 @@ for _ in range(10):
 
 
 def test_a_sum_of_many_terms_is_in_nobodys_way() -> None:
-    text = TERMS.format(terms=" + ".join(["1"] * 600))
+    text = TERMS.format(terms=" + ".join(["1"] * 1000))
     found = analyse(text, "terms.py")
     assert found.complete
     assert found.patched == text.replace("before = now", "before = now.detach()")

@@ -88,7 +88,7 @@ class _Tracer:
 
         def step(frame: types.FrameType, event: str, _: Any) -> Trace:
             if event in ("opcode", "return"):
-                source.at(frame.f_code, frame.f_lasti, frame.f_lineno, inside, ends=event == "return")
+                source.at(frame.f_code, frame.f_lasti, inside, ends=event == "return")
                 if not source.concerns(frame.f_code):
                     frame.f_trace_opcodes = False
                     if not any(one.waits for one in self._sources.values()):
@@ -140,7 +140,7 @@ class _Monitor:
     def _step(self, code: types.CodeType, offset: int) -> object:
         source = self._sources[code.co_filename]
         inside = self._inside.setdefault(sys._getframe(1), set())
-        source.at(code, offset, source.line_at(code, offset), inside, ends=False)
+        source.at(code, offset, inside, ends=False)
         self._go_on(source, code)
         return None
 
@@ -148,7 +148,7 @@ class _Monitor:
         source = self._sources.get(code.co_filename)
         inside = self._inside.pop(sys._getframe(1), None) if source is not None else None
         if source is not None and inside is not None:
-            source.at(code, offset, None, inside, ends=True)
+            source.at(code, offset, inside, ends=True)
             self._go_on(source, code)
 
     def _go_on(self, source: _Source, code: types.CodeType) -> None:
@@ -173,6 +173,7 @@ class _Source:
         self._endless = set(watched.loops)
         """The loops that have not come to an end yet."""
         self._lines_of: dict[types.CodeType, list[int | None]] = {}
+        """The line of each instruction; None for one of the compiler's own."""
         self._loops_of: dict[types.CodeType, set[tuple[int, int]]] = {}
         self._known: set[int] = set()
         """The parts that any code seen so far has an instruction of."""
@@ -189,12 +190,11 @@ class _Source:
             self._learn(code)
         return bool(self._places[code] or self._endless & self._loops_of[code])
 
-    def at(
-        self, code: types.CodeType, offset: int, line: int | None, inside: set[tuple[int, int]], *, ends: bool
-    ) -> None:
+    def at(self, code: types.CodeType, offset: int, inside: set[tuple[int, int]], *, ends: bool) -> None:
         """The instruction of *code* at an *offset* in bytes is about to be executed; *inside* are the loops that the
         frame has been in.
         """
+        line = self._lines_of[code][offset // UNIT]
         for index in self._places[code].pop(offset // UNIT, ()):
             self.open.discard(index)
             self._done[index] = True
@@ -205,10 +205,6 @@ class _Source:
                 inside.add(loop)
             elif loop in inside:
                 self._endless.discard(loop)
-
-    def line_at(self, code: types.CodeType, offset: int) -> int | None:
-        """The line of an instruction; None for one of the compiler's own."""
-        return self._lines_of[code][offset // UNIT]
 
     def missing(self) -> tuple[int, ...]:
         """The first lines of the parts that were not executed.  One that has no instruction has nothing to execute."""
@@ -222,14 +218,15 @@ class _Source:
     def _learn(self, code: types.CodeType) -> None:
         """Find the parts in *code* and in the functions that it makes: they are known even if they are not called."""
         places: dict[int, set[int]] = {}
-        for unit, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        positions = list(code.co_positions())
+        for unit, (line, end_line, column, end_column) in enumerate(positions):
             if line is None or end_line is None or column is None or end_column is None:
                 continue
             for index, (first, last, begin, end) in enumerate(self._spans):
                 if (first, begin) <= (line, column) and (end_line, end_column) <= (last, end):
                     places.setdefault(unit, set()).add(index)
         self._places[code] = places
-        self._lines_of[code] = [line for line, *_ in code.co_positions()]
+        self._lines_of[code] = [line for line, *_ in positions]
         lines = {line for _, _, line in code.co_lines() if line is not None}
         self._loops_of[code] = {loop for loop in self._endless if loop[0] in lines}
         self._known.update(*places.values())

@@ -271,18 +271,12 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
     tree, nodes = parse(text).tree, parse(text).nodes
     leaves = frozenset(_leaves_in(text))
     own = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    functions = (_sending(_summary(name, nodes.within(node), leaves), is_step(node)) for name, node in _functions(tree))
+    functions = (_summary(name, nodes.within(node), leaves, sends=is_step(node)) for name, node in _functions(tree))
     return (_summary(MODULE, chain.from_iterable(map(nodes.within, own)), leaves), *functions)
 
 
-def _sending(one: _Summary, also: bool) -> _Summary:
-    """The same function; one whose result a framework sends backward has a pass, *also*."""
-    return one._replace(has_pass=True, sends=True) if also else one
-
-
-def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str]) -> _Summary:
-    """What a piece of code, given by all of its nodes, has to do with passes."""
-    sends = False
+def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str], *, sends: bool = False) -> _Summary:
+    """What a piece of code, given by all of its nodes, has to do with passes; *sends*: a framework has one for it."""
     words: set[str] = set()
     bound: set[str] = set()
     fails = loops = False
