@@ -205,6 +205,8 @@ class StaleGraph(Fact):
     """Whether one step, and no other, uses the gradients of both passes."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
+    text: str = field(default="", compare=False, metadata={"role": False})
+    """How the tensor is made, for the message where nothing keeps it: ``self.net(...)``."""
     sources: tuple[Carrier, ...] = field(default=(), compare=False, metadata={"role": False})
     """Of what was made before the loop: the statements by which everything in it came that has a graph, in order."""
     computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
@@ -217,7 +219,7 @@ class StaleGraph(Fact):
 
     @property
     def message(self) -> str:
-        what = f"`{self.name}`" if self.name else "a tensor"
+        what = f"`{self.name or self.text}`" if self.name or self.text else "a tensor"
         if self.loop is not None and self.inside:
             return f"{what} carries the graph of an earlier iteration into a later backward"
         if self.loop is not None:
@@ -256,6 +258,8 @@ class Overwritten(Fact):
     outside: tuple[Carrier, ...] = ()
     outer: Outer | None = None
     name: str = ""
+    text: str = field(default="", compare=False, metadata={"role": False})
+    """How the tensor is made, for the message where nothing keeps it: ``conv(x)``."""
     by_step: bool = False
     """Whether an optimizer's step made the change."""
     parameter: bool = False
@@ -284,9 +288,11 @@ class Overwritten(Fact):
 
     @property
     def message(self) -> str:
-        what = f"`{self.name}`" if self.name else "a tensor"
+        what = f"`{self.name or self.text}`" if self.name or self.text else "a tensor"
         if self.by_step:
             return f"the graph of {what} saved parameters that an optimizer step modifies before its backward"
+        if self.text and not self.name:
+            what = f"a tensor that `{self.text}` saved"
         return f"{what} is modified in place, but a later backward needs its original value"
 
 

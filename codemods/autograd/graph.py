@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from autofix.codemods.facts import Form
@@ -439,19 +441,19 @@ class Tape:
         parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]] = {}
         sure: dict[int, bool] = {}
         first: dict[int, Node] = {}
-        # The last item of an entry: whether the way to the node is certain; the one before, whether the loss must come
-        # this way, since a loss that can be sent backward has a graph.
-        pending: list[tuple[Node, Node | None, tuple[StoreEvent, ...], FreedGraphUse | None, bool, bool]] = []
+        # The last item of an entry: whether the way to the node is certain.
+        pending: list[tuple[Node, Node | None, tuple[StoreEvent, ...], FreedGraphUse | None, bool]] = []
         roots = list(roots)
+        forced = cache(partial(_on_every_way, [root.node for root in roots]))
         for root in roots:
             self.reached.update(kept.statement.node for kept in root.provenance)
-            pending.append((root.node, None, root.provenance, None, len(roots) == 1, True))
+            pending.append((root.node, None, root.provenance, None, True))
         if wanted is not None and not accumulate and all(id(root.node) not in wanted for root in roots):
             self.rootless.add(site.line)  # nothing that was asked for has any part in it
         found: dict[tuple[int, int], FreedGraphUse] = {}
         while pending:
-            node, reader, provenance, entry, forced, certain = pending.pop()
-            certain = certain and (forced or not node.doubtful)
+            node, reader, provenance, entry, certain = pending.pop()
+            certain = certain and (not node.doubtful or id(node) in forced())
             if wanted is not None and id(node) not in wanted:
                 continue
             if node.freed_by is not None:
@@ -469,7 +471,7 @@ class Tape:
             if certain:
                 self._check_saved(node, parents, current)
             if again:
-                pending.extend((o.node, node, o.provenance, entry, False, certain) for o in node.operands)
+                pending.extend((o.node, node, o.provenance, entry, certain) for o in node.operands)
                 continue
             if node.leaf is not None:
                 leaves.append(node.leaf)
@@ -482,9 +484,7 @@ class Tape:
             for operand in node.operands:
                 current.edges.append((node, operand.node))
                 self.reached.update(kept.statement.node for kept in operand.provenance)
-                pending.append(
-                    (operand.node, node, operand.provenance, entry, forced and len(node.operands) == 1, certain)
-                )
+                pending.append((operand.node, node, operand.provenance, entry, certain))
         _believe(leaves)
         for one in found.values():
             node, reader, provenance = _entry(one.node, one.reader, one.provenance, current, parents, one.freed)
@@ -551,6 +551,27 @@ class Tape:
         parameter: bool = False,
     ) -> None:
         storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
+
+
+def _on_every_way(roots: list[Node]) -> set[int]:
+    """Identities of the nodes on every way from a loss to its leaves: a loss that has a graph has theirs.
+
+    Nodes are taken in the reverse order of their clocks, consumers before producers; one that is alone is on every way.
+    """
+    found: set[int] = set()
+    if len(roots) != 1:
+        return found
+    seen = {id(roots[0])}
+    pending = [(-roots[0].clock, id(roots[0]), roots[0])]
+    while pending:
+        _, identity, node = heapq.heappop(pending)
+        if not pending:
+            found.add(identity)
+        for operand in node.operands:
+            if id(operand.node) not in seen:
+                seen.add(id(operand.node))
+                heapq.heappush(pending, (-operand.node.clock, id(operand.node), operand.node))
+    return found
 
 
 def _believe(leaves: list[Leaf]) -> None:

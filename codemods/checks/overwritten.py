@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
 from autofix.codemods.checks import chains
-from autofix.codemods.checks.story import carriers, distinct, enters, last_before, made, may_lead_nowhere, mixes, story
+from autofix.codemods.checks.story import (
+    carriers,
+    distinct,
+    enters,
+    last_before,
+    made,
+    may_lead_nowhere,
+    mixes,
+    story,
+    told,
+)
 from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -36,8 +46,9 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
     walked = node.walked if point is None else None
     shared = next((operand.node for operand in read if operand.provenance == clobbered.provenance), None)
     shared = shared or (rivals.parting(node, walked, clobbered.failed) if walked else node)
+    origin = made(node, clobbered.provenance) if reader else node.site
     return Overwritten(
-        saved=made(node, clobbered.provenance) if reader else node.site.span,
+        saved=origin.span,
         kept=kept.statement.span if kept and reader else None,
         used=reader.site.span if reader else None,
         changed=clobbered.change.site.span,
@@ -59,6 +70,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
             *(rivals.attribute_gradient(shared, (walked, clobbered.failed), tape) if walked else ()),
         ),
         name=kept.name if kept and reader else "",
+        text=told(origin),
         by_step=clobbered.change.by_step,
         parameter=clobbered.change.parameter,
         operation=node.site.span,

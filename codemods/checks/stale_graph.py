@@ -17,6 +17,7 @@ from autofix.codemods.checks.story import (
     mixes,
     part_of_opaque,
     story,
+    told,
 )
 from autofix.codemods.facts import Certainty, Fact, Outer, Span, StaleGraph
 from autofix.codemods.interpreter import rivals
@@ -46,8 +47,9 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
     certain = certain and not may_lead_nowhere(node, tape)
     inside = point is not None and any(there.instance == point.instance for there in node.loops)
     behind = _under(node) if point is not None and not inside else []
+    origin = made(node, stale.provenance)
     return StaleGraph(
-        made=made(node, stale.provenance),
+        made=origin.span,
         kept=kept.statement.span if kept else None,
         used=reader.site.span if reader else stale.failed.site.span,
         walked=stale.walked.site.span if stale.walked else None,
@@ -71,6 +73,7 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
         ),
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         name=kept.name if kept else "",
+        text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from autofix.codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, Tape, crossing
-from autofix.codemods.facts import Carrier, Form, Span
+from autofix.codemods.facts import Carrier, Form
+from autofix.codemods.source.sources import Site
 
 T = TypeVar("T")
 
@@ -40,15 +41,28 @@ def story(
     )
 
 
-def made(node: Node, provenance: tuple[StoreEvent, ...]) -> Span:
+def made(node: Node, provenance: tuple[StoreEvent, ...]) -> Site:
     """Where a value was made: the expression in the first statement that kept it, else where its node is."""
     ordered = sorted(provenance, key=lambda kept: kept.clock)
     if ordered:
         statement = ordered[0].statement.span
         for site in (*node.stack, node.site):
             if statement.contains(site.span):
-                return site.span
-    return node.site.span
+                return site
+    return node.site
+
+
+_LONGEST = 40
+"""Characters of an expression in a message."""
+
+
+def told(site: Site) -> str:
+    """What a message calls a tensor that nothing keeps: the expression, or ``self.net(...)`` where that is long."""
+    text = site.source.text_of(site.node)
+    if len(text) <= _LONGEST:
+        return text
+    short = f"{site.source.text_of(site.node.func)}(...)" if isinstance(site.node, ast.Call) else ""
+    return short if len(short) <= _LONGEST else ""
 
 
 def carriers(provenance: tuple[StoreEvent, ...]) -> tuple[Carrier, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.cause import place_of
 from autofix.codemods.source.program import Program
-from autofix.codemods.source.sources import parses
+from autofix.codemods.source.sources import parse, parses
 
 
 @dataclass(frozen=True)
@@ -92,5 +93,32 @@ class Codemod(CodemodCommand, ABC):
 
 
 def _is_python(candidate: Candidate) -> bool:
-    """Whether the files that a candidate changes parse: LibCST writes ``for x.detach() in xs`` without a word."""
-    return all(parses(theirs.text) for _, theirs in candidate.patch.program.changed(candidate.program))
+    """Whether the files that a candidate changes parse: LibCST writes ``for x.detach() in xs`` without a word.
+
+    A module is no tensor either: ``torch.clone().exp(x)`` parses, and nobody wrote it.
+    """
+    changed = [theirs.text for _, theirs in candidate.patch.program.changed(candidate.program)]
+    return all(parses(text) and not _asks_a_module(text) for text in changed)
+
+
+_OF_A_TENSOR = frozenset(("clone", "detach", "detach_", "item", "mean", "requires_grad_", "sum"))
+
+
+def _asks_a_module(text: str) -> bool:
+    """Whether a method of tensors is called, without an argument, of what ``import`` gives."""
+    nodes = list(ast.walk(parse(text).tree))
+    modules = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    return any(
+        isinstance(node, ast.Call)
+        and not (node.args or node.keywords)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _OF_A_TENSOR
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in modules
+        for node in nodes
+    )

@@ -91,7 +91,7 @@ class OutOfPlace(Codemod):
         if fact.part:
             yield from _cloned_when_made(fact, tree)
             yield from _cloned_when_read(fact, call or node, tree)
-            root = _root_of(call or node)
+            root = _root_of(call or node, tree)
             if isinstance(root, cst.Name) and is_separate(root, tree):
                 yield from _as_a_new_tensor(fact.changed, tree)
             if isinstance(node, cst.AugAssign) and _is_read_by_items_only(node, tree):
@@ -108,10 +108,9 @@ class OutOfPlace(Codemod):
         yield from _into_a_clone(fact.changed, tree)
         yield from _cloned_when_handed(call or node, tree)
         operation = tree.expression(fact.operation or fact.saved)
-        for operand in (_root_of(operation), *operands_of(operation)):
-            if (
-                isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand)
-            ):  # changed by another name: in a function, in a loop over several
+        for operand in (_root_of(operation, tree), *operands_of(operation)):
+            # changed by another name: in a function, in a loop over several
+            if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
 
@@ -133,7 +132,10 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
     call = tree.expression(changed)
     if isinstance(call, cst.Call):
         yield from _without_inplace(call, tree)
-        yield from _without_underscore(call, tree)
+        if _is_function_of_a_module(call, tree):
+            yield from _function_without_underscore(call, tree)
+        else:
+            yield from _without_underscore(call, tree)
         yield from result_assigned(changed, tree)
 
 
@@ -163,7 +165,7 @@ def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
     call, node = tree.expression(changed), tree.node(changed, cst.AugAssign)
     target = call.value if isinstance(call, cst.Subscript) else None
     if isinstance(call, cst.Call) and isinstance(tree.parent_of(call), cst.Expr) and _is_in_place(call):
-        root = _root_of(call)
+        root = _root_of(call, tree)
         if isinstance(root, cst.Attribute) and tree.code(root.value) == "self":
             target = root
     if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
@@ -281,7 +283,10 @@ def _is_place(node: cst.CSTNode) -> bool:
 
 
 def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
-    """``x.mul_(2).add_(1)`` becomes ``x = x.mul(2).add(1)``; inside an expression only the underscores go."""
+    """``x.mul_(2).add_(1)`` becomes ``x = x.mul(2).add(1)``; inside an expression only the underscores go.
+
+    So they do where the tensor has no name: ``conv(x).unsqueeze_(1)``.
+    """
     whole: cst.BaseExpression = call
     while isinstance(above := tree.parent_of(whole), cst.Attribute) and isinstance(
         outer := tree.parent_of(above), cst.Call
@@ -296,7 +301,8 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         else:
             of_a_view = bool(chain)
         root = root.func.value
-    if not chain or not isinstance(root, (cst.Name, cst.Attribute)):
+    made_here = isinstance(root, (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
+    if not chain or not (made_here or isinstance(root, (cst.Name, cst.Attribute))):
         return
     if any(isinstance(one.func, cst.Attribute) and one.func.attr.value in _ONLY_IN_PLACE for one in chain):
         return
@@ -307,19 +313,37 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         edit.change(part, _renamed)
     statement = tree.parent_of(whole)
     if isinstance(statement, cst.Expr):
-        given = targets_for(root, tree)
+        given = targets_for(root, tree) if isinstance(root, (cst.Name, cst.Attribute)) else None
         if given is None or of_a_view:
             return  # `x.t().mul_(2)` changes `x`, which is no transposed one
-
-        def assigned(node: cst.CSTNode) -> cst.CSTNode:
-            assert isinstance(node, cst.Expr)
-            targets = [cst.AssignTarget(one) for one in given]
-            return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
-
-        edit.change(statement, assigned)
-    elif not isinstance(root, cst.Name) or call is not whole:
+        targets = [cst.AssignTarget(one) for one in given]
+        edit.change(statement, lambda node: _assigned_to(targets, node))
+    elif not made_here and (not isinstance(root, cst.Name) or call is not whole):
         return  # an attribute that is changed on the way keeps what it is changed to
-    yield Candidate(edit.patch(), f"assign a new tensor to `{name}`")
+    yield Candidate(edit.patch(), "make a new tensor" if made_here else f"assign a new tensor to `{name}`")
+
+
+def _function_without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
+    """``F.relu_(x)`` becomes ``x = F.relu(x)``; inside an expression only the underscore goes."""
+    name = tree.called(call)
+    known = catalogue.kind(name.rstrip("_"))  # `torch.nn.init.eye_` has no counterpart
+    if not (name.endswith("_") and known and call.args) or name in _ONLY_IN_PLACE:
+        return
+    edit = Edit(tree).change(call, _renamed)
+    statement, changed = tree.parent_of(call), call.args[0].value
+    if isinstance(statement, cst.Expr):
+        given = targets_for(changed, tree) if isinstance(changed, Place) else None
+        if given is None:
+            return
+        targets = [cst.AssignTarget(one) for one in given]
+        edit.change(statement, lambda node: _assigned_to(targets, node))
+    yield Candidate(edit.patch(), f"let `{name.rstrip('_')}` return a new tensor")
+
+
+def _assigned_to(targets: list[cst.AssignTarget], node: cst.CSTNode) -> cst.CSTNode:
+    """The statement ``f(x)`` as an assignment of its value."""
+    assert isinstance(node, cst.Expr)
+    return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
 
 
 _VIEWS = frozenset(("T", "mT", "H", "mH", "real", "imag"))
@@ -371,7 +395,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
 
     So do the parts of a tensor of which other parts are written: ``h[:, 0] = h[:, 1].clone() * h[:, 2].clone()``.
     """
-    root = _root_of(change)
+    root = _root_of(change, tree)
     if isinstance(root, cst.Subscript):
         root = root.value
     saved = tree.expression(fact.operation or fact.saved)
@@ -430,7 +454,7 @@ def _with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candi
 
 def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
     """``x += p; y = self.block(x)`` becomes ``y = self.block(x.clone())``, where the caller is to see ``x`` changed."""
-    root, statement = _root_of(change), tree.statement_of(change)
+    root, statement = _root_of(change, tree), tree.statement_of(change)
     block = tree.block_of(statement) if statement is not None else []
     if not isinstance(root, cst.Name) or statement not in block:
         return
@@ -481,12 +505,21 @@ def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.B
             pending.extend(part.children)
 
 
-def _root_of(change: cst.CSTNode | None) -> cst.CSTNode | None:
-    """``x`` of ``x *= 2`` and of ``x.mul_(2).add_(1)``."""
+def _root_of(change: cst.CSTNode | None, tree: Tree) -> cst.CSTNode | None:
+    """``x`` of ``x *= 2``, of ``x.mul_(2).add_(1)`` and of ``F.relu_(x)``."""
     root = change.target if isinstance(change, cst.AugAssign) else change
     while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
-        root = root.func.value
+        handed = root.args[0].value if root.args else None
+        root = handed if _is_function_of_a_module(root, tree) else root.func.value
     return root
+
+
+def _is_function_of_a_module(call: cst.Call, tree: Tree) -> bool:
+    """``F.relu_(x)`` or ``torch.nn.functional.relu_(x)``, where the name before the first dot is imported."""
+    above = call.func.value if isinstance(call.func, cst.Attribute) else None
+    while isinstance(above, cst.Attribute):
+        above = above.value
+    return isinstance(above, cst.Name) and tree.is_imported(above)
 
 
 def _base_of(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -116,11 +116,17 @@ def _id(interp: Interpreter, call: Call, value: Value, /) -> Value:
     return interp.identity(value.cell.itself if isinstance(value, TensorRef) else value)
 
 
+_SOME_OPTIMIZER = Name("torch.optim.Optimizer")
+"""``getattr(torch.optim, config["type"])``: whichever it is, its step changes the parameters that it is given."""
+
+
 @model("builtins.getattr")
 def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, *default: Value) -> Value:
     if isinstance(name, Symbol):
         name = interp.usual(name)
     if not isinstance(name, str):
+        if isinstance(owner, Name) and owner.path == "torch.optim":
+            return _SOME_OPTIMIZER
         return interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
         if class_lookup.find(owner, name) is None:
