@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import Certainty, ComputedParameter, Fact, GraphHeld, LeafChanged, StaleGraph
+from autofix.codemods.facts import (
+    Certainty,
+    ComputedParameter,
+    Fact,
+    GraphHeld,
+    LeafChanged,
+    Overwritten,
+    StaleGraph,
+)
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
@@ -329,3 +337,87 @@ def test_what_is_moved_to_the_device_that_is_asked_for_may_be_no_leaf() -> None:
     moved_first = moved_first.replace("x.to(args.device)", "x.to(args.device).requires_grad_()")
     assert facts(moved_first) == []
     assert facts(DEVICE.replace("args.device)", "torch.float32)")) == []
+
+
+CRITIC = """\
+import json
+import torch
+from torch import nn
+import losses
+config = json.load(open("config.json"))
+judge = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+steps = getattr(torch.optim, config["optimizer"])(judge.parameters(), **config["options"])
+loss_of = getattr(losses, config["loss"])
+for _ in range(10):
+    out = judge(torch.randn(8, 4))
+    for _ in range(5):
+        steps.zero_grad()
+        real, fake = loss_of("D", out=out)
+        (real + fake).backward(retain_graph=True)
+        steps.step()
+"""
+LOSSES = """\
+def hinge(kind, **given):
+    return given["out"].mean(), 0.1 * given["out"].std()
+def plain(kind, **given):
+    return given["out"].mean(), 0
+"""
+
+
+def test_an_optimizer_of_an_unknown_name_steps_its_parameters() -> None:
+    (found,) = facts(CRITIC, losses=LOSSES)
+    assert isinstance(found, Overwritten)
+    assert found.by_step
+    assert found.saved.line == 10
+
+
+def test_two_items_of_one_result_lead_to_what_it_was_computed_of() -> None:
+    fresh = CRITIC.replace('"D", out=out', '"D", out=judge(torch.randn(8, 4))')
+    assert facts(fresh, losses=LOSSES) == []
+    apart = CRITIC.replace("(real + fake)", "(real + judge(torch.randn(8, 4)).mean())")
+    assert facts(apart, losses=LOSSES) == []  # `real` may be a number: the loss has its graph from elsewhere
+
+
+ANOMALY = """\
+import sys
+import torch
+from torch import nn
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2))
+        self.head = nn.Linear(8, 1)
+    def forward(self, x):
+        features = self.features(x)
+        return torch.sigmoid(self.head(features)), features
+class Model:
+    def __init__(self):
+        self.weight = float(sys.argv[1])
+        self.maker, self.judge = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4)), Judge()
+        self.make = torch.optim.Adam(self.maker.parameters())
+        self.rate = torch.optim.Adam(self.judge.parameters())
+    def step(self, x):
+        self.fake = self.maker(x)
+        self.on_real, self.real_features = self.judge(x)
+        self.on_fake, self.fake_features = self.judge(self.fake)
+        self.make.zero_grad()
+        self.latent = self.weight * nn.functional.mse_loss(self.fake_features, self.real_features)
+        (self.latent - self.on_fake.log().mean()).backward(retain_graph=True)
+        self.make.step()
+        self.rate.zero_grad()
+        apart, _ = self.judge(self.fake.detach())
+        loss = apart.mean() - self.on_real.mean() + self.latent
+        loss.backward(retain_graph=True)
+        self.rate.step()
+model = Model()
+for _ in range(5):
+    model.step(torch.rand(8, 4))
+"""
+
+
+def test_a_weighted_term_of_a_loss_is_computed_anew_and_not_detached() -> None:
+    done = mend(Program.of(ANOMALY, "train.py"), all_codemods())
+    assert done.left == ()
+    text = done.patched.files[0].text
+    assert "self.latent.detach()" not in text
+    assert text.count("self.latent = self.weight * nn.functional.mse_loss(") == 2

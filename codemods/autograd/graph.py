@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -303,6 +304,8 @@ class SavedTensorModified(NamedTuple):
     provenance: tuple[StoreEvent, ...]
     failed: BackwardCall
     outside: tuple[StoreEvent, ...] = ()
+    surely: bool = True
+    """Whether the failing pass comes to it for certain."""
 
 
 class GraphLeak(NamedTuple):
@@ -439,26 +442,27 @@ class Tape:
         walked: list[Node] = []
         leaves: list[Leaf] = []
         parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]] = {}
-        sure: dict[int, bool] = {}
+        sure: dict[int, _Way] = {}
         first: dict[int, Node] = {}
-        # The last item of an entry: whether the way to the node is certain.
-        pending: list[tuple[Node, Node | None, tuple[StoreEvent, ...], FreedGraphUse | None, bool]] = []
+        # The last item of an entry: how certain the way to the node is.
+        pending: list[tuple[Node, Node | None, tuple[StoreEvent, ...], FreedGraphUse | None, _Way]] = []
         roots = list(roots)
         forced = cache(partial(_on_every_way, [root.node for root in roots]))
         for root in roots:
             self.reached.update(kept.statement.node for kept in root.provenance)
-            pending.append((root.node, None, root.provenance, None, True))
+            pending.append((root.node, None, root.provenance, None, _Way.CERTAIN))
         if wanted is not None and not accumulate and all(id(root.node) not in wanted for root in roots):
             self.rootless.add(site.line)  # nothing that was asked for has any part in it
         found: dict[tuple[int, int], FreedGraphUse] = {}
         while pending:
             node, reader, provenance, entry, certain = pending.pop()
-            certain = certain and (not node.doubtful or id(node) in forced())
+            certain = min(certain, forced().get(id(node), _Way.DOUBTFUL)) if certain and node.doubtful else certain
             if wanted is not None and id(node) not in wanted:
                 continue
             if node.freed_by is not None:
                 if entry is None:
-                    entry = FreedGraphUse(reader, node, provenance, node.freed_by, current, surely=node.surely)
+                    surely = node.surely and certain != _Way.LIKELY
+                    entry = FreedGraphUse(reader, node, provenance, node.freed_by, current, surely=surely)
                 if node.saves and certain:
                     found.setdefault((id(entry.reader), id(entry.node)), entry)
             if reader is not None and (id(node) not in first or reader.clock < first[id(node)].clock):
@@ -469,7 +473,7 @@ class Tape:
             parents[id(node)] = (reader, provenance)
             sure[id(node)] = certain
             if certain:
-                self._check_saved(node, parents, current)
+                self._check_saved(node, parents, current, surely=certain is _Way.CERTAIN)
             if again:
                 pending.extend((o.node, node, o.provenance, entry, certain) for o in node.operands)
                 continue
@@ -491,7 +495,7 @@ class Tape:
             self.stale.append(one._replace(node=node, reader=reader, provenance=provenance, walked=one.node.consumer))
         current.old = self._past(walked, current)
         for node in walked:
-            node.pass_through(current, first.get(id(node)), frees=not retain, surely=sure[id(node)])
+            node.pass_through(current, first.get(id(node)), frees=not retain, surely=sure[id(node)] is _Way.CERTAIN)
         return current
 
     def _past(self, walked: list[Node], current: BackwardCall) -> set[int]:
@@ -512,7 +516,12 @@ class Tape:
         return old | _behind_the_spoilt(walked, current)
 
     def _check_saved(
-        self, node: Node, parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]], current: BackwardCall
+        self,
+        node: Node,
+        parents: dict[int, tuple[Node | None, tuple[StoreEvent, ...]]],
+        current: BackwardCall,
+        *,
+        surely: bool,
     ) -> None:
         for storage, version in node.saved:
             if storage.version > version:
@@ -524,7 +533,7 @@ class Tape:
                     reader, provenance = parents[id(reader)]
                 earlier = (one for one in reversed(self.passes) if one.clock < change.clock and repeats(one, current))
                 _, reader, provenance = _entry(entered, reader, provenance, current, parents, next(earlier, None))
-                self.clobbered.append(SavedTensorModified(node, change, reader, provenance, current))
+                self.clobbered.append(SavedTensorModified(node, change, reader, provenance, current, surely=surely))
                 return
 
     def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...]) -> None:
@@ -553,20 +562,33 @@ class Tape:
         storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
 
 
-def _on_every_way(roots: list[Node]) -> set[int]:
-    """Identities of the nodes on every way from a loss to its leaves: a loss that has a graph has theirs.
+class _Way(IntEnum):
+    """How certain it is that a backward pass comes to a node."""
+
+    DOUBTFUL = 0
+    """A call of which nothing is known lies on the way."""
+    LIKELY = 1
+    """Several ways lead from the loss, all of them to such a call: at least one of its results has a graph."""
+    CERTAIN = 2
+
+
+def _on_every_way(roots: list[Node]) -> dict[int, _Way]:
+    """The nodes on every way from a loss to its leaves, by identity: a loss that has a graph has theirs.
 
     Nodes are taken in the reverse order of their clocks, consumers before producers; one that is alone is on every way.
     """
-    found: set[int] = set()
+    found: dict[int, _Way] = {}
     if len(roots) != 1:
         return found
+    way = _Way.CERTAIN
     seen = {id(roots[0])}
     pending = [(-roots[0].clock, id(roots[0]), roots[0])]
     while pending:
         _, identity, node = heapq.heappop(pending)
         if not pending:
-            found.add(identity)
+            found[identity] = way
+        if len(node.operands) > 1:
+            way = _Way.LIKELY
         for operand in node.operands:
             if id(operand.node) not in seen:
                 seen.add(id(operand.node))

@@ -47,6 +47,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
     shared = next((operand.node for operand in read if operand.provenance == clobbered.provenance), None)
     shared = shared or (rivals.parting(node, walked, clobbered.failed) if walked else node)
     origin = made(node, clobbered.provenance) if reader else node.site
+    likely = not clobbered.surely or node.opaque or may_lead_nowhere(node, tape)
     return Overwritten(
         saved=origin.span,
         kept=kept.statement.span if kept and reader else None,
@@ -75,6 +76,6 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         parameter=clobbered.change.parameter,
         operation=node.site.span,
         part=clobbered.change.part,
-        certainty=Certainty.LIKELY if node.opaque or may_lead_nowhere(node, tape) else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if likely else Certainty.CERTAIN,
         severed=rivals.severed(shared, (walked, clobbered.failed), tape) if walked else None,
     )

@@ -121,6 +121,8 @@ def mixes(reader: Node | None) -> bool:
     """Whether an operation combines several graphs element by element; a sum of losses is no such thing."""
     if reader is None or reader.scalar or reader.operation not in ("add", "sub", "mul", "div"):
         return False
+    if reader.operation in ("add", "sub") and any(operand.node.scalar for operand in reader.operands):
+        return False  # `loss + weight * other`, where nothing is known of the weight
     return len({id(operand.node) for operand in reader.operands}) > 1
 
 

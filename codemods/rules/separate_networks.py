@@ -188,8 +188,8 @@ class SeparateNetworks(Codemod):
         if isinstance(given, cst.Assign):
             if tree.paths_in(given.value) & {tree.code(one.target) for one in given.targets}:
                 return  # `x = cat(x)` is not done twice
-            if made is None and isinstance(given.value, cst.Call):
-                made = given.value  # what was made earlier went through another network there
+            if made is None:  # what was made earlier went through another network there: `weight * distance(f, g)`
+                made = next((one for one in tree.inside(given.value) if isinstance(one, cst.Call)), None)
         if not isinstance(kept, cst.SimpleStatementLine) or reader is None or made is None:
             return
         if not tree.block_of(reader) or reader is kept:

@@ -1,0 +1,88 @@
+"""Tensors without a name that are modified in place, and what a message calls them."""
+
+from __future__ import annotations
+
+import pytest
+
+from autofix.codemods.facts import Overwritten
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
+
+HEADER = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+w = torch.randn(3, 3, requires_grad=True)
+body = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+def gate(t):
+    return torch.sigmoid(t)
+class Block:
+    def scores(self, t):
+        return [torch.tanh(t)]
+block = Block()
+state = {}
+"""
+
+
+def mended(lines: str) -> tuple[str, int]:
+    """The lines after the header once mended, and how many mistakes are left."""
+    done = mend(Program.of(HEADER + lines, "train.py"), all_codemods())
+    return done.patched.files[0].text.removeprefix(HEADER), len(done.left)
+
+
+@pytest.mark.parametrize(
+    ("broken", "right"),
+    [
+        ("body(w).unsqueeze_(1)", "body(w).unsqueeze(1)"),
+        ("body(w).add_(1)", "body(w).add(1)"),
+        ("(w * 2).relu().mul_(2).add_(1)", "(w * 2).relu().mul(2).add(1)"),
+        ("gate(w).mul_(2).view(-1)", "gate(w).mul(2).view(-1)"),
+        ("F.relu_(torch.exp(w))", "F.relu(torch.exp(w))"),
+        ("torch.exp_(gate(w))", "torch.exp(gate(w))"),
+        ("{'k': gate(w).clamp_(0, 1)}['k']", "{'k': gate(w).clamp(0, 1)}['k']"),
+        ("[body(w).sigmoid_() for _ in range(2)][-1]", "[body(w).sigmoid() for _ in range(2)][-1]"),
+    ],
+)
+def test_the_operation_returns_a_new_tensor(broken: str, right: str) -> None:
+    after = "y = {}\nloss = y.sum()\nloss.backward()\n"
+    assert mended(after.format(broken)) == (after.format(right), 0)
+
+
+def test_what_a_function_writes_is_assigned() -> None:
+    broken = 'state["h"] = gate(w)\nF.leaky_relu_(state["h"], 0.2)\nstate["h"].sum().backward()\n'
+    right = broken.replace("F.leaky_relu_(", 'state["h"] = F.leaky_relu(')
+    assert mended(broken) == (right, 0)
+
+
+@pytest.mark.parametrize(
+    "given", ["z = y.view(-1).mul_(2)", "z = block.scores(w)[0].mul_(y)", "z = (lambda t: t)(y).mul_(2)"]
+)
+def test_a_change_that_others_see_stays(given: str) -> None:
+    broken = f"y = gate(w)\n{given}\n(z.sum() + y.sum()).backward()\n"
+    text, left = mended(broken)
+    assert left == 0
+    assert "mul_(" in text
+    assert ".clone()" in text
+
+
+def test_a_module_is_no_tensor() -> None:
+    text, _ = mended("def head(t):\n    return torch.sigmoid(t)\ntorch.exp_(head(w)).mean().backward()\n")
+    assert "torch.clone()" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("torch.sigmoid(w)", "`torch.sigmoid(w)`"),
+        ("torch.sigmoid(w + torch.randn(3, 3) * 0.1 + torch.eye(3))", "`torch.sigmoid(...)`"),
+    ],
+)
+def test_a_message_names_the_expression(value: str, told: str) -> None:
+    (found,) = analyze(Program.of(f"{HEADER}{value}.add_(1).sum().backward()\n", "train.py")).facts
+    assert isinstance(found, Overwritten)
+    assert (
+        found.message
+        == f"a tensor that {told} saved is modified in place, but a later backward needs its original value"
+    )
