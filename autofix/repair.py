@@ -16,6 +16,7 @@ from autofix.evidence.witness import LOOKED_AT, Evidence, witness
 from autofix.execution.obstacles import obstacle, usage
 from autofix.execution.record import Failure
 from autofix.execution.runner import OVER, warm_up
+from autofix.execution.scratch import kept_copies
 from autofix.findings import Analysis, SourceError
 from autofix.project import files
 from autofix.project.gather import Project, gather
@@ -62,6 +63,7 @@ class Repair:
     """What the run itself showed, the cause first; empty where the source told enough."""
 
 
+@kept_copies()
 def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     """Find the mistakes in *script* and its project, patch them, and prove the patch by execution.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -119,3 +121,78 @@ def test_without_protection_no_link_is_left(temporary: Path, tmp_path: Path, mon
         assert {path.name for path in one.copy.rglob("*.bin")} == {"a.bin", "b.bin"}
         (one.copy / "data" / "b.bin").write_text("spoilt")
     assert (tmp_path / "mounted" / "b.bin").read_text() == "123456"
+
+
+def tree_of(folder: Path) -> dict[str, tuple[str, int, str]]:
+    """All entries: kind, permissions, and content or the end of a link."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode
+        content = os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else ""
+        content = content.removeprefix(str(folder))
+        found[str(path.relative_to(folder))] = (stat.filemode(mode)[0], stat.S_IMODE(mode), content)
+    return found
+
+
+def test_a_copy_that_serves_another_run_is_as_if_it_were_new(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "LARGE", 10)
+    root = tmp_path / "work" / "project"
+    names = ("a.py", "b.py", "go.sh", "data/c.txt", "data/d.txt", "data/large.bin", "deep/er/e.py", "../beside/f.txt")
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name * (9 if "large" in name else 1))
+    (root / "go.sh").chmod(0o755)
+    (root / "link").symlink_to("data")
+    with scratch_copy(root, {}) as one:
+        fresh = tree_of(one.top / "tree")
+    with scratch.kept_copies():
+        with scratch_copy(root, {"a.py": "patched", "deep/new.py": "new"}) as one:
+            top, copy = one.top, one.copy
+            (one.temporary / "left").touch()
+            one.record.write_text("record")
+            (copy / "b.py").write_text("same")
+            (copy / "data" / "c.txt").unlink()
+            (copy / "data" / "d.txt").write_bytes((copy / "data" / "d.txt").read_bytes())
+            (copy / "data" / "large.bin").unlink()
+            (copy / "data" / "large.bin").write_text("own")
+            (copy / "deep" / "er").rename(copy / "moved")
+            (copy / "runs" / "1").mkdir(parents=True)
+            (copy / "runs" / "1" / "loss.csv").touch()
+            (copy / "link").unlink()
+            (copy / "link").mkdir()
+            (copy / "go.sh").chmod(0o600)
+            (copy / "data").chmod(0o500)
+            (copy.parent / "beside").unlink()
+            (copy.parent / "beside").mkdir()
+        with scratch_copy(root, {}) as one:
+            assert one.top == top
+            assert tree_of(one.top / "tree") == fresh
+            assert list(one.temporary.iterdir()) == []
+            assert not one.record.exists()
+        (root / "a.py").write_text("changed by its author")
+        (root / "b.py").unlink()
+        (root / "data" / "late.txt").touch()
+        with scratch_copy(root, {}) as one:
+            assert (one.copy / "a.py").read_text() == "changed by its author"
+            assert not (one.copy / "b.py").exists()
+            assert (one.copy / "data" / "late.txt").exists()
+            with scratch_copy(root, {}) as other:
+                assert other.top != one.top
+            with scratch_copy(root / "data", {}) as other:
+                assert other.top != one.top
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_copy_that_cannot_be_restored_is_made_anew(temporary: Path, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.py").write_text("a")
+    with scratch.kept_copies():
+        with scratch_copy(tmp_path / "project", {}) as one:
+            top = one.top
+            shutil.rmtree(one.top)
+        with scratch_copy(tmp_path / "project", {}) as one:
+            assert one.top != top
+            assert (one.copy / "a.py").read_text() == "a"
+    assert list(temporary.iterdir()) == []

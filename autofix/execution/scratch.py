@@ -13,11 +13,13 @@ import secrets
 import shutil
 import stat
 import tempfile
+import threading
 import tokenize
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -72,6 +74,188 @@ class Scratch:
         return self.top / "record.jsonl"
 
 
+class _Filling:
+    """What a scratch folder is filled with, and what of it an earlier run has left as it was.
+
+    Most entries are: no run changes more than a few, and making a file takes a file system much longer than looking at
+    it.  A file is as it was if neither the user's nor its copy has changed since it was copied; no program sets the
+    time of a change of the copy's own record (``st_ctime``).
+    """
+
+    def __init__(self) -> None:
+        self._copied: dict[str, tuple[int, ...]] = {}
+        self._modes: dict[str, int] = {}
+        self._placed: set[str] = set()
+
+    def begin(self) -> None:
+        """Nothing is in its place yet."""
+        self._placed.clear()
+
+    def leave(self, place: Path) -> None:
+        """Somebody else sees to what is there."""
+        self._placed.add(str(place))
+
+    def folder(self, place: Path) -> None:
+        name = str(place)
+        self._placed.add(name)
+        mode = _mode_at(name)
+        if not stat.S_ISDIR(mode):
+            _remove(name)
+            os.mkdir(name)
+            self._modes[name] = _mode_at(name)
+        elif mode != self._modes.get(name, mode):
+            os.chmod(name, stat.S_IMODE(self._modes[name]))
+
+    def link(self, place: Path, end: str | Path) -> None:
+        name, end = str(place), str(end)
+        self._placed.add(name)
+        mode = _mode_at(name)
+        if not (stat.S_ISLNK(mode) and os.readlink(name) == end):
+            _remove(name)
+            os.symlink(end, name)
+
+    def file(self, status: os.stat_result, place: Path, copied: Callable[[Path], None]) -> None:
+        """Have a copy of what has this *status*, made by *copied* where it is not there any more."""
+        name = str(place)
+        self._placed.add(name)
+        if name in self._copied and self._copied[name] == _stamp(status, name):
+            return
+        _remove(name)
+        copied(place)
+        self._copied[name] = _stamp(status, name)
+
+    def end(self, top: Path) -> None:
+        """Remove what was not put there.  Raises :class:`OSError` where a folder cannot be read."""
+        pending = [str(top)]
+        while pending:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.path not in self._placed:
+                        _remove(entry.path)
+                    elif entry.path in self._modes:
+                        pending.append(entry.path)
+
+
+def _mode_at(name: str) -> int:
+    """The kind and the permissions of what bears a name; 0 where nothing does."""
+    try:
+        return os.lstat(name).st_mode
+    except FileNotFoundError:
+        return 0
+
+
+def _stamp(status: os.stat_result, name: str) -> tuple[int, ...]:
+    """What tells whether the original with this *status*, or its copy, is another one than it was."""
+    try:
+        own = os.lstat(name)
+    except FileNotFoundError:
+        return ()
+    theirs = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode)
+    return (*theirs, own.st_ino, own.st_size, own.st_mode, own.st_ctime_ns)
+
+
+def _remove(name: str) -> None:
+    mode = _mode_at(name)
+    if stat.S_ISDIR(mode):
+        shutil.rmtree(name)
+    elif mode:
+        os.unlink(name)
+
+
+class _Folder:
+    """A scratch folder on the disk, for one run after another of the same project."""
+
+    def __init__(self, root: Path, cwd: Path) -> None:
+        self.project = (root, cwd)
+        self._filling = _Filling()
+        self.top = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        GUARD.add(self.top)  # before it is there, so that there is no moment at which nobody knows of it
+        self.top.mkdir(0o700)
+        self._lock = _take(self.top / LOCK)
+
+    def filled(self) -> Scratch:
+        """The project as it is now, whatever an earlier run has done here."""
+        root, cwd = self.project
+        tmp, filling = self.top / "tmp", self._filling
+        filling.begin()
+        filling.leave(self.top / LOCK)
+        filling.leave(tmp)
+        _remove(str(tmp))
+        tmp.mkdir()
+        base = cwd if cwd != root and root.is_relative_to(cwd) else root.parent
+        copy = mirror(base, root, self.top / "tree", filling)
+        copy_folder(root, copy, filling)
+        if cwd.is_relative_to(base):
+            start = self.top / "tree"
+            for part in cwd.relative_to(base).parts:
+                start = start / part
+                if not start.is_dir():
+                    filling.folder(start)  # it lies in a folder that is left out
+        else:
+            start = mirror(cwd, cwd, self.top / "here", filling)
+            link_neighbours(cwd, start, None, filling)
+        filling.end(self.top)
+        return Scratch(self.top, copy, start)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.top, ignore_errors=True)
+        GUARD.discard(self.top)
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+class _Kept:
+    """Folders that wait for the next run of their project."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._free: list[_Folder] = []
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        with self._lock:
+            self._depth += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._depth -= 1
+                left = [] if self._depth else self._free[:]
+                self._free = self._free if self._depth else []
+            for folder in left:
+                folder.remove()
+
+    def take(self, root: Path, cwd: Path) -> tuple[_Folder, Scratch]:
+        """A folder with a copy of the project at *root*."""
+        with self._lock:
+            known = next((one for one in self._free if one.project == (root, cwd)), None)
+            if known is not None:
+                self._free.remove(known)
+        for folder in (known, None):
+            folder = folder or _Folder(root, cwd)
+            try:
+                return folder, folder.filled()
+            except BaseException as error:
+                folder.remove()
+                if folder is not known or not isinstance(error, OSError) or error.errno in FULL:
+                    raise
+        raise AssertionError
+
+    def give_back(self, folder: _Folder) -> None:
+        with self._lock:
+            if self._depth and len(self._free) < MOST_KEPT:
+                self._free.append(folder)
+                return
+        folder.remove()
+
+
+MOST_KEPT = 2
+_KEPT = _Kept()
+kept_copies = _KEPT.block
+"""A block within which a copy serves one run after the other of its project; each finds it as if it were new."""
+
+
 @contextmanager
 def scratch_copy(root: Path, texts: Mapping[str, str], cwd: Path | None = None) -> Iterator[Scratch]:
     """A temporary copy of the project at *root* with *texts* (relative path to content) written over it.
@@ -79,58 +263,37 @@ def scratch_copy(root: Path, texts: Mapping[str, str], cwd: Path | None = None) 
     *cwd* is the caller's working directory, the root where it is not given.  All is removed at the end.
     """
     sweep()
-    top = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-    GUARD.add(top)  # before it is there, so that there is no moment at which nobody knows of it
-    top.mkdir(0o700)
-    lock = _take(top / LOCK)
+    folder, scratch = _KEPT.take(root, cwd or root)
     try:
-        scratch = _populate(top, root, cwd or root)
         for name, text in texts.items():
             write_over(scratch.copy, name, encode(text))
         yield scratch
     finally:
-        shutil.rmtree(top, ignore_errors=True)
-        GUARD.discard(top)
-        if lock is not None:
-            os.close(lock)
+        _KEPT.give_back(folder)
 
 
-def _populate(top: Path, root: Path, cwd: Path) -> Scratch:
-    (top / "tmp").mkdir()
-    base = cwd if cwd != root and root.is_relative_to(cwd) else root.parent
-    copy = mirror(base, root, top / "tree")
-    copy_folder(root, copy)
-    if cwd.is_relative_to(base):
-        start = top / "tree" / cwd.relative_to(base)
-        start.mkdir(parents=True, exist_ok=True)  # it may lie in a folder that is left out
-    else:
-        start = mirror(cwd, cwd, top / "here")
-        link_neighbours(cwd, start, None)
-    return Scratch(top, copy, start)
-
-
-def mirror(base: Path, root: Path, target: Path) -> Path:
+def mirror(base: Path, root: Path, target: Path, filling: _Filling) -> Path:
     """Make the counterpart of *base* at *target*, down to *root* and without it, with links to all that lies beside."""
-    target.mkdir()
+    filling.folder(target)
     here = base
     for part in root.relative_to(base).parts:
-        link_neighbours(here, target, part)
+        link_neighbours(here, target, part, filling)
         here, target = here / part, target / part
         if here != root:
-            target.mkdir()
+            filling.folder(target)
     return target
 
 
-def link_neighbours(folder: Path, target: Path, but: str | None) -> None:
+def link_neighbours(folder: Path, target: Path, but: str | None, filling: _Filling) -> None:
     """Link the entries of *folder*, those left out that belong to no program."""
     for entry in _entries(folder)[:NEIGHBOURS]:
         if entry.name != but and entry.name not in SKIPPED and not entry.name.startswith(PREFIX):
-            (target / entry.name).symlink_to(entry.path)
+            filling.link(target / entry.name, entry.path)
 
 
-def copy_folder(source: Path, target: Path) -> None:
+def copy_folder(source: Path, target: Path, filling: _Filling) -> None:
     """Copy breadth first, so that what lies near the root is a copy, and the depths of large data are links."""
-    target.mkdir(exist_ok=True)
+    filling.folder(target)
     copied, entries = 0, 0
     queue = deque([(source, target)])
     while queue:
@@ -142,25 +305,35 @@ def copy_folder(source: Path, target: Path) -> None:
                 continue
             with _what_can_be_read():
                 if entry.is_symlink():
-                    _link_again(entry, place, source, target)
+                    _link_again(entry, place, source, target, filling)
                 elif entry.is_dir():
                     if is_environment(Path(entry.path)):
                         continue
                     if entries > MOST or is_crowd(Path(entry.path)):
-                        place.symlink_to(entry.path)
+                        filling.link(place, entry.path)
                     else:
-                        place.mkdir()
+                        filling.folder(place)
                         queue.append((Path(entry.path), place))
                 elif stat.S_ISREG(entry.stat().st_mode):
                     size = entry.stat().st_size
                     is_source = entry.name.endswith(".py") and size < LARGE
                     if is_source or (size < LARGE and copied + size <= TOTAL and entries <= MOST):
                         copied += size
-                        shutil.copyfile(entry.path, place)
-                        if entry.stat().st_mode & stat.S_IXUSR:
-                            place.chmod(0o700)
-                    elif not shares_blocks(Path(entry.path), place):
-                        place.symlink_to(entry.path)
+                        filling.file(entry.stat(), place, partial(_copy, entry))
+                    else:
+                        filling.file(entry.stat(), place, partial(_share, entry.path))
+
+
+def _copy(entry: os.DirEntry[str], place: Path) -> None:
+    shutil.copyfile(entry.path, place)
+    if entry.stat().st_mode & stat.S_IXUSR:
+        place.chmod(0o700)
+
+
+def _share(source: str, place: Path) -> None:
+    """Share the blocks of a large file, or link it."""
+    if not shares_blocks(Path(source), place):
+        place.symlink_to(source)
 
 
 @contextmanager
@@ -198,13 +371,13 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _link_again(entry: os.DirEntry[str], place: Path, source: Path, target: Path) -> None:
+def _link_again(entry: os.DirEntry[str], place: Path, source: Path, target: Path, filling: _Filling) -> None:
     """A link of the project: to the counterpart where it leads to a place within the project."""
     end = Path(os.path.realpath(entry.path))
     if not end.exists():
         return
     inside = end.is_relative_to(source)
-    place.symlink_to(target / end.relative_to(source) if inside else end)
+    filling.link(place, target / end.relative_to(source) if inside else end)
 
 
 def is_environment(folder: Path) -> bool:
@@ -243,7 +416,7 @@ def write_over(copy: Path, name: str, data: bytes) -> None:
             original = Path(os.path.realpath(here))
             here.unlink()
             here.mkdir()
-            link_neighbours(original, here, None)
+            link_neighbours(original, here, None, _Filling())
         here.mkdir(exist_ok=True)
     target = here / last
     target.unlink(missing_ok=True)

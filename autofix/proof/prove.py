@@ -10,6 +10,7 @@ from autofix.codemods.facts import Certainty
 from autofix.codemods.proof import Keeps
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Script, run
+from autofix.execution.scratch import kept_copies
 from autofix.proof.points.agreement import (
     but_for_what_is_reached,
     in_another_order,
@@ -200,6 +201,7 @@ class Original:
         return run(self.script, self.limits, replace(bounds(self.before, reference=True), apart=apart))
 
 
+@kept_copies()
 def prove(
     original: Original, patched: Script, promises: Promises = NOTHING, *, expected_error: str = ""
 ) -> Certificate:
