@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -76,7 +76,7 @@ class Known:
     """All paths."""
     complete: bool = True
     steps: int = 0
-    nearness: dict[Hashable, int] = field(default_factory=dict)
+    nearness: Callable[[], Mapping[Hashable, int]] = dict
     """How near the program's functions are to a backward pass."""
     prelude: Prelude = field(default_factory=Prelude)
 

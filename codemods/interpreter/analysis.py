@@ -6,6 +6,7 @@ import ast
 import gc
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import islice
 
 from autofix.codemods.checks import checks, flow, stale_graph
@@ -124,7 +125,7 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     if only is not None:
         _follow(sources, BranchPolicy(only), found)
         return replace(_result(found), alone=False)
-    found.nearness = nearness(sources)
+    found.nearness = cache(partial(nearness, sources))
     called: set[ast.AST] = set()
     trained: set[ast.AST] = set()
     imported: set[Hashable] = set()
@@ -199,7 +200,7 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter
     """Run one path and collect what it shows."""
     begun = found.prelude.begin(policy) if policy.path.entry != MODULE else None
     interp = begun or ProgramInterpreter(sources, policy)
-    policy.near = found.nearness
+    policy.nearness = found.nearness
     try:
         if begun is None:
             _prepare(interp)
@@ -217,7 +218,6 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter
 
 def _prepare(interp: Interpreter) -> None:
     """Run the module; with an *entry* of the path, as it is imported."""
-    interp.policy.nearness = 1
     interp.globals.names["__name__"] = Binding("__main__" if interp.policy.path.entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
 

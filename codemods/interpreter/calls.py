@@ -170,7 +170,7 @@ def _enter(
     if standing >= _RECURSION or len(interp.frames) >= DEPTH:
         return interp.opaque("recursion", [*args, *keywords.values()], node)
     interp.log.called.add(function.node)
-    nearness, interp.policy.nearness = interp.policy.nearness, interp.policy.near.get(function.node, 0)
+    caller, interp.policy.function = interp.policy.function, function.node
     scope = Scope(
         _bound_names(interp, function, args, keywords, node), parent=function.scope, globals=outermost(function.scope)
     )
@@ -189,7 +189,7 @@ def _enter(
     finally:
         interp.frames.pop()
         interp.scope, interp.statement, interp.source, interp.stack = outer, statement, source, stack
-        interp.policy.nearness = nearness
+        interp.policy.function = caller
     return frame.result
 
 

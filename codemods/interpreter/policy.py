@@ -79,11 +79,12 @@ class BranchPolicy:
         """How many answers were given before."""
         self.matters = 0
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
-        self.nearness = 0
-        """How near the function being run is to a backward pass: 2 where it contains one, 1 where it leads to one."""
-        self.near: Mapping[Hashable, int] = {}
-        """The same of all functions, by their nodes."""
-        self._near: list[int] = []
+        self.function: Hashable = None
+        """The node of the function being run; None for the code of a module."""
+        self.nearness: Callable[[], Mapping[Hashable, int]] = dict
+        """How near functions are to a backward pass, by their nodes: 2 for one that contains one, 1 for one that leads
+        to one."""
+        self._asked_in: list[Hashable] = []
         self._known: dict[Hashable, bool] = {}
         self._switches: dict[str, Hashable] = {}
         """For each switch, the key of the condition that was the first to ask for it."""
@@ -92,11 +93,11 @@ class BranchPolicy:
         """What is known of things that are compared with constants."""
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name not in ("place", "near")}
+        return {name: value for name, value in vars(self).items() if name not in ("place", "nearness")}
 
     def adopt(self, other: BranchPolicy) -> None:
         """Take over the questions and answers of *other*, which has come as far on the same way."""
-        taken = {name: value for name, value in vars(other).items() if name not in ("path", "place", "near")}
+        taken = {name: value for name, value in vars(other).items() if name not in ("path", "place", "nearness")}
         vars(self).update(taken)
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, prefer_false: bool = False) -> bool:
@@ -132,7 +133,7 @@ class BranchPolicy:
         place, steers = self.place() if flips else (None, False)
         flips = flips and (steers or not _compares_dimensions(key))
         self.asked.append(Decision(answer, flips, (place, _form(key)), steers))
-        self._near.append(self.nearness)
+        self._asked_in.append(self.function)
         self._known[key] = answer
         self._positions[key] = position
         if compared is not None:
@@ -209,8 +210,10 @@ class BranchPolicy:
         the options that choose by name what is trained (``if opt.kind == "both"``), as few as there are as a rule.
         """
         chosen = [at for at, asked in enumerate(self.asked) if asked.flips and _chooses_by_name(asked.place)][:BY_NAME]
-        near = [at for at, asked in enumerate(self.asked) if self._near[at] and at not in chosen]
-        return [*chosen, *sorted(near, key=lambda at: (-self._near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
+        nearness = self.nearness()
+        near = [nearness.get(function, 0) if function is not None else 1 for function in self._asked_in]
+        others = [at for at in range(len(self.asked)) if near[at] and at not in chosen]
+        return [*chosen, *sorted(others, key=lambda at: (-near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""

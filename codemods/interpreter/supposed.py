@@ -31,13 +31,11 @@ def forwards(sources: Sources, trained: Collection[ast.AST]) -> Iterator[tuple[s
 
     The last class comes first: as a rule it is made of those above it.
     """
-    overwriting = sources.main.nodes.once(_overwriting)
     for cls in reversed(sources.main.tree.body):
-        if not isinstance(cls, ast.ClassDef) or cls.name not in overwriting:
-            continue
-        if any(ast.unparse(base).endswith("Module") for base in cls.bases):
+        if isinstance(cls, ast.ClassDef) and any(ast.unparse(base).endswith("Module") for base in cls.bases):
             for part in cls.body:
-                if isinstance(part, ast.FunctionDef) and part.name == "forward" and part not in trained:
+                is_left = isinstance(part, ast.FunctionDef) and part.name == "forward" and part not in trained
+                if is_left and cls.name in sources.main.nodes.once(_overwriting):
                     yield f"{cls.name}.forward", part
 
 

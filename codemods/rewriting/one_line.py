@@ -6,11 +6,17 @@ or behind it, and whoever asks in which statement an expression stands would hav
 
 from __future__ import annotations
 
-import re
+import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
+
+from autofix.codemods.source import sources
+from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.program import split
 
 _GAP = cst.SimpleWhitespace(" ")
 
@@ -38,11 +44,6 @@ class OneLine(cst.IndentedBlock):
         state.indent_tokens = around
 
 
-_MAYBE = re.compile(
-    r"^[ \t]*(?:if|elif|else|for|while|with|try|except|finally|def|class|async|case)\b.*:[ \t]*[^\s#]", re.MULTILINE
-)
-
-
 class _AsBlocks(cst.CSTTransformer):
     def leave_SimpleStatementSuite(  # noqa: N802
         self, original_node: cst.SimpleStatementSuite, updated_node: cst.SimpleStatementSuite
@@ -59,4 +60,35 @@ def parse(text: str) -> cst.Module:
     module = cst.parse_module(text)
     if "\f" in module.default_indent:
         module = module.with_changes(default_indent=module.default_indent.replace("\f", ""))
-    return module.visit(_AsBlocks()) if _MAYBE.search(text) else module
+    return module.visit(_AsBlocks()) if _has_block_on_one_line(text) else module
+
+
+def _has_block_on_one_line(text: str) -> bool:
+    """Whether a block may stand behind its colon: its first statement is not the first text on its line.
+
+    A visit by LibCST takes as long as its parser does, and few files need it.
+    """
+    try:
+        nodes = sources.parse(text).nodes
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    lines = ["", *split(text)]
+    return any(
+        lines[first.lineno][: first.col_offset].strip() or lines[first.lineno - 1].endswith("\\")
+        for first in map(itemgetter(0), _blocks(nodes))
+    )
+
+
+def _blocks(nodes: Nodes) -> Iterator[list[ast.stmt]]:
+    """The blocks of all compound statements."""
+    for kind in _WITH_BLOCKS:
+        for node in nodes.of(kind):
+            for name in ("body", "orelse", "finalbody"):
+                if block := getattr(node, name, None):
+                    yield block
+
+
+_WITH_BLOCKS: tuple[type[ast.AST], ...] = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
+    *(ast.ExceptHandler, ast.match_case, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+)

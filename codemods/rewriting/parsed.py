@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from autofix.codemods.rewriting import one_line
 from autofix.codemods.rewriting.nodes import COMPOUND, Statement, names_below
-from autofix.codemods.rewriting.origins import filled, origins, render
+from autofix.codemods.rewriting.origins import Place, filled, origins, places_in, render
 from autofix.codemods.rewriting.patch import Line, lines_of
-
-Place = tuple[int, int, int, int]
-"""Start line and column, end line and column of a node, in the lines of its file."""
 
 
 class ParsedModule:
@@ -22,8 +18,7 @@ class ParsedModule:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._wrapper = MetadataWrapper(one_line.parse(text), unsafe_skip_copy=True)
-        self.node = self._wrapper.module
+        self.node = one_line.parse(text)
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.children: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
         stack: list[cst.CSTNode] = [self.node]
@@ -73,11 +68,7 @@ class ParsedModule:
 
     @cached_property
     def places(self) -> dict[cst.CSTNode, Place]:
-        return {
-            node: (position.start.line, position.start.column, position.end.line, position.end.column)
-            for node, position in self._wrapper.resolve(PositionProvider).items()
-            if isinstance(position, CodeRange)
-        }
+        return places_in(self.node)
 
     @cached_property
     def by_place(self) -> dict[Place, list[cst.CSTNode]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -102,23 +103,21 @@ def _is_python(candidate: Candidate) -> bool:
 
 
 _OF_A_TENSOR = frozenset(("clone", "detach", "detach_", "item", "mean", "requires_grad_", "sum"))
+_ASKED = re.compile(rf"\b(\w+)\.(?:{'|'.join(sorted(_OF_A_TENSOR))})\(\)")
 
 
 def _asks_a_module(text: str) -> bool:
     """Whether a method of tensors is called, without an argument, of what ``import`` gives."""
-    nodes = list(ast.walk(parse(text).tree))
-    modules = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in nodes
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    return any(
-        isinstance(node, ast.Call)
-        and not (node.args or node.keywords)
+    asked = set(_ASKED.findall(text))
+    if not asked:
+        return False
+    nodes = parse(text).nodes
+    modules = {alias.asname or alias.name.partition(".")[0] for node in nodes.of(ast.Import) for alias in node.names}
+    return bool(asked & modules) and any(
+        not (node.args or node.keywords)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _OF_A_TENSOR
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id in modules
-        for node in nodes
+        for node in nodes.of(ast.Call)
     )
