@@ -421,3 +421,94 @@ def test_a_weighted_term_of_a_loss_is_computed_anew_and_not_detached() -> None:
     text = done.patched.files[0].text
     assert "self.latent.detach()" not in text
     assert text.count("self.latent = self.weight * nn.functional.mse_loss(") == 2
+
+
+NAMED = """\
+import sys
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.width, self.depth = width, depth
+        {make}
+    def forward(self, x):
+        {use}
+        return x
+net = Net(int(sys.argv[1]), int(sys.argv[2]))
+optimizer = torch.optim.Adam(net.parameters())
+out = net(torch.randn(4, 3))
+out.mean().backward()
+out.pow(2).mean().backward()
+"""
+IN_ORDER = "self.body = nn.Sequential()\n        for _ in range(depth): self.body.add_module({name}, nn.Linear(3, 3))"
+
+
+@pytest.mark.parametrize("name", ["'part-{}'.format(width)", "f'part-{width}'", "'part-%d' % width", "str(width)"])
+def test_a_layer_of_an_unknown_name_is_a_part_of_its_network(name: str) -> None:
+    (found,) = facts(NAMED.format(make=IN_ORDER.format(name=name), use="x = self.body(x).relu()"))
+    assert isinstance(found, StaleGraph)
+    assert found.certainty is Certainty.CERTAIN
+
+
+@pytest.mark.parametrize("name", ["'part-{}'.format({})", "f'part-{{{}}}'", "'part-%d' % {}", "'part-%d-%d' % ({}, 1)"])
+def test_a_layer_is_found_by_the_name_that_it_was_given(name: str) -> None:
+    made, asked = (name.replace("{}'.format", "{{}}'.format").format(one) for one in ("width", "self.width"))
+    make = f"setattr(self, {made}, nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()))"
+    (found,) = facts(NAMED.format(make=make, use=f"x = getattr(self, {asked})(x)"))
+    assert isinstance(found, StaleGraph)
+    assert facts(
+        NAMED.format(make=make, use=f"x = getattr(self, {asked})(x).detach()").replace("optimizer", "steps")
+    ) != [found]
+
+
+def test_a_batch_on_several_devices_goes_through_the_module() -> None:
+    spread = NAMED.format(
+        make="self.body = nn.Linear(3, 3)", use="x = nn.parallel.data_parallel(self.body, x, [0, 1]).exp()"
+    )
+    (found,) = facts(spread)
+    assert isinstance(found, StaleGraph)
+    assert found.certainty is Certainty.CERTAIN
+
+
+DETECTOR = """\
+import torch
+from torch import nn
+from torchvision.models.detection import fasterrcnn_resnet50_fpn
+maker, finder = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 3, 3)), fasterrcnn_resnet50_fpn()
+make = torch.optim.Adam(maker.parameters())
+find = torch.optim.SGD(finder.parameters(), lr=0.005)
+for small, large, targets in torch.load("batches.pt"):
+    make.zero_grad()
+    fake = maker(small)
+    (fake - large).abs().mean().backward(retain_graph=True)
+    make.step()
+    find.zero_grad()
+    images = fake
+    images = [images[at] for at in range(images.size(0))]
+    losses = finder(images, targets)
+    sum(losses.values()).backward()
+    find.step()
+"""
+
+
+def test_what_a_network_takes_under_another_name_is_detached_where_it_gets_that_name() -> None:
+    done = mend(Program.of(DETECTOR, "train.py"), all_codemods())
+    assert done.left == ()
+    assert "    images = fake.detach()\n" in done.patched.files[0].text
+
+
+TABLE = """\
+import torch
+import records
+net = records.network()
+table = records.table({"x": torch.randn(3, 3, requires_grad=True)})
+net(table.clone())["x"].sum().backward()
+for one in net.parameters():
+    one.grad = None
+net(table.clone())["x"].sum().backward()
+"""
+
+
+def test_a_loss_that_has_its_graph_from_a_parameter_may_have_no_other() -> None:
+    assert facts(TABLE) == []

@@ -576,11 +576,12 @@ def _on_every_way(roots: list[Node]) -> dict[int, _Way]:
     """The nodes on every way from a loss to its leaves, by identity: a loss that has a graph has theirs.
 
     Nodes are taken in the reverse order of their clocks, consumers before producers; one that is alone is on every way.
+    What is called may have parameters of its own: where several ways lead to a call, none certainly leads behind it.
     """
     found: dict[int, _Way] = {}
     if len(roots) != 1:
         return found
-    way = _Way.CERTAIN
+    way, called = _Way.CERTAIN, False
     seen = {id(roots[0])}
     pending = [(-roots[0].clock, id(roots[0]), roots[0])]
     while pending:
@@ -589,6 +590,9 @@ def _on_every_way(roots: list[Node]) -> dict[int, _Way]:
             found[identity] = way
         if len(node.operands) > 1:
             way = _Way.LIKELY
+        called = called or node.doubtful
+        if not node.operands or (called and way is _Way.LIKELY):
+            break  # a way ends in this leaf
         for operand in node.operands:
             if id(operand.node) not in seen:
                 seen.add(id(operand.node))

@@ -138,6 +138,9 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     if (kind in _OF_SETS and sets) or (isinstance(left, str) and not constants.is_wide(left)):
         with suppress(constants.NotWritten):
             return constants.computed(interp, compute, [left, right])
+    if kind is ast.Mod and isinstance(left, str):
+        parts = right.items if isinstance(right, Sequence) else [Binding(right)]
+        return interp.symbol(("format", left, *(interp.key(interp.read(slot)) for slot in parts)))
     if isinstance(left, (Sequence, Mapping)) or isinstance(right, Sequence):
         made = _of_containers(interp, kind, left, right, node)
         if made is not None:

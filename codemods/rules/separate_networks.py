@@ -86,14 +86,17 @@ class SeparateNetworks(Codemod):
     def _second_cut(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The second loss takes the batch detached, where no step uses the gradient that this would cut.
 
-        The graph was kept for it to no use: ``D(fake)`` was to be ``D(fake.detach())`` there.
+        The graph was kept for it to no use: ``D(fake)`` was to be ``D(fake.detach())`` there.  What the network takes
+        may have another name: ``images = [fake[i] for i in range(len(fake))]``.
         """
         assert fact.outer is not None
         if fact.outer.wanted[1] or fact.outer.crossed or not fact.outer.enters[0]:
             return
-        place = tree.expression(fact.outer.used)
-        for value in _values(place) if place is not None else ():
-            if tree.code(value) == fact.name:
+        handed_on = (carrier.expression for carrier in fact.carriers if carrier.statement != fact.kept)
+        for place in map(tree.expression, (fact.outer.used, *handed_on)):
+            for value in _values(place) if place is not None else ():
+                if tree.code(value) != fact.name:
+                    continue
 
                 def cut(edit: Edit, part: cst.BaseExpression = value) -> None:
                     edit.change(part, detach)

@@ -23,6 +23,7 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Partial,
     Sequence,
+    Symbol,
     TensorImpl,
     TensorRef,
     TorchModule,
@@ -217,10 +218,25 @@ def _register_buffer(
 
 @of_module("register_parameter", "add_module", "register_module")
 def _register(interp: Interpreter, call: Call, module: TorchModule | Instance, name: Value, part: Value, /) -> Value:
-    if not isinstance(name, str):
-        return DECLINED
-    _set_child(module, name, part)
+    register(interp, module, name, part)
     return None
+
+
+def register(interp: Interpreter, module: TorchModule | Instance, name: Value, part: Value) -> None:
+    """Add a part of a module; one more where nobody knows its name (``f"block-{width}"`` of an unknown width)."""
+    own = name if isinstance(name, str) else unknown_name(name)
+    if own is not name and part_of(module, own) is not None:
+        own = f"{own} {next(interp.leaf_numbers)}"
+    _set_child(module, own, part)
+
+
+def part_of(module: TorchModule | Instance, name: str) -> Binding | None:
+    return module.children.get(name) if isinstance(module, TorchModule) else module.names.get(name)
+
+
+def unknown_name(name: Value) -> str:
+    """What stands for a name that is worked out of what nobody knows: the same for the same."""
+    return f"<{name.key if isinstance(name, Symbol) else id(name)}>"
 
 
 def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Binding | None = None) -> None:

@@ -38,6 +38,17 @@ def _function(interp: Interpreter, call: Call, *args: Value, **keywords: Value) 
     return tensor_calls.operate(interp, catalogue.called(call.name), list(args), keywords, call.node)
 
 
+@model("torch.nn.parallel.data_parallel", "torch.nn.parallel.data_parallel.data_parallel")
+def _data_parallel(
+    interp: Interpreter, call: Call, module: Value, inputs: Value = None, *_: Value, module_kwargs: Value = None
+) -> Value:
+    """The module with a part of the batch on each device: to autograd, one call with all of it."""
+    several = isinstance(inputs, Sequence) and inputs.kind == "tuple"
+    given = inputs if several else Sequence("tuple", [Binding(inputs)])
+    assert isinstance(given, Sequence)
+    return interp.call(module, [interp.read(slot, given) for slot in given.items], {}, call.node)
+
+
 @model("torch.nn.init.*")
 def _initialised(interp: Interpreter, call: Call, tensor: Value = None, *_: Value, **__: Value) -> Value:
     """``torch.nn.init`` fills a tensor, whatever the grad mode."""

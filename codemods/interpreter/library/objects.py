@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.interpreter import attributes, class_lookup
 from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
+from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Bound,
@@ -122,12 +123,14 @@ _SOME_OPTIMIZER = Name("torch.optim.Optimizer")
 
 @model("builtins.getattr")
 def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, *default: Value) -> Value:
+    asked = name
     if isinstance(name, Symbol):
         name = interp.usual(name)
     if not isinstance(name, str):
         if isinstance(owner, Name) and owner.path == "torch.optim":
             return _SOME_OPTIMIZER
-        return interp.fresh_symbol("getattr")
+        slot = modules.part_of(owner, modules.unknown_name(asked)) if _is_module(owner) else None
+        return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
         if class_lookup.find(owner, name) is None:
             return default[0]
@@ -144,6 +147,12 @@ def _setattr(interp: Interpreter, call: Call, owner: Value, name: Value, value: 
         ast.copy_location(target, node)
         expression = node.args[2] if isinstance(node, ast.Call) and len(node.args) == 3 else None
         attributes.set_attribute(interp, owner, name, value, target, expression)
+    elif _is_module(owner) and _is_module(value):
+        modules.register(interp, owner, name, value)
+
+
+def _is_module(value: Value) -> TypeGuard[TorchModule | Instance]:
+    return isinstance(value, TorchModule) or (isinstance(value, Instance) and class_lookup.is_module(value))
 
 
 @model("builtins.object.__setattr__")
