@@ -27,6 +27,7 @@ from autofix.codemods.facts import (
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.proof import Keeps, judge, key_of
+from autofix.codemods.rewriting.parsed import ParsedModule
 from autofix.codemods.rewriting.patch import Patch, Replacement
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.source import sources
@@ -113,6 +114,8 @@ class _Search:
     most: int = _STEPS
     """How many steps may have been made when the fact at hand is given up."""
     trees: dict[Program, Tree] = field(default_factory=dict)
+    parsed: dict[str, ParsedModule] = field(default_factory=dict)
+    """The files of all programs, by their texts: most files are the same in all."""
     known: dict[tuple[Program, Path | None], AnalysisResult] = field(default_factory=dict)
     refused: dict[str, None] = field(default_factory=dict)
 
@@ -122,6 +125,12 @@ class _Search:
             seen = self.known[program, only] = analyze(program, only)
             self.steps += seen.steps
         return seen
+
+    def tree(self, program: Program) -> Tree:
+        known = self.trees.get(program)
+        if known is None:
+            known = self.trees[program] = Tree(program, self.parsed)
+        return known
 
     def see(self, way: Patch, only: Path | None = None) -> AnalysisResult:
         """What is seen of the program that *way* leads to from the one of the repairs so far."""
@@ -135,7 +144,7 @@ class _Search:
     ) -> _Reached | None:
         """A patch that repairs *fact* of the program that *way* leads to; *start* is what nothing may be lost of."""
         program = way.patched
-        tree = self.trees.setdefault(program, Tree(program))
+        tree = self.tree(program)
         context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
         only = None if seen.alone else path
@@ -218,7 +227,7 @@ class _Search:
 
         What is seen of a large program takes long; so it is looked at once for all of them.
         """
-        tree = self.trees.setdefault(program, Tree(program))
+        tree = self.tree(program)
         edits: list[Replacement] = []
         chosen: list[tuple[Fact, Codemod, Candidate]] = []
         for fact in facts:
@@ -245,7 +254,7 @@ class _Search:
             return None
         # What releases one total may release those that it is added to: then each is repaired in its turn.
         first = min(chosen, key=lambda one: one[0].cause)[2]
-        if len(self.see(first.patch).facts) < len(seen.facts) - 1:
+        if len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
             return None
         repairs = tuple(
             Repair(fact, type(rule), candidate.remedy, rule.cause(fact, tree, candidate), candidate.keeps)
@@ -488,9 +497,11 @@ def _still_failing(mended: Mended) -> frozenset[int]:
 
 
 def _apart(facts: Sequence[Fact]) -> Sequence[Fact]:
-    """*facts*, where there are several, all of graphs that are kept for nothing, each by another statement."""
-    kept = {fact.kept for fact in facts if isinstance(fact, GraphHeld)}
-    return facts if len(facts) == len(kept) > 1 else ()
+    """Of *facts* that are all of graphs kept for nothing, by several statements, the first for each of these."""
+    kept: dict[Span | None, Fact] = {}
+    for fact in facts:
+        kept.setdefault(_kept(fact), fact)
+    return tuple(kept.values()) if len(kept) > 1 and all(isinstance(fact, GraphHeld) for fact in facts) else ()
 
 
 def _failing(fact: Fact) -> set[int]:

@@ -18,10 +18,14 @@ N = TypeVar("N", bound=cst.CSTNode)
 
 
 class Tree:
-    """A parsed program and the way from a span to its node.  A file is parsed when something in it is asked for."""
+    """A parsed program and the way from a span to its node.  A file is parsed when something in it is asked for.
 
-    def __init__(self, program: Program) -> None:
+    *parsed* are files that were parsed for other programs, by their texts.
+    """
+
+    def __init__(self, program: Program, parsed: dict[str, ParsedModule] | None = None) -> None:
         self.program = program
+        self._parsed = {} if parsed is None else parsed
         self._modules: dict[int, ParsedModule] = {}
         self._codes: dict[cst.CSTNode, str] = {}
 
@@ -29,7 +33,11 @@ class Tree:
         """The file that has the span, and where in that file the span is."""
         index = self.program.index_at(span.line)
         if index not in self._modules:
-            self._modules[index] = ParsedModule(self.program.files[index].text)
+            text = self.program.files[index].text
+            known = self._parsed.get(text)
+            if known is None:
+                known = self._parsed[text] = ParsedModule(text)
+            self._modules[index] = known
         start = self.program.starts[index]
         return self._modules[index], (span.line - start, span.column, span.end_line - start, span.end_column)
 
