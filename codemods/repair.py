@@ -497,11 +497,13 @@ def _still_failing(mended: Mended) -> frozenset[int]:
 
 
 def _apart(facts: Sequence[Fact]) -> Sequence[Fact]:
-    """Of *facts* that are all of graphs kept for nothing, by several statements, the first for each of these."""
-    kept: dict[Span | None, Fact] = {}
-    for fact in facts:
-        kept.setdefault(_kept(fact), fact)
-    return tuple(kept.values()) if len(kept) > 1 and all(isinstance(fact, GraphHeld) for fact in facts) else ()
+    """Of *facts* that are all of graphs kept for nothing, each by another statement, the first of those that are alike.
+
+    Two are alike that differ in the loop alone: what releases one releases the other.
+    """
+    held = {(fact.kept, fact.handed): fact for fact in reversed(facts) if isinstance(fact, GraphHeld)}
+    is_all = all(isinstance(fact, GraphHeld) for fact in facts)
+    return tuple(reversed(held.values())) if is_all and len(held) == len({kept for kept, _ in held}) > 1 else ()
 
 
 def _failing(fact: Fact) -> set[int]:
