@@ -1,0 +1,82 @@
+"""What is found out of a file's tree by other ways than LibCST's own: where its nodes stand, blocks on one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+import pytest
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from autofix.codemods.rewriting import one_line
+from autofix.codemods.rewriting.origins import places_in
+
+FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").glob("*/broken.py"))
+ON_ONE_LINE = [
+    "if x: y = 1\n",
+    "if x: \\\n    y = 1\n",
+    "if x:\n    a = 1\nelif z: b = 2\n",
+    "if x:\n    a = 1\nelse: b = 2\n",
+    "if x:\n    if y: z = 'é'\n",
+    "é = 1\nif é: é = 2\n",
+    "if (x and\n    y): z = 1\n",
+    "for i in s: f(i)\n",
+    "for i in s:\n    f(i)\nelse: g()\n",
+    "while x: x -= 1; y += 1\n",
+    "with a: b()\n",
+    "try: a()\nexcept E:\n    b()\n",
+    "try:\n    a()\nexcept E: b()\n",
+    "try:\n    a()\nexcept* E: b()\n",
+    "try:\n    a()\nfinally: c()\n",
+    "match x:\n    case 1: y = 1\n",
+    "class A: x = 1\n",
+    "class A:\n    def f(self): return 1\n",
+    "def f(a: int, b=(\n    1)) -> int: return 1\n",
+    "async def f(): await g()\n",
+    "async def f():\n    async for x in y: pass\n",
+    "async def f():\n    async with x: pass\n",
+]
+
+
+@pytest.mark.parametrize("text", ON_ONE_LINE)
+def test_a_block_on_one_line_is_a_block(text: str) -> None:
+    class Suites(cst.CSTVisitor):
+        found = 0
+
+        def visit_SimpleStatementSuite(self, node: cst.SimpleStatementSuite) -> None:  # noqa: N802
+            self.found += 1
+
+    whole, suites = cst.parse_module(text), Suites()
+    whole.visit(suites)
+    assert suites.found == 1
+    parsed, left = one_line.parse(text), Suites()
+    parsed.visit(left)
+    assert left.found == 0
+    assert parsed.code == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *ON_ONE_LINE,
+        "@a\n@b\ndef f(\n    x,\n):\n\n    # c\n    return (x +\n        1)  # d\n",
+        "x = '''\n\n'''\r\ny = 1\r\n",
+    ],
+)
+def test_nodes_stand_where_libcst_says(text: str) -> None:
+    assert sorted(places_in(cst.parse_module(text)).values()) == sorted(own_places(text).values())
+
+
+@pytest.mark.parametrize("fixture", FIXTURES[::12], ids=lambda path: path.parent.name)
+def test_nodes_of_scripts_stand_where_libcst_says(fixture: Path) -> None:
+    text = fixture.read_text(encoding="utf-8")
+    assert sorted(places_in(cst.parse_module(text)).values()) == sorted(own_places(text).values())
+
+
+def own_places(text: str) -> dict[cst.CSTNode, tuple[int, int, int, int]]:
+    wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+    return {
+        node: (one.start.line, one.start.column, one.end.line, one.end.column)
+        for node, one in wrapper.resolve(PositionProvider).items()
+        if isinstance(one, CodeRange)
+    }
