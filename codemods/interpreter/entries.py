@@ -282,18 +282,19 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str], *, sen
     fails = loops = False
     scopes = 0
     for node in nodes:
+        kind = type(node)  # there are no classes derived from those of nodes, and there are very many nodes
         if isinstance(node, ast.Name):
             (words if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, _SCOPES):
-            scopes += 1
         elif isinstance(node, ast.Attribute):
             words.add(f".{node.attr}")
             sends = sends or (node.attr in _CALLS and _is_pass(node))
-        elif isinstance(node, (ast.For, ast.While)):
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif kind in _SCOPES:
+            scopes += 1
+        elif kind in _LOOPS:
             loops = True
-        elif isinstance(node, _MAY_FAIL):
+        elif kind in _MAY_FAIL:
             sends = sends or (isinstance(node, ast.Call) and last_name(node.func) == "grad")
             fails = fails or _is_old(node) or _changes_one_of(node, leaves)
     if scopes > 1 or not name:  # a name that is bound in one of them may be a function of the module in another
@@ -306,12 +307,15 @@ def _is_pass(node: ast.Attribute) -> bool:
     return node.attr != "grad" or last_name(node.value) == "autograd"
 
 
-_SCOPES = (
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Global),
+_SCOPES = frozenset(
+    (
+        *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+        *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Global),
+    )
 )
 """What has names of its own, the function itself included."""
-_MAY_FAIL = (ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign)
+_LOOPS = frozenset((ast.For, ast.While))
+_MAY_FAIL = frozenset((ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign))
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from autofix.codemods.autograd.catalogue import gives_places, operation, variant
+from autofix.codemods.autograd.catalogue import gives_places, has_variants, operation, variant
 from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, escapes, holding
@@ -147,7 +147,8 @@ class Recorder(Interpreter):
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
         tensors = list(self.tensors(*args))
-        cell.on_cpu = not (leaves or opaque) and bool(tensors) and all(tensor.cell.on_cpu for tensor in tensors)
+        if tensors and not (leaves or opaque):
+            cell.on_cpu = all(tensor.cell.on_cpu for tensor in tensors)
         operands = _edges(tensors) if self.grad else []
         self._note_waiting(args, leaves, node)
         if self.grad:
@@ -181,7 +182,7 @@ class Recorder(Interpreter):
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
         held = [value.cell.leaf for value in args if isinstance(value, TensorRef) and value.cell.leaf is not None]
-        for leaf in (*leaves, *held):
+        for leaf in (*leaves, *held) if leaves or held else ():
             if leaf.grads and any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
                 self.tape.waiting.add(
                     ((node.lineno + self.source.start, *(site.line for site in self.stack)), leaf.name)
@@ -190,18 +191,21 @@ class Recorder(Interpreter):
     def _saved(
         self, name: str, args: list[Value], names: tuple[str, ...], cell: TensorImpl, opaque: bool, inplace: bool
     ) -> tuple[bool, list[Saved]]:
-        called = operation(name).arguments
-        name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
+        called = operation(name)
+        if has_variants(name):
+            name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
         table = operation(f"{name}_" if inplace else name)
-        own = dict(zip(called, table.arguments, strict=False))
-        names = tuple(own.get(one, one) for one in names)
         if opaque or not table.known or gives_places(name, len(args)):
             return True, []
+        if names and table is not called:
+            own = dict(zip(called.arguments, table.arguments, strict=False))
+            names = tuple(own.get(one, one) for one in names)
         by_name: dict[str, Value] = dict(zip(names or table.arguments, args, strict=False))
         wanted: set[str] = set()
         for argument, value in by_name.items():
-            if self.operands(value):
-                wanted.update(table.saves.get(argument, ()))
+            saves = table.saves.get(argument)
+            if saves and isinstance(value, (TensorRef, Sequence, Mapping)) and self.operands(value):
+                wanted.update(saves)
         saved: list[Saved] = []
         for argument in sorted(wanted):
             if argument == "result":

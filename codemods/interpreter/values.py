@@ -211,19 +211,22 @@ def opened(
     read: Callable[[Binding, Sequence | Mapping], Value],
 ) -> Iterator[V]:
     """The values of some *kinds*, those in containers included; *read* gives the value in a container's slot."""
-    seen: set[int] = set()
+    found: list[V] = []
+    seen: set[int] | None = None
     for given in values:
         if isinstance(given, kinds):
-            yield given
+            found.append(given)
         elif isinstance(given, (Sequence, Mapping)):
+            seen = set() if seen is None else seen
             stack: list[Value] = [given]
             while stack:
                 value = stack.pop()
                 if isinstance(value, kinds):
-                    yield value
+                    found.append(value)
                 elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
                     seen.add(id(value))
                     stack.extend(reversed([read(slot, value) for slot in slots_of(value)]))
+    return iter(found)
 
 
 @dataclass(eq=False, slots=True)
