@@ -73,6 +73,11 @@ def directives_in(path: str, text: str) -> tuple[Directive, ...]:
     return _read(path, text)
 
 
+def names_codes(text: str) -> bool:
+    """Whether a comment of a source may name codes of ours: a ``noqa`` without any is for every tool."""
+    return "autofix:" in text or any("AF" in (one["codes"] or "").upper() for one in _NOQA.finditer(text))
+
+
 def _is_ours(noqa: re.Match[str]) -> bool:
     """Whether a comment for several tools names a code of ours, or none at all."""
     codes = (noqa["codes"] or "").upper()

@@ -10,7 +10,7 @@ from autofix.checking import Result
 from autofix.codemods.facts import Fact, Span
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches
-from autofix.suppression.directives import Directive, directives_in
+from autofix.suppression.directives import Directive, directives_in, names_codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,8 @@ def unused(results: Sequence[Result]) -> Iterator[Finding]:
         here = [
             finding for finding in silenced if any(span.path == path for span in (finding.cause, finding.fact.cause))
         ]
-        for directive in directives_in(path, texts.get(path, "")):
+        text = texts.get(path, "")
+        for directive in directives_in(path, text) if names_codes(text) else ():
             if _is_unused(directive, here, results):
                 fact = UnusedIgnore(comment=directive.span, text=directive.text, problem=directive.problem)
                 yield Finding(*UNUSED_IGNORE, fact, fixed=False, remedy="", cause=directive.span)
