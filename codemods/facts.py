@@ -291,6 +291,8 @@ class Overwritten(Fact):
         what = f"`{self.name or self.text}`" if self.name or self.text else "a tensor"
         if self.by_step:
             return f"the graph of {what} saved parameters that an optimizer step modifies before its backward"
+        if self.parameter:
+            return f"the graph of {what} saved parameters that are modified in place before its backward"
         if self.text and not self.name:
             what = f"a tensor that `{self.text}` saved"
         return f"{what} is modified in place, but a later backward needs its original value"

@@ -512,3 +512,74 @@ net(table.clone())["x"].sum().backward()
 
 def test_a_loss_that_has_its_graph_from_a_parameter_may_have_no_other() -> None:
     assert facts(TABLE) == []
+
+
+OLD_POLICY = """\
+import copy
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 1)
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x)))
+class Learner:
+    def __init__(self):
+        self.nets = {{"new": Net(), "old": Net()}}
+        self.optimizer = torch.optim.Adam(self.nets["new"].parameters())
+    def remember(self):
+        self.nets["old"].load_state_dict(self.nets["new"].state_dict())
+learner = Learner()
+new, old = learner.nets["new"], learner.nets["old"]
+optimizer = learner.optimizer
+for epoch in range(5):
+    states = torch.randn(16, 4)
+    {before}
+    value = new(states)
+    loss = (torch.max(value, before + (value - before).clamp(-0.2, 0.2)) - 1).pow(2).mean()
+    {early}
+    optimizer.zero_grad()
+    loss.backward()
+    {late}
+    optimizer.step()
+"""
+LOAD = "old.load_state_dict(new.state_dict())"
+
+
+@pytest.mark.parametrize(
+    "early",
+    [
+        LOAD,
+        "old.load_state_dict(new.state_dict(), strict=False)",
+        "old.load_state_dict(copy.deepcopy(new.state_dict()))",
+        "learner.nets['old'].load_state_dict(torch.load('policy.pt'))",
+        "learner.remember()",
+        "old.head.load_state_dict(new.head.state_dict())",
+    ],
+)
+def test_a_state_that_is_loaded_before_the_backward_is_loaded_after_it(early: str) -> None:
+    done = mend(
+        Program.of(OLD_POLICY.format(before="before = old(states)", early=early, late=""), "train.py"), all_codemods()
+    )
+    (repair,) = done.repairs
+    assert isinstance(repair.fact, Overwritten)
+    assert repair.fact.message.endswith(" saved parameters that are modified in place before its backward")
+    assert done.left == ()
+    text = done.patched.files[0].text
+    assert text.index("loss.backward()") < text.rindex(early)
+
+
+@pytest.mark.parametrize(
+    ("before", "early", "late"),
+    [
+        ("before = old(states)", "", LOAD),
+        ("before = old(states).detach()", LOAD, ""),
+        ("with torch.no_grad(): before = old(states)", LOAD, ""),
+        (f"{LOAD}; before = old(states)", "", ""),
+        ("before = old(states)", "old.load_state_dict(new.state_dict(), assign=True)", ""),
+        ("before = old(states)", "optimizer.load_state_dict(torch.load('optimizer.pt'))", ""),
+    ],
+)
+def test_a_state_may_be_loaded_where_no_graph_needs_the_old_one(before: str, early: str, late: str) -> None:
+    assert facts(OLD_POLICY.format(before=before, early=early, late=late)) == []

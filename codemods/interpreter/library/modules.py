@@ -139,8 +139,24 @@ def _state_dict(interp: Interpreter, call: Call, module: TorchModule | Instance,
     return interp.fresh_symbol(call.name)
 
 
-@of_module("flatten_parameters", "load_state_dict")
+@of_module("flatten_parameters")
 def _nothing(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    return None
+
+
+@of_module("load_state_dict")
+def _load(
+    interp: Interpreter,
+    call: Call,
+    module: TorchModule | Instance,
+    state: Value = None,
+    strict: Value = True,
+    assign: Value = False,
+) -> Value:
+    """The parameters are written in place, by ``copy_``, unless they are given other tensors."""
+    if assign is False:
+        for leaf in interp.leaves_of(module):
+            interp.tape.change(leaf.storage, interp.site(call.node), stack=interp.stack, parameter=True)
     return None
 
 
