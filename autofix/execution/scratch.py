@@ -174,7 +174,14 @@ class _Folder:
         self._lock = _take(self.top / LOCK)
 
     def filled(self) -> Scratch:
-        """The project as it is now, whatever an earlier run has done here."""
+        """The project as it is now, whatever an earlier run has done here; the folder is gone where that fails."""
+        try:
+            return self._filled()
+        except BaseException:
+            self.remove()
+            raise
+
+    def _filled(self) -> Scratch:
         root, cwd = self.project
         tmp, filling = self.top / "tmp", self._filling
         filling.begin()
@@ -221,8 +228,9 @@ class _Kept:
         finally:
             with self._lock:
                 self._depth -= 1
-                left = [] if self._depth else self._free[:]
-                self._free = self._free if self._depth else []
+                left: list[_Folder] = []
+                if not self._depth:
+                    left, self._free = self._free, left
             for folder in left:
                 folder.remove()
 
@@ -232,15 +240,14 @@ class _Kept:
             known = next((one for one in self._free if one.project == (root, cwd)), None)
             if known is not None:
                 self._free.remove(known)
-        for folder in (known, None):
-            folder = folder or _Folder(root, cwd)
+        if known is not None:
             try:
-                return folder, folder.filled()
-            except BaseException as error:
-                folder.remove()
-                if folder is not known or not isinstance(error, OSError) or error.errno in FULL:
+                return known, known.filled()
+            except OSError as error:  # what a run has left there cannot be put right
+                if error.errno in FULL:
                     raise
-        raise AssertionError
+        folder = _Folder(root, cwd)
+        return folder, folder.filled()
 
     def give_back(self, folder: _Folder) -> None:
         with self._lock:

@@ -75,13 +75,16 @@ def directives_in(path: str, text: str) -> tuple[Directive, ...]:
 
 def names_codes(text: str) -> bool:
     """Whether a comment of a source may name codes of ours: a ``noqa`` without any is for every tool."""
-    return "autofix:" in text or any("AF" in (one["codes"] or "").upper() for one in _NOQA.finditer(text))
+    return "autofix:" in text or any(map(_names_ours, _NOQA.finditer(text)))
 
 
 def _is_ours(noqa: re.Match[str]) -> bool:
     """Whether a comment for several tools names a code of ours, or none at all."""
-    codes = (noqa["codes"] or "").upper()
-    return "\n" in noqa[0] or ("AF" in codes if codes else not noqa["colon"])
+    return "\n" in noqa[0] or _names_ours(noqa) or not noqa["colon"]
+
+
+def _names_ours(noqa: re.Match[str]) -> bool:
+    return "AF" in (noqa["codes"] or "").upper()
 
 
 @lru_cache(maxsize=512)

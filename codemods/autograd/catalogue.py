@@ -125,14 +125,6 @@ def kind(name: str) -> str:
     return operation(name).kind
 
 
-_WITH_VARIANTS = frozenset("max min pow float_power pad gumbel_softmax kl_div matrix_norm".split())
-
-
-def has_variants(name: str) -> bool:
-    """Whether :func:`variant` may give another name."""
-    return name in _WITH_VARIANTS or name.startswith("adaptive_avg_pool")
-
-
 def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], bool]) -> str:
     """The operation that a function of torch's carries out on these arguments, where it has several to choose from."""
     second = values[1] if len(values) > 1 else None

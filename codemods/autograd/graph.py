@@ -461,7 +461,7 @@ class Tape:
                 continue
             if node.freed_by is not None:
                 if entry is None:
-                    surely = node.surely and certain != _Way.LIKELY
+                    surely = node.surely and certain is not _Way.LIKELY
                     entry = FreedGraphUse(reader, node, provenance, node.freed_by, current, surely=surely)
                 if node.saves and certain:
                     found.setdefault((id(entry.reader), id(entry.node)), entry)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from autofix.codemods.autograd.catalogue import gives_places, has_variants, operation, variant
+from autofix.codemods.autograd.catalogue import gives_places, operation, variant
 from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, escapes, holding
@@ -182,7 +182,7 @@ class Recorder(Interpreter):
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
         held = [value.cell.leaf for value in args if isinstance(value, TensorRef) and value.cell.leaf is not None]
-        for leaf in (*leaves, *held) if leaves or held else ():
+        for leaf in (*leaves, *held):
             if leaf.grads and any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
                 self.tape.waiting.add(
                     ((node.lineno + self.source.start, *(site.line for site in self.stack)), leaf.name)
@@ -192,8 +192,7 @@ class Recorder(Interpreter):
         self, name: str, args: list[Value], names: tuple[str, ...], cell: TensorImpl, opaque: bool, inplace: bool
     ) -> tuple[bool, list[Saved]]:
         called = operation(name)
-        if has_variants(name):
-            name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
+        name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
         table = operation(f"{name}_" if inplace else name)
         if opaque or not table.known or gives_places(name, len(args)):
             return True, []

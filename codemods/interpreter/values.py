@@ -212,12 +212,11 @@ def opened(
 ) -> Iterator[V]:
     """The values of some *kinds*, those in containers included; *read* gives the value in a container's slot."""
     found: list[V] = []
-    seen: set[int] | None = None
+    seen: set[int] = set()
     for given in values:
         if isinstance(given, kinds):
             found.append(given)
         elif isinstance(given, (Sequence, Mapping)):
-            seen = set() if seen is None else seen
             stack: list[Value] = [given]
             while stack:
                 value = stack.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import libcst as cst
@@ -316,8 +316,7 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         given = targets_for(root, tree) if isinstance(root, (cst.Name, cst.Attribute)) else None
         if given is None or of_a_view:
             return  # `x.t().mul_(2)` changes `x`, which is no transposed one
-        targets = [cst.AssignTarget(one) for one in given]
-        edit.change(statement, lambda node: _assigned_to(targets, node))
+        edit.change(statement, lambda node: _assigned_to(given, node))
     elif not made_here and (not isinstance(root, cst.Name) or call is not whole):
         return  # an attribute that is changed on the way keeps what it is changed to
     yield Candidate(edit.patch(), "make a new tensor" if made_here else f"assign a new tensor to `{name}`")
@@ -335,14 +334,14 @@ def _function_without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candida
         given = targets_for(changed, tree) if isinstance(changed, Place) else None
         if given is None:
             return
-        targets = [cst.AssignTarget(one) for one in given]
-        edit.change(statement, lambda node: _assigned_to(targets, node))
+        edit.change(statement, lambda node: _assigned_to(given, node))
     yield Candidate(edit.patch(), f"let `{name.rstrip('_')}` return a new tensor")
 
 
-def _assigned_to(targets: list[cst.AssignTarget], node: cst.CSTNode) -> cst.CSTNode:
+def _assigned_to(given: Iterable[Place], node: cst.CSTNode) -> cst.CSTNode:
     """The statement ``f(x)`` as an assignment of its value."""
     assert isinstance(node, cst.Expr)
+    targets = [cst.AssignTarget(one) for one in given]
     return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
 
 

@@ -43,10 +43,7 @@ def _data_parallel(
     interp: Interpreter, call: Call, module: Value, inputs: Value = None, *_: Value, module_kwargs: Value = None
 ) -> Value:
     """The module with a part of the batch on each device: to autograd, one call with all of it."""
-    several = isinstance(inputs, Sequence) and inputs.kind == "tuple"
-    given = inputs if several else Sequence("tuple", [Binding(inputs)])
-    assert isinstance(given, Sequence)
-    return interp.call(module, [interp.read(slot, given) for slot in given.items], {}, call.node)
+    return _called_with(interp, module, inputs, call)
 
 
 @model("torch.nn.init.*")
@@ -70,6 +67,11 @@ def _functional_call(
     """A call of a module with the parameters that it has; with others it is not read."""
     if not _are_its_own(interp, module, parameters):
         return DECLINED
+    return _called_with(interp, module, inputs, call)
+
+
+def _called_with(interp: Interpreter, module: Value, inputs: Value, call: Call) -> Value:
+    """The output of a module for *inputs*, several where they are a tuple."""
     several = isinstance(inputs, Sequence) and inputs.kind == "tuple"
     given = inputs if several else Sequence("tuple", [Binding(inputs)])
     return interp.call(module, [interp.read(slot, given) for slot in given.items], {}, call.node)
