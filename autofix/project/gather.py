@@ -104,7 +104,7 @@ def _matters(text: str) -> bool:
     return sources.parses(text) and any(map(_runs, sources.parse(text).tree.body))
 
 
-_TOP_LEVEL_CALL = re.compile(r"^(for|while|with|[A-Za-z_][\w.]*\()", re.MULTILINE)
+_TOP_LEVEL_CALL = re.compile(r"^(for|while|with|if|try|[A-Za-z_][\w.]*\()", re.MULTILINE)
 
 
 def _runs(statement: ast.stmt) -> bool:
@@ -114,8 +114,10 @@ def _runs(statement: ast.stmt) -> bool:
             return True
         case ast.Expr(value=ast.Call(func=ast.Name())):
             return True
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-            return name not in _SET_UP
+        case ast.If(body=body, orelse=other) | ast.Try(body=body, orelse=other):
+            return any(map(_runs, (*body, *other)))
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))):
+            return sources.dotted_name(owner).partition(".")[0] not in _SET_UP
     return False
 
 

@@ -187,6 +187,8 @@ class Node:
     """Whether it stands for a model whose source was not read."""
     doubtful: bool = False
     """Whether it stands for a call of which it is not even known that its result carries the arguments' graph."""
+    layer: bool = False
+    """Whether an object was called that is a layer by all appearances: then a loss that comes from it has a graph."""
     leaf: Leaf | None = None
     scalar: bool = False
     """Whether its result certainly has no dimensions."""
@@ -456,7 +458,8 @@ class Tape:
         found: dict[tuple[int, int], FreedGraphUse] = {}
         while pending:
             node, reader, provenance, entry, certain = pending.pop()
-            certain = min(certain, forced().get(id(node), _Way.DOUBTFUL)) if certain and node.doubtful else certain
+            if certain and node.doubtful:
+                certain = min(certain, forced().get(id(node), _Way.LIKELY if node.layer else _Way.DOUBTFUL))
             if wanted is not None and id(node) not in wanted:
                 continue
             if node.freed_by is not None:
@@ -568,7 +571,8 @@ class _Way(IntEnum):
     DOUBTFUL = 0
     """A call of which nothing is known lies on the way."""
     LIKELY = 1
-    """Several ways lead from the loss, all of them to such a call: at least one of its results has a graph."""
+    """What is called is a layer by all appearances; or several ways lead from the loss, all of them to such a call: at
+    least one of its results has a graph."""
     CERTAIN = 2
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autofix.codemods.autograd.graph import RetainedGraph
 from autofix.codemods.facts import Fact, GraphHeld
 from autofix.codemods.interpreter.checkpoint import Prelude
+from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.sources import Source
 
@@ -76,8 +77,8 @@ class Known:
     """All paths."""
     complete: bool = True
     steps: int = 0
-    nearness: Callable[[], Mapping[Hashable, int]] = dict
-    """How near the program's functions are to a backward pass."""
+    ways_to_passes: Callable[[], Ways] = Ways
+    """What leads to a pass in the program."""
     prelude: Prelude = field(default_factory=Prelude)
 
     def extent(self) -> tuple[int, ...]:

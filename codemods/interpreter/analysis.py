@@ -16,7 +16,7 @@ from autofix.codemods.facts import (
     Overwritten,
 )
 from autofix.codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed
-from autofix.codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, nearness
+from autofix.codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, ways
 from autofix.codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -125,7 +125,7 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     if only is not None:
         _follow(sources, BranchPolicy(only), found)
         return replace(_result(found), alone=False)
-    found.nearness = cache(partial(nearness, sources))
+    found.ways_to_passes = cache(partial(ways, sources))
     called: set[ast.AST] = set()
     trained: set[ast.AST] = set()
     imported: set[Hashable] = set()
@@ -200,7 +200,7 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter
     """Run one path and collect what it shows."""
     begun = found.prelude.begin(policy) if policy.path.entry != MODULE else None
     interp = begun or ProgramInterpreter(sources, policy)
-    policy.nearness = found.nearness
+    policy.ways = found.ways_to_passes
     try:
         if begun is None:
             _prepare(interp)

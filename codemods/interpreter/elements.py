@@ -104,7 +104,8 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
     if isinstance(index, (int, slice)) or index is None or _basic(index, node):
         place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
-        picked = interp.operation("select", [_untouched(value, place)], node, view=value)
+        of_several = isinstance(index, int) and value.cell.node is not None and value.cell.node.opaque
+        picked = interp.operation("select", [_untouched(value, place)], node, view=None if of_several else value)
         if value.cell.base is None:
             picked.cell.place = place
         return picked

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
@@ -211,16 +212,36 @@ _BASES = 4
 """Classes behind a class of the script that are looked through."""
 
 
-def nearness(sources: Sources) -> dict[Hashable, int]:
-    """How near functions are to a backward pass: 2 for those that contain one, 1 for those that lead to one by name."""
+class Ways(NamedTuple):
+    """What leads to a backward pass."""
+
+    functions: Mapping[Hashable, int] = MappingProxyType({})
+    """How near functions are to one, by their nodes: 2 for those that contain one, 1 for those that lead to one by
+    name."""
+    words: Collection[str] = frozenset()
+    """By what code calls these."""
+
+    def begin_in(self, statements: Iterable[ast.stmt]) -> set[str]:
+        """The words by which statements run a pass, or call a function that leads to one."""
+        found: set[str] = set()
+        for part in chain.from_iterable(map(ast.walk, statements)):
+            if isinstance(part, ast.Name) and part.id in self.words:
+                found.add(part.id)
+            elif isinstance(part, ast.Attribute) and (part.attr in _CALLS or f".{part.attr}" in self.words):
+                found.add(part.attr)
+        return found
+
+
+def ways(sources: Sources) -> Ways:
+    """What leads to a pass in the files of a program."""
     found: dict[Hashable, int] = {}
-    worth, _ = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
+    worth, words = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
     names = set(worth)
     for source in sources.all:
         for (name, node), one in zip(_functions(source.tree), _summaries(source.text)[1:], strict=True):
             if name in names:
                 found[node] = 2 if one.words & _PASSES else 1
-    return found
+    return Ways(found, words)
 
 
 def _by_passes(one: _Summary) -> _Summary:

@@ -15,11 +15,13 @@ see what happens: whoever wrote it set it.
 
 from __future__ import annotations
 
+import ast
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.bounds import Bounds, Comparison, comparison
+from autofix.codemods.interpreter.entries import Ways
 
 TOWARDS_A_PASS = 4
 """Paths that are tried to find a way to a pass, where the likely one comes to none."""
@@ -27,6 +29,9 @@ TOWARDS_A_PASS = 4
 
 BY_NAME = 2
 """Paths for the other way of options that choose by name, where the likely one comes to no pass."""
+
+BY_SIDE = 2
+"""The same for conditions of whose two sides only the other one leads to a pass."""
 
 
 class Path(NamedTuple):
@@ -81,9 +86,10 @@ class BranchPolicy:
         """How many answers were given before the last backward pass: what comes after it changes nothing."""
         self.function: Hashable = None
         """The node of the function being run; None for the code of a module."""
-        self.nearness: Callable[[], Mapping[Hashable, int]] = dict
-        """How near functions are to a backward pass, by their nodes: 2 for one that contains one, 1 for one that leads
-        to one."""
+        self.ways: Callable[[], Ways] = Ways
+        """What leads to a backward pass."""
+        self._sides: dict[int, tuple[Sequence[ast.stmt], Sequence[ast.stmt]]] = {}
+        """For questions of an ``if`` with two sides, by their positions: the side that was taken, and the other."""
         self._asked_in: list[Hashable] = []
         self._known: dict[Hashable, bool] = {}
         self._switches: dict[str, Hashable] = {}
@@ -93,11 +99,11 @@ class BranchPolicy:
         """What is known of things that are compared with constants."""
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name not in ("place", "nearness")}
+        return {name: value for name, value in vars(self).items() if name not in ("place", "ways")}
 
     def adopt(self, other: BranchPolicy) -> None:
         """Take over the questions and answers of *other*, which has come as far on the same way."""
-        taken = {name: value for name, value in vars(other).items() if name not in ("path", "place", "nearness")}
+        taken = {name: value for name, value in vars(other).items() if name not in ("path", "place", "ways")}
         vars(self).update(taken)
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, prefer_false: bool = False) -> bool:
@@ -203,6 +209,15 @@ class BranchPolicy:
         """
         return self._known[key] if self._positions.get(key, self.matters) < self.matters else None
 
+    def towards_a_pass(self) -> list[int]:
+        """The positions of the last questions of whose two sides only the other one leads to a pass.
+
+        For a path that has come to none: ``if args.test: test() else: train()``.
+        """
+        ways = self.ways()
+        sides = ((at, ways.begin_in(taken), ways.begin_in(other)) for at, (taken, other) in self._sides.items())
+        return [at for at, taken, other in sides if taken < other][-BY_SIDE:]
+
     def nearest(self) -> list[int]:
         """The positions of the questions whose opposite may lead to a pass, the nearest to one first, later ones first.
 
@@ -210,10 +225,15 @@ class BranchPolicy:
         the options that choose by name what is trained (``if opt.kind == "both"``), as few as there are as a rule.
         """
         chosen = [at for at, asked in enumerate(self.asked) if asked.flips and _chooses_by_name(asked.place)][:BY_NAME]
-        nearness = self.nearness()
-        near = [nearness.get(function, 0) if function is not None else 1 for function in self._asked_in]
+        functions = self.ways().functions
+        near = [functions.get(function, 0) if function is not None else 1 for function in self._asked_in]
         others = [at for at in range(len(self.asked)) if near[at] and at not in chosen]
         return [*chosen, *sorted(others, key=lambda at: (-near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
+
+    def goes(self, position: int, taken: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> None:
+        """The question at *position* was that of an ``if``, of whose two sides one is *taken*."""
+        if position < len(self.asked) and taken and other:
+            self._sides[position] = taken, other
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
@@ -305,6 +325,8 @@ class _Alternative(NamedTuple):
     path: Path
     place: Hashable
     origin: int
+    is_nearer: bool = False
+    """Whether it leaves the earlier one, which came to no pass, for a side that leads to one by name."""
 
 
 class Paths:
@@ -333,13 +355,13 @@ class Paths:
     def __iter__(self) -> Iterator[BranchPolicy]:
         first = BranchPolicy(self._first)
         yield first
-        self._turn_round(first, 0)
+        self._turn_round(first, 0, lost=True)
         count = 1
         if first.would_differ and count < self._limit:
             yield BranchPolicy(self._first._replace(prefer_false=True))
             count += 1
         while any(self._queue) and count < self._limit:
-            path, place, origin = (self._queue[0] or self._queue[1]).popleft()
+            path, place, origin, is_nearer = (self._queue[0] or self._queue[1]).popleft()
             if place in self._known[origin]:
                 continue
             count += 1
@@ -348,29 +370,39 @@ class Paths:
             if len(path.answers) <= policy.begun:
                 self._imported.add(place)
             if policy.shows_more:
-                self._turn_round(policy, count)
+                self._turn_round(policy, count, lost=is_nearer)
             else:
                 self._known[origin].add(place)
-                self._turn_round(policy, origin)
+                self._turn_round(policy, origin, lost=is_nearer)
 
-    def _turn_round(self, policy: BranchPolicy, origin: int) -> None:
+    def _turn_round(self, policy: BranchPolicy, origin: int, *, lost: bool) -> None:
         """Queue the alternatives of a path; of one that showed nothing, only those at places that are new.
 
-        *origin* is the path that showed something last, on the way to this one.
+        *origin* is the path that showed something last, on the way to this one.  A path that came to no pass may be *lost*,
+        which only the first path and one that was begun as a way there may be.
         """
         all_of_them = origin not in self._known
         known = self._known.setdefault(origin, set())
         given = tuple(asked.answer for asked in policy.asked)
-        positions: Iterable[int] = range(len(policy.path.answers), min(len(given), policy.matters))
-        lost = policy.path == self._first and not policy.matters
-        for position in policy.nearest() if lost else positions:
+        new = range(len(policy.path.answers), len(given))
+        lost = lost and not policy.matters
+        towards = [at for at in policy.towards_a_pass() if at in new] if lost else []
+        nearest = [at for at in policy.nearest() if at in new and at not in towards] if lost else []
+        positions: Iterable[int] = [*towards, *nearest] if lost else new[: max(policy.matters - new.start, 0)]
+        queued: list[_Alternative] = []
+        for position in positions:
             asked = policy.asked[position]
             if (
                 (lost or policy.forks(position))
-                and (all_of_them or asked.place not in self._reached)
+                and (all_of_them or lost or asked.place not in self._reached)
                 and asked.place not in known
                 and not (position < policy.begun and asked.place in self._imported)
             ):
                 turned = self._first._replace(answers=(*given[:position], not given[position]))
-                self._queue[not asked.steers].append(_Alternative(turned, asked.place, origin))
+                alternative = _Alternative(turned, asked.place, origin, is_nearer=position in towards)
+                if lost and policy.path != self._first:
+                    queued.append(alternative)
+                else:
+                    self._queue[not asked.steers].append(alternative)
+        self._queue[0].extendleft(reversed(queued))
         self._reached.update(asked.place for asked in policy.asked)

@@ -196,6 +196,7 @@ class Interpreter(Symbols, Recording, ABC):
         leaf: Leaf | None = None,
         *,
         differentiable: bool = False,
+        layer: bool = False,
         saved: Iterable[Saved] = (),
     ) -> Value:
         """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.

@@ -222,12 +222,13 @@ class Recorder(Interpreter):
         leaf: Leaf | None = None,
         *,
         differentiable: bool = False,
+        layer: bool = False,
         saved: Iterable[Saved] = (),
     ) -> Value:
         """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
 
         ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
-        call is known to be ``differentiable``.
+        call is known to be ``differentiable``; what is called may be a ``layer``.
         """
         values = list(args)
         holding.hands_over(self, label, values)
@@ -240,6 +241,7 @@ class Recorder(Interpreter):
             made = self.operation("call", values, node, leaves=leaves, opaque=True, extra_saved=saved)
             if made.cell.node is not None:
                 made.cell.node.doubtful = leaf is None and not differentiable
+                made.cell.node.layer = layer
             return made
         return self.fresh_symbol("call", label)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import (
@@ -267,7 +267,8 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     if interp.source.remembered(node, _only_tells):
         del interp.unrolling.spans[spans:]  # whether the log is written every k-th time is of no concern
     question = len(interp.policy.asked)
-    holds = node in interp.unrolling.ending or interp.truth(test, likely=not leaves, optional=optional)
+    likely = not leaves and not interp.source.remembered(node, _only_freezes)
+    holds = node in interp.unrolling.ending or interp.truth(test, likely=likely, optional=optional)
     interp.unrolling.turns += (
         interp.unrolling.ways.get(node, holds) != holds
     )  # `if step > 2` is known at first, and asked about later
@@ -277,6 +278,7 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
+    interp.policy.goes(question, taken, other)
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
@@ -318,6 +320,31 @@ def _only_tells(node: ast.If) -> bool:
         in _TELLING
         for part in node.body
     )
+
+
+def _only_freezes(node: ast.If) -> bool:
+    """Whether a branch does nothing but freeze parameters: more is trained, and more may fail, where it is not taken.
+
+    To take it for every parameter of whose name nothing is known would leave nothing to train at all.
+    """
+    freezing = list(_freezing(node.body))
+    return bool(freezing) and all(freezing) and not node.orelse
+
+
+def _freezing(body: Iterable[ast.stmt]) -> Iterator[bool]:
+    """Of each statement that does something, whether it freezes a parameter."""
+    for statement in body:
+        match statement:
+            case ast.If(body=inner, orelse=[]) | ast.For(body=inner, orelse=[]):
+                yield from _freezing(inner)
+            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=False)):
+                yield True
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[ast.Constant(value=False)])):
+                yield True
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"))) | ast.Break() | ast.Continue():
+                pass
+            case _:
+                yield False
 
 
 _ENDS = frozenset(("exit", "quit", "sys.exit", "os._exit", "os.abort"))

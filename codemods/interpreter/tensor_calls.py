@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.catalogue import is_operation, operation
-from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand
+from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand, Storage
 from autofix.codemods.interpreter import attributes, cuts, devices, escapes, extents, outside, overwriting
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
 from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
@@ -185,10 +186,14 @@ def call_tensor_method(
         )
         if copies:
             return TensorRef(same.cell, same.provenance, guessed=True)
+        to_gpu = devices.to_gpu(name, [*args, *keywords.values()])
+        of_data = tensor.cell.node is None and tensor.cell.leaf is None
+        if of_data and to_gpu and not tensor.cell.on_gpu:
+            moved = replace(tensor.cell, storage=Storage(), base=None, writes=[], on_cpu=False, on_gpu=True)
+            return TensorRef(moved, tensor.provenance, tensor.guessed)
         if name in ("to", "cuda") and tensor.cell.node is None:
             same.cell.on_cpu = False
-        moves = tensor.cell.node is not None and tensor.cell.on_cpu and interp.grad
-        moves = moves and devices.to_gpu(name, [*args, *keywords.values()])
+        moves = to_gpu and tensor.cell.node is not None and tensor.cell.on_cpu and interp.grad
         return TensorRef(same.cell, same.provenance, same.guessed, interp.site(node)) if moves else same
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.

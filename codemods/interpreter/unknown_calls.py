@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import (
     attributes,
+    class_lookup,
     cuts,
     escapes,
     extents,
@@ -26,6 +27,7 @@ from autofix.codemods.interpreter.values import (
     Optimizer,
     Sequence,
     Symbol,
+    TorchModule,
     Value,
 )
 
@@ -67,8 +69,21 @@ def call_unknown(
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return interp.opaque(label, [*values], node)
     return interp.opaque(
-        label, [*values], node, receiver.leaf, saved=unread_networks.saved(interp, receiver.leaf, values)
+        label,
+        [*values],
+        node,
+        receiver.leaf,
+        layer=not name and _is_object_of_class(key),
+        saved=unread_networks.saved(interp, receiver.leaf, values),
     )
+
+
+def _is_object_of_class(key: Hashable) -> bool:
+    """Whether a value was made by a class that was not read: ``self.norm = LayerNorm(16)``."""
+    match key:
+        case ("new" | "~", "call", str(path), *_):
+            return path.rpartition(".")[2][:1].isupper()
+    return False
 
 
 def _of_gradient(interp: Interpreter, identity: Hashable, name: str) -> Value:
@@ -180,6 +195,19 @@ def _passed_through(
 ) -> Value:
     """``accelerator.prepare(model, optimizer)``: as they are."""
     return Sequence("tuple", [Binding(arg) for arg in (first, *others)]) if others else first
+
+
+@of_unknown("setup")
+def _setup(interp: Interpreter, call: Call, receiver: Symbol, first: Value, /, *others: Value, **_: Value) -> Value:
+    """``fabric.setup(model, optimizer)``: as they are."""
+    if not all(map(_is_trained, (first, *others))):
+        return DECLINED
+    return Sequence("tuple", [Binding(arg) for arg in (first, *others)]) if others else first
+
+
+def _is_trained(value: Value) -> bool:
+    is_model = isinstance(value, TorchModule) or (isinstance(value, Instance) and class_lookup.is_module(value))
+    return is_model or isinstance(value, Optimizer)
 
 
 # Arguments of the command line: unknown values, whose defaults are what they usually are

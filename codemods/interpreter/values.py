@@ -107,6 +107,8 @@ class TensorImpl:
     """Whether something unknown was written into it, so that it may be no leaf."""
     on_cpu: bool = False
     """Whether it certainly is on the CPU: it was made there, or computed of such ones."""
+    on_gpu: bool = False
+    """Whether it was moved to a GPU: moved there once more, it is the same."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 

@@ -6,9 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PASSED_THROUGH
-from autofix.codemods.interpreter.values import Binding, Instance, TorchModule, Value
+from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -55,3 +55,17 @@ def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
 def _passed_through(interp: Interpreter, call: Call, value: Value, /, *_: Value, **__: Value) -> Value:
     """``torch.compile(model)``, ``DataParallel(model)``: as the model behaves."""
     return value
+
+
+@model("apex.amp.initialize")
+def _of_mixed_precision(
+    interp: Interpreter, call: Call, models: Value, optimizers: Value = None, *_: Value, **__: Value
+) -> Value:
+    """``model, optimizer = amp.initialize(model, optimizer)``: as they are."""
+    return models if optimizers is None else Sequence("tuple", [Binding(models), Binding(optimizers)])
+
+
+@model("apex.amp.scale_loss")
+def _scaled(interp: Interpreter, call: Call, loss: Value, *_: Value, **__: Value) -> Value:
+    """``with amp.scale_loss(loss, optimizer) as scaled_loss``: the loss times a number."""
+    return interp.operation("mul", [loss], call.node, scalar=True) if interp.tensors(loss) else DECLINED
