@@ -134,12 +134,10 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     for entry, sends in begins:
         if _function_node(sources.main, entry) in called:
             continue
-        reached = False
-        for aged in (False, True) if sends and "." in entry else (False,):
-            if not (reached or _is_spent(found)):  # it came to no pass with an object that was just made
-                reached = _follow_all(
-                    sources, Paths(_most(entry), entry, lived=aged, imported=imported), found, called, trained
-                )
+        reached = _follow_all(sources, Paths(_most(entry), entry, imported=imported), found, called, trained)
+        if sends and "." in entry and not _is_spent(found) and not (reached and _all_reached(sources, entry, found)):
+            # It waits for a memory to fill, or trains a second network every few steps.
+            _follow_all(sources, Paths(_most(entry), entry, lived=True, imported=imported), found, called, trained)
         if _is_spent(found):
             return _result(found)
     _suppose(sources, found, trained)
@@ -147,6 +145,15 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
     found.facts = known
     return _result(found)
+
+
+def _all_reached(sources: Sources, entry: str, found: Known) -> bool:
+    """Whether paths came to all the passes that are written in a function."""
+    source = sources.main
+    node = _function_node(source, entry)
+    own = set(source.nodes.within(node)) if node is not None else set()
+    lines = (call.lineno + source.start for _, call in reach.written([source]) if call in own)
+    return all(line in found.passes or line in found.rootless for line in lines)
 
 
 def _most(entry: str) -> int:

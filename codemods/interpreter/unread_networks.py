@@ -1,4 +1,4 @@
-"""Networks made by packages that are not read: what shows that a value is one, and what its calls save."""
+"""Networks whose source is not read: what shows that a value is one, and what its calls save."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBRARIES = frozenset("torch numpy builtins math random os sys re json copy fun
 def trained(interp: Interpreter, params: Value, node: ast.expr) -> list[Leaf]:
     """The parameters of an optimizer that is given those of a module in which none is known.
 
-    PyTorch refuses an empty list, so there are some: those of the parts that come from a package and are called.
+    PyTorch refuses an empty list, so there are some: those of the parts that were not read, and are called.
     """
     module = interp.without_known_parameters.get(interp.identity(params))
     if module is None and isinstance(params, Sequence):  # groups, or several models' parameters
@@ -33,7 +33,7 @@ def trained(interp: Interpreter, params: Value, node: ast.expr) -> list[Leaf]:
 
 
 def _parts(value: Value, seen: set[int]) -> Iterator[Symbol]:
-    """The parts of a module that a package has made and that the module's own code calls."""
+    """The parts of a module that were made elsewhere and that the module's own code calls."""
     if id(value) in seen:
         return
     seen.add(id(value))
@@ -41,7 +41,7 @@ def _parts(value: Value, seen: set[int]) -> Iterator[Symbol]:
         case Instance():
             for name, slot in value.names.items():
                 if isinstance(slot.value, Symbol):
-                    if _is_made_by_a_package(slot.value) and _is_called(value.cls, name):
+                    if _is_made_elsewhere(slot.value) and _is_called(value.cls, name):
                         yield slot.value
                 else:
                     yield from _parts(slot.value, seen)
@@ -53,11 +53,13 @@ def _parts(value: Value, seen: set[int]) -> Iterator[Symbol]:
                 yield from _parts(slot.value, seen)
 
 
-def _is_made_by_a_package(value: Symbol) -> bool:
-    """Whether a value is the result of a function, or an object of a class, that was imported and not read."""
+def _is_made_elsewhere(value: Symbol) -> bool:
+    """Whether a value is the result of a function, or an object of a class, that was not read, or was handed in."""
     match value.key:
         case ("new" | "~", "call", str(path), *_):
             return "." in path and path.partition(".")[0] not in _LIBRARIES
+        case ("new" | "~", "call", ("method", *_), *_) | ("parameter", *_):
+            return True  # `HEADS.get(config.kind)(**config)`
     return False
 
 
