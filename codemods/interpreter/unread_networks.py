@@ -83,6 +83,6 @@ def saved(interp: Interpreter, leaf: Leaf | None, values: list[Value]) -> list[S
 
     A network of a single layer keeps no weight for data, and any network does for what has a graph.
     """
-    if leaf is None or leaf.frozen or not interp.operands(*values):
+    if leaf is None or leaf.frozen:
         return []
     return [Saved(leaf.storage, leaf.storage.version)]
