@@ -195,14 +195,23 @@ def is_view(name: str) -> bool:
 
 
 def is_left_out(row: Operation, args: Sequence[object], keywords: Mapping[str, object]) -> bool:
-    """Whether an operation of training alone, a dropout, is told that this is none: it returns its very input.
+    """Whether a dropout has nothing to do, and returns its very input: its probability is 0, or there is no training.
 
     Those of ``torch.nn.functional`` that do not say so train, but for two.
+    Source: ``_dropout_impl`` in aten/src/ATen/native/Dropout.cpp.
     """
-    at = row.at("training")
-    if at is None or "dropout" not in row.name:
+    if "dropout" not in row.name:
         return False
-    return keywords.get("training", args[at] if len(args) > at else "alpha" not in row.name) is False
+
+    def given(name: str, usual: object) -> object:
+        at = row.at(name)
+        return keywords.get(name, args[at] if at is not None and len(args) > at else usual)
+
+    return _is_zero(given("p", None)) or given("training", given("train", "alpha" not in row.name)) is False
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, (int, float)) and value == 0
 
 
 def module(kind: str) -> Module:

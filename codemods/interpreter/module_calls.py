@@ -65,6 +65,8 @@ def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dic
         at = catalogue.module(kind).at("inplace")
         if at is not None and args[at : at + 1] == [True]:
             module.options["inplace"] = True
+        if "Dropout" in kind and args:
+            module.options["p"] = args[0]
         if kind.startswith("AdaptiveAvgPool") and args:
             module.options["output_size"] = args[0]
     else:
@@ -121,7 +123,10 @@ def call_module(
         detachment.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(interp, detachment, values)
     if kind in catalogue.modules() and not catalogue.module(kind).parameters and "Norm" not in kind:
-        if module.options.get("inplace") is True and isinstance(first, TensorRef):
+        if catalogue.is_left_out(catalogue.operation(catalogue.form(kind)), [], {"training": True, **module.options}):
+            return first
+        # Those of alpha dropout take the flag and do not hand it on (torch/nn/modules/dropout.py).
+        if module.options.get("inplace") is True and "Alpha" not in kind and isinstance(first, TensorRef):
             overwriting.in_place(interp, first, catalogue.form(kind), [], node, module.site)
             return first
         view = first if catalogue.is_view(catalogue.form(kind)) and isinstance(first, TensorRef) else None

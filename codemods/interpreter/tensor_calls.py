@@ -206,6 +206,8 @@ def call_tensor_method(
             return interp.symbol(("~", name, ("tensor", interp.identity(tensor.cell))))
         return interp.fresh_symbol(name)
     if name.endswith("_") and not name.startswith("_"):
+        if catalogue.is_left_out(operation(name[:-1]), [tensor, *args], keywords):
+            return tensor
         return _in_place_method(interp, tensor, name[:-1], [*args, *keywords.values()], node)
     at = operation(name).at("self") or 0  # `x.where(condition, y)` is `torch.where(condition, x, y)`
     result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
@@ -287,12 +289,12 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         of_scalars = all(value.cell.scalar for value in tensors)
         scalar = True if of_scalars and row.kind not in _MAY_ADD_DIMENSIONS else None
     view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
+    if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
+        return first
     at = row.at("inplace")
     inplace = keywords.get("inplace", args[at] if at is not None and len(args) > at else None)
     if inplace is True and isinstance(first, TensorRef):
         overwriting.in_place(interp, first, name, [], node)
-        return first
-    if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
     names = _argument_names(name, args, keywords)
     result = interp.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))

@@ -181,6 +181,8 @@ def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -
         for slot in module_tree.modules(module):
             if isinstance(slot.value, Instance):
                 slot.value.names["training"] = Binding(wanted)
+            elif isinstance(slot.value, TorchModule):
+                slot.value.options["training"] = wanted
     if name == "eval" or (name == "train" and args[:1] == [False]):
         interp.evaluating.update(interp.leaves_of(module))
     elif name == "train":
