@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
@@ -102,10 +102,11 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 
 
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
-    if isinstance(index, (int, slice)) or index is None or _basic(index, node):
+    if isinstance(index, (int, slice)) or index is None or index is Ellipsis or _basic(index, node):
         place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
         of_several = isinstance(index, int) and value.cell.node is not None and value.cell.node.opaque
         picked = interp.operation("select", [_untouched(value, place)], node, view=None if of_several else value)
+        picked.cell.dense = value.cell.dense and layout.is_dense_index(place)
         if value.cell.base is None:
             picked.cell.place = place
         return picked

@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
+from autofix.codemods.autograd import layout
 from autofix.codemods.autograd.catalogue import gives_places, operation, variant
 from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
@@ -149,6 +150,8 @@ class Recorder(Interpreter):
         tensors = list(self.tensors(*args))
         if tensors and not (leaves or opaque):
             cell.on_cpu = all(tensor.cell.on_cpu for tensor in tensors)
+        of_dense = all(tensor.cell.dense for tensor in tensors)
+        cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
         operands = _edges(tensors) if self.grad else []
         self._note_waiting(args, leaves, node)
         if self.grad:
@@ -253,6 +256,7 @@ class Recorder(Interpreter):
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
         cell.on_cpu = tensor.cell.on_cpu
+        cell.dense = tensor.cell.dense
         cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
 from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand, Storage
 from autofix.codemods.interpreter import attributes, cuts, devices, escapes, extents, outside, overwriting
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
-from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Name, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -174,6 +174,8 @@ def call_tensor_method(
     if catalogue.kind(name) == catalogue.CAST:
         if any(map(extents.is_mask, (*args, *keywords.values()))):
             return interp.data()
+        if name == "contiguous" and not (tensor.cell.dense and not args and not keywords):
+            return interp.operation(name, [tensor], node, scalar=tensor.cell.scalar)
         computed = tensor.cell.node is not None and tensor.cell.node.leaf is None
         if computed and any(map(_is_dtype_of_another, (*args, *keywords.values()))):
             copy = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
@@ -181,7 +183,8 @@ def call_tensor_method(
             return copy
         same = cuts.maybe_copied(tensor, name)
         # Tensors are of single precision, if nothing else is said.
-        copies = name in ("double", "half", "bfloat16") or (
+        copies = name in _OTHER_PRECISIONS or any(map(_is_other_precision, (*args, *keywords.values())))
+        copies = copies or (
             interp.sources.mixes_precision and name in ("float", "to", "type")
         )
         if copies:
@@ -215,6 +218,14 @@ def call_tensor_method(
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
     return result
+
+
+_OTHER_PRECISIONS = frozenset("double half bfloat16 float64 float16".split())
+
+
+def _is_other_precision(value: Value) -> bool:
+    """Whether a value is a type of numbers that tensors do not have if nothing is said of it."""
+    return isinstance(value, Name) and value.path.removeprefix("torch.") in _OTHER_PRECISIONS
 
 
 def _is_dtype_of_another(value: Value) -> bool:
@@ -289,6 +300,8 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         of_scalars = all(value.cell.scalar for value in tensors)
         scalar = True if of_scalars and row.kind not in _MAY_ADD_DIMENSIONS else None
     view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
+    if view is not None and name in layout.MAY_COPY and not view.cell.dense:
+        view = None
     if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
     at = row.at("inplace")
@@ -299,6 +312,8 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     names = _argument_names(name, args, keywords)
     result = interp.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
     result.cell.extent = extents.of_operation(name, values, keywords, scalar)
+    if view is not None and view.cell.dense and layout.takes_dense_part(name, args, keywords):
+        result.cell.dense = True
     if result.cell.node is not None:
         result.cell.node.opaque = False
     elif not any(isinstance(value, TensorRef) for value in interp.tensors(*values)):

@@ -109,6 +109,8 @@ class TensorImpl:
     """Whether it certainly is on the CPU: it was made there, or computed of such ones."""
     on_gpu: bool = False
     """Whether it was moved to a GPU: moved there once more, it is the same."""
+    dense: bool = True
+    """Whether it certainly is contiguous (see ``autograd.layout``)."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 
