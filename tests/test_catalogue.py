@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import Operation
 
 pytest.importorskip("torch")
@@ -54,6 +54,7 @@ WRITTEN = {
     "fill_diagonal": "x.fill_diagonal_(0.0)",
     "float_power_of_tensor": "torch.float_power(x, other)",
     "pow_of_tensor": "torch.pow(x, other)",
+    "lerp_by_number": "torch.lerp(x, other, 0.5)",
     "geometric": "x.geometric_(0.5)",
     "grid_sample": "F.grid_sample(x, torch.rand(1, 2, 2, 2))",
     "grid_sampler": "torch.grid_sampler(x, torch.rand(1, 2, 2, 2), 0, 0, False)",
@@ -345,3 +346,41 @@ def test_every_operation_has_the_result_that_the_catalogue_says() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [line for one in made for line in described_wrongly(one)] == []
+
+
+def lies_elsewhere(made: Exercise, name: str) -> bool:
+    """Whether a result is not contiguous that is said to be, for tensors that are."""
+    result = first_tensor(eval(compiled(made.call), fresh(made.shape, set())))
+    is_view = catalogue.is_view(name)
+    is_dense = layout.is_dense(name, of_dense=True, is_view=is_view)
+    return is_dense and isinstance(result, torch.Tensor) and not result.is_contiguous()
+
+
+def test_every_operation_makes_the_contiguous_results_that_are_said() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = {name: exercise(name) for name in catalogue.operations()}
+        assert [name for name, one in made.items() if one is not None and lies_elsewhere(one, name)] == []
+
+
+OTHERWISE = {
+    "rows": "torch.rand(3, 4).t()",
+    "planes": "torch.rand(3, 4, 4).transpose(0, 1)",
+    "last": "torch.rand(1, 5, 5, 4).permute(0, 3, 1, 2)",
+}
+
+
+@pytest.mark.parametrize("given", OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x @ other", "x.matmul(other)", "F.linear(x, weight)", "F.linear(x, weight, bias)", "x.softmax(0)",
+        "x.softmax(-1)", "x.log_softmax(1)", "F.layer_norm(x, x.shape[-1:])", "F.embedding(places, weight)",
+    ],
+)  # fmt: skip
+def test_some_do_of_any_tensors(given: str, call: str) -> None:
+    x = eval(given, {"torch": torch})
+    names = {"x": x, "F": torch.nn.functional, "other": torch.rand(7, x.shape[-1]).t(), "bias": torch.rand(7)}
+    names |= {"weight": torch.rand(x.shape[-1], 7).t(), "places": torch.zeros(2, 3, dtype=torch.long).t()}
+    assert not x.is_contiguous()
+    assert eval(call, names).is_contiguous()

@@ -133,6 +133,8 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
             return f"{name}imum"
         case "pow" | "float_power" if is_tensor(second):
             return f"{name}_of_tensor"
+        case "lerp" if len(values) > 2 and isinstance(values[2], (int, float)):
+            return "lerp_by_number"
         case "pad":
             modes = {"replicate": "replication_pad2d", "reflect": "reflection_pad2d"}
             return next((modes[one] for one in values if isinstance(one, str) and one in modes), "constant_pad_nd")

@@ -111,7 +111,8 @@ SAVES: dict[str, dict[str, str]] = {
     "lstm": dict.fromkeys(("input", "hx"), "input hx result"),
     "ctc_loss": {"log_probs": "log_probs targets"},
     "lu_solve": dict.fromkeys(("self", "LU_data"), "LU_data result"),
-    **{name: {} for name in ("vstack", "hstack", "dstack", "column_stack", "type_as")},
+    **{name: {} for name in ("vstack", "hstack", "dstack", "column_stack", "type_as", "tile", "diff", "interpolate")},
+    **{f"upsample{how}": {} for how in ("", "_nearest", "_bilinear")},
 }
 """What composite operations of several parts save, where a gradient is wanted for an argument.
 
@@ -124,6 +125,7 @@ ROWS: dict[str, tuple[str, dict[str, str]]] = {
     "chain_matmul": ("first second", SAVES["chain_matmul"]),
     "float_power_of_tensor": ("self exponent", dict.fromkeys(("self", "exponent"), "copy result")),
     "pow_of_tensor": ("self exponent", dict.fromkeys(("self", "exponent"), "self exponent result")),
+    "lerp_by_number": ("self end weight", {"self": "", "end": ""}),
     "cross_map_lrn": ("input", {"input": "input result"}),
     **dict.fromkeys("bool int long short byte char unique".split(), ("self", {})),
     **dict.fromkeys("float double half bfloat16 cpu cuda type pin_memory".split(), ("self", {"self": ""})),

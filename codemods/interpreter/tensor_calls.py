@@ -174,7 +174,9 @@ def call_tensor_method(
     if catalogue.kind(name) == catalogue.CAST:
         if any(map(extents.is_mask, (*args, *keywords.values()))):
             return interp.data()
-        if name == "contiguous" and not (tensor.cell.dense and not args and not keywords):
+        if keywords.get("copy") is True or (
+            name == "contiguous" and not (tensor.cell.dense and not args and not keywords)
+        ):
             return interp.operation(name, [tensor], node, scalar=tensor.cell.scalar)
         computed = tensor.cell.node is not None and tensor.cell.node.leaf is None
         if computed and any(map(_is_dtype_of_another, (*args, *keywords.values()))):
