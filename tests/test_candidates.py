@@ -270,6 +270,14 @@ def test_numbers_that_are_read_alike_in_one_block_are_read_together() -> None:
     assert several.remedy == "read the numbers with `x.item()`, `y.item()` and `z.item()`"
 
 
+def test_a_number_of_which_something_is_asked_stays_a_tensor() -> None:
+    text = "print(x.data[0].cpu().numpy(), float(x.data[0]))\n"
+    one, both = _offered(LegacyApi(call=Span("program.py", 1, 6, 1, 15)), text, "AF701")
+    assert one.program.files[0].text == "print(x.data.cpu().numpy(), float(x.data[0]))\n"
+    assert both.program.files[0].text == "print(x.data.cpu().numpy(), float(x.item()))\n"
+    assert both.remedy == "read the numbers with `x.item()` and `x.data`"
+
+
 OLD_FUNCTION = """\
 from torch.autograd import Function
 class Reverse(Function):

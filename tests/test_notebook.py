@@ -178,6 +178,18 @@ def test_a_broken_cell_is_named_and_the_rest_is_read(here: Path, capsys: pytest.
     assert cells_of("nb.ipynb")[3].source == FIXED
 
 
+def test_a_cell_with_an_old_keyword_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = "x = torch.randn(4, 3).cuda(async=True)\n%time y = x"
+    write(book(SET_UP, moved, LOOP), "nb.ipynb")
+    out, err = check(capsys, "nb.ipynb", code=1)
+    assert err == ""
+    assert "nb.ipynb:cell 2:1:28: AF701" in out and "nb.ipynb:cell 3:4:5: AF102" in out
+    check(capsys, "--fix", "nb.ipynb", code=0)
+    cells = cells_of("nb.ipynb")
+    assert cells[1].source == moved.replace("async", "non_blocking")
+    assert cells[2].source == FIXED
+
+
 def test_comments_suppress_findings_within_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quiet = LOOP.replace("# «état»", "# autofix: ignore[AF102]")
     write(book("1  # autofix: ignore[AF101]", SET_UP, quiet), "nb.ipynb")

@@ -108,6 +108,23 @@ def test_two_scripts_that_share_a_mistake_tell_and_repair_it_once(capsys: pytest
     assert main(["check"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("code", "follows"),
+    [
+        ("if args.check:\n    print('nothing')\nelse:\n    model.train()\n", True),
+        ("try:\n    model.Net().train()\nfinally:\n    print('done')\n", True),
+        ("model.Trainer.fit(args)\n", True),
+        ("if args.check:\n    sys.path.append('..')\n    torch.manual_seed(0)\n", False),
+        ("try:\n    import apex\nexcept ImportError:\n    apex = None\n", False),
+        ("import_time = model.now()\n", False),
+    ],
+)
+def test_a_script_without_main_is_followed_where_it_does_something(code: str, *, follows: bool) -> None:
+    put("model.py", textwrap.dedent(MODEL) + "def improve(loss):\n    loss.backward()\n")
+    train = put("train.py", f"import sys\nimport torch\nimport model\nargs = model.parse()\n{code}")
+    assert bool(gather(train, files.read(train)).companions) is follows
+
+
 def test_a_script_that_cannot_be_parsed_elsewhere_is_read_alone() -> None:
     put("model.py", "class Net(:\n")
     train = put("train.py", TRAIN, module="model")

@@ -507,3 +507,172 @@ def halved(net):
     sources = Sources(Program.of(text, "net.py"))
     assert [name for name, _ in entries(sources)] == ["Net.halve", "halved"]
     assert [type(fact) for fact in analyze(Program.of(text, "net.py")).facts] == [LeafChanged]
+
+
+MODES = """
+import argparse
+import torch
+from torch import nn
+{imports}
+parser = argparse.ArgumentParser()
+parser.add_argument("--check", action="store_true")
+parser.add_argument("--kind", default="plain")
+args = parser.parse_args()
+
+class Trainer:
+    def __init__(self, args):
+        self.args = args
+        self.net = nn.Linear(4, 4)
+        for name, parameter in self.net.named_parameters():
+            if name.startswith(args.frozen):
+                parameter.requires_grad = False
+                print(name)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        {prepared}
+        self.seen = 0
+
+    def test(self):
+        with torch.no_grad():
+            print(self.net(torch.rand(2, 4)).mean())
+
+    def fit(self):
+        while True:
+            for batch in range(10):
+                if self.seen > self.args.steps:
+                    self.test()
+                    return
+                hidden = torch.sigmoid(self.net(torch.rand(2, 4)))
+                hidden {changed}
+                self.opt.zero_grad()
+                {sent}
+                self.opt.step()
+                self.seen += 1
+
+if args.check:
+    trainer = Trainer(args)
+    trainer.test()
+else:
+    trainer = Trainer(args)
+    trainer.fit()
+"""
+PLAIN = {"imports": "", "prepared": "pass", "sent": "hidden.mean().backward()"}
+APEX = {
+    "imports": "from apex import amp",
+    "prepared": "self.net, self.opt = amp.initialize(models=self.net, optimizers=self.opt, opt_level='O1')",
+    "sent": "with amp.scale_loss(hidden.mean(), self.opt) as scaled: scaled.backward()",
+}
+FABRIC = {
+    "imports": "from lightning.fabric import Fabric",
+    "prepared": "self.fabric = Fabric(); self.net, self.opt = self.fabric.setup(self.net, self.opt)",
+    "sent": "self.fabric.backward(hidden.mean())",
+}
+
+
+@pytest.mark.parametrize("how", [PLAIN, APEX, FABRIC], ids=["plain", "apex", "fabric"])
+def test_the_side_of_an_if_that_trains_is_followed(how: dict[str, str]) -> None:
+    (fact,) = see(MODES.format(changed="*= 2", **how)).facts
+    assert isinstance(fact, Overwritten) and fact.certainty is Certainty.CERTAIN
+    assert see(MODES.format(changed="= hidden * 2", **how)).facts == ()
+
+
+REGISTRY = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+from places import HEADS
+
+def build(config):
+    given = dict(config)
+    return HEADS.get(given.pop("type"))(**given)
+
+class Brain(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.head = build(config.head)
+
+    def forward(self, x):
+        return self.head(x)
+
+class Learner:
+    def __init__(self, config):
+        self.actor, self.judge = Brain(config.actor), Brain(config.judge)
+        self.actor_optimizer = torch.optim.Adam(self.actor.parameters())
+        self.judge_optimizer = torch.optim.Adam(self.judge.parameters())
+        self.steps, self.every = 0, config.every
+
+    def update(self, batch):
+        self.steps += 1
+        states, rewards = batch
+        actions = self.actor(states)
+        judged = self.judge(torch.cat((states, rewards), -1))
+        {early}
+        self.judge_optimizer.zero_grad()
+        F.mse_loss(judged, rewards).backward()
+        self.judge_optimizer.step()
+        if self.steps % self.every == 0:
+            {late}
+            loss = -hoped.mean()
+            self.actor_optimizer.zero_grad()
+            loss.backward()
+            self.actor_optimizer.step()
+"""
+HOPED = "hoped = self.judge(torch.cat((states, actions), -1))"
+
+
+def test_networks_of_a_registry_have_parameters_and_what_is_done_every_few_steps_is_reached() -> None:
+    (fact,) = see(REGISTRY.format(early=HOPED, late="pass")).facts
+    assert isinstance(fact, Overwritten) and fact.by_step
+    assert fact.certainty is Certainty.LIKELY
+    assert see(REGISTRY.format(early="pass", late=HOPED)).facts == ()
+
+
+UNREAD_LAYERS = """
+import torch
+from torch import nn
+from fairseq.models import BaseFairseqModel
+from fairseq.modules import LayerNorm, SamePad
+
+class Encoder(BaseFairseqModel):
+    def __init__(self, args):
+        super().__init__()
+        self.norm = LayerNorm(16)
+        self.project = nn.Linear(16, 32)
+        self.places = nn.Sequential(nn.Conv1d(32, 32, 3, padding=1), SamePad(3), nn.GELU())
+
+    def forward(self, x):
+        x = self.project(self.norm(x))
+        places = self.places(x.transpose(1, 2)).transpose(1, 2)
+        {added}
+        return x
+
+net = Encoder(None)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in range(10):
+    loss = net(torch.rand(2, 8, 16)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_loss_that_comes_through_a_layer_that_was_not_read_has_its_graph() -> None:
+    (fact,) = see(UNREAD_LAYERS.format(added="x += places")).facts
+    assert isinstance(fact, Overwritten) and fact.certainty is Certainty.LIKELY
+    assert see(UNREAD_LAYERS.format(added="x = x + places")).facts == ()
+
+
+def test_items_of_an_unread_result_are_tensors_of_their_own() -> None:
+    program = """
+    import torch
+    from transformers import Trainer
+
+    class Own(Trainer):
+        def compute_loss(self, model, inputs, gold=None):
+            outputs = model(**inputs)
+            loss = outputs["loss"] if isinstance(outputs, dict) else outputs[0]
+            chosen = outputs["chosen"] if isinstance(outputs, dict) else outputs[-1]
+            extra = torch.nn.functional.binary_cross_entropy(chosen, gold)
+            loss += extra
+            return loss + outputs[1].norm() * 0
+    """
+    assert see(program).facts == ()

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
+from autofix.codemods.source import old_keywords
 from autofix.project import json_places, magics
 from autofix.project.json_places import Place
 
@@ -217,7 +218,10 @@ def _cell(number: int, place: Place) -> Cell:
     if magics.is_of_another_language(source):
         return Cell(number, source, place, _left_out(source))
     lines = magics.neutral(source)
-    error = magics.why_not("\n".join(line.text for line in lines))
+    text = "\n".join(line.text for line in lines)
+    error = magics.why_not(text)
+    if error is not None and (old := old_keywords.renamed(text)) is not None and magics.parses(old.text):
+        error = None  # the program as a whole has that keyword, as a script may
     if error is None:
         return Cell(number, source, place, tuple(lines))
     return Cell(number, source, place, _left_out(source), (error.msg, error.lineno or 1, error.offset or 1))

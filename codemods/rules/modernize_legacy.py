@@ -28,9 +28,10 @@ class ModernizeLegacy(Codemod):
         tensors, but no tensor's class: ``type(h) == Variable`` is never true.
 
     Fix:
-        ``loss.data[0]`` becomes ``loss.item()``. ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone
-        still works and is left as it is. ``retain_variables`` becomes ``retain_graph``, ``x.cuda(async=True)`` becomes
-        ``x.cuda(non_blocking=True)``, and ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
+        ``loss.data[0]`` becomes ``loss.item()``, and ``loss.data[0].cpu()`` becomes ``loss.data.cpu()``.
+        ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone still works and is left as it is.
+        ``retain_variables`` becomes ``retain_graph``, ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``, and
+        ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
 
     When it is not what you want:
         Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
@@ -48,9 +49,11 @@ class ModernizeLegacy(Codemod):
         call = tree.expression(fact.call)
         if isinstance(call, cst.Subscript):
             yield _as_numbers([call], tree)
-            alike = _read_alike(call, tree)
-            if len(alike) > 1:
-                yield _as_numbers(alike, tree)
+            together = [call]
+            for group in (_read_alike(call, tree), _read_with(call, tree)):
+                if any(one not in together for one in group):
+                    together = group
+                    yield _as_numbers(group, tree)
         elif isinstance(call, cst.Comparison):
             yield from _of_class(call, tree)
         elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
@@ -62,9 +65,13 @@ class ModernizeLegacy(Codemod):
 
 
 def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:
-    """``loss.data[0]`` and ``loss[0]`` as ``loss.item()``."""
+    """``loss.data[0]`` and ``loss[0]`` as ``loss.item()``; ``loss.data[0].cpu()``, which no number has, as that of all."""
     edit, calls = Edit(tree), []
     for read in reads:
+        if isinstance(tree.parent_of(read), cst.Attribute):
+            edit.change(read, _whole)
+            calls.append(f"`{tree.code(read.value)}`")
+            continue
         kept = _behind_data(read) or read.value
         edit.change(read, _number)
         calls.append(f"`{tree.code(kept)}.item()`")
@@ -72,6 +79,11 @@ def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:
         return Candidate(edit.patch(), f"read the number with {calls[0]}")
     told = calls if len(calls) < 4 else [*calls[:2], f"{len(calls) - 2} more"]
     return Candidate(edit.patch(), f"read the numbers with {', '.join(told[:-1])} and {told[-1]}")
+
+
+def _whole(read: cst.CSTNode) -> cst.CSTNode:
+    assert isinstance(read, cst.Subscript)
+    return read.value
 
 
 def _number(read: cst.CSTNode) -> cst.CSTNode:
@@ -102,6 +114,13 @@ def _read_alike(call: cst.Subscript, tree: Tree) -> list[cst.Subscript]:
         for one in reads
         if _behind_data(one) is not None and use(one) == use(call) and one.slice[0].deep_equals(call.slice[0])
     ]
+
+
+def _read_with(call: cst.Subscript, tree: Tree) -> list[cst.Subscript]:
+    """The reads of ``.data[0]`` in the same statement: ``print(int(x.data[0]), x.data[0].cpu())``."""
+    statement = tree.statement_of(call)
+    reads = [one for one in tree.inside(statement) if isinstance(one, cst.Subscript)] if statement is not None else []
+    return [one for one in reads if _behind_data(one) is not None and one.slice[0].deep_equals(call.slice[0])]
 
 
 def _retained(call: cst.Call, tree: Tree) -> str:
