@@ -25,6 +25,30 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "what goes through the outputs of one forward pass keeps no other graph": """
+        layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(int(input())))
+        def outputs(x):
+            found = []
+            for layer in layers:
+                found.append(layer(x))
+            return found
+        def evaluate(batches):
+            figures = []
+            for batch in batches:
+                several = outputs(batch)
+                apart = 0.0
+                for at in range(len(several)):
+                    apart += (several[at] - several[at].detach().mean()).pow(2).mean()
+                figures.append((apart / len(several)).item())
+            return figures
+        for epoch in range(3):
+            for step in range(10):
+                loss = sum(one.pow(2).mean() for one in outputs(x))
+                opt.zero_grad(); loss.backward(); opt.step()
+            layers.eval()
+            print(evaluate([x, y] * 10))
+            layers.train()
+        """,
     "the type of a parameter is not NumPy's": """
         def penalty(w):
             if type(w) == np.ndarray:

@@ -285,6 +285,8 @@ def _note(
     if point is None or not _is_long(interp, point) or not graphs:
         return
     cells = tuple(cell for cell, _ in graphs)
+    if not any(cell.node is not None and _reads_parameters_in(cell.node, point) for cell in cells):
+        return
     handed = tuple(_handed_in(interp, cell, kept) for cell in cells)
     is_handed = all(part is not None for part in handed)
     parts = handed if is_handed else tuple(part for _, part in graphs)
@@ -292,6 +294,25 @@ def _note(
         cell.node is not None and interp.is_evaluating(cell.node) for cell in cells
     )
     interp.tape.holdings.append(RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed))
+
+
+def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:
+    """Whether any of a graph that reads parameters was made in the same loop.
+
+    What goes through the outputs of one forward pass, a layer or a scale in each iteration, keeps no graph but that of
+    the forward pass, which was there before.
+    """
+    pending, seen = [node], {id(node)}
+    while pending:
+        one = pending.pop()
+        if all(there.instance != point.instance for there in one.loops):
+            continue
+        if one.opaque or any(operand.node.leaf is not None for operand in one.operands):
+            return True
+        inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
+        seen.update(map(id, inner))
+        pending += inner
+    return False
 
 
 def _in_forward(interp: Interpreter, point: LoopPoint) -> bool:
