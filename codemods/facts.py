@@ -413,6 +413,9 @@ class CutGraph(Fact):
     """Whether PyTorch raises nothing: the value is a copy that requires grad, and its gradient trains nothing."""
     beside: bool = False
     """Whether it is a part of the value only, on which nothing of what it was computed from is ever trained."""
+    listed: bool = False
+    """Whether that part is a term that a list of tensors was copied for: it has no share in training, whatever else
+    trains what it was computed from, and nobody adds a constant to a loss on purpose."""
     lasting: bool = False
     """Whether a call switched recording off, for all that comes after it."""
     wanted: tuple[str, ...] = ()
@@ -437,6 +440,8 @@ class CutGraph(Fact):
     def message(self) -> str:
         what = f"`{self.name}`" if self.name else "the loss"
         hows = {drop.how for drop in self.drops}
+        if self.listed:
+            return f"a part of {what} has no graph: it is a copy of a list of tensors, and trains nothing"
         if self.beside:
             return f"a part of {what} has no graph, and nothing that it was computed from is trained"
         if self.silent:

@@ -193,6 +193,9 @@ class _Search:
                 if verdict.stands and self._touches_spared(after, further):
                     self._refuse(kind, candidate, "it also repairs what is to be left alone")
                     continue
+                if verdict.stands and _more_kept(patch) < 0 and _shares_pass(fact, after, patch):
+                    self._refuse(kind, candidate, "what still fails may need the graph that it no longer keeps")
+                    continue
                 if verdict.stands and not _compiles(candidate.program):
                     self._refuse(kind, candidate, "the patched text does not compile")
                     continue
@@ -347,10 +350,15 @@ def _apart_from_repairs(seen: AnalysisResult, way: Patch) -> AnalysisResult:
 
 def _keeps_old_weights(patch: Patch, after: AnalysisResult) -> bool:
     """Whether a patch keeps a graph whose parameters the script changes by hand: it wants a new forward pass."""
+    return _more_kept(patch) > 0 and any(isinstance(fact, Overwritten) and fact.parameter for fact in after.facts)
+
+
+def _more_kept(patch: Patch) -> int:
+    """How many more calls say ``retain_graph=True`` behind a patch than before."""
     before, now = (
         sum(_graphs_kept(program.texts[path]) for path in patch.paths) for program in (patch.program, patch.patched)
     )
-    return now > before and any(isinstance(fact, Overwritten) and fact.parameter for fact in after.facts)
+    return now - before
 
 
 def _graphs_kept(text: str) -> int:

@@ -1,7 +1,7 @@
 """Memory layout: whether the elements of a tensor certainly lie one after the other (``Tensor.is_contiguous``).
 
-``contiguous()``, ``reshape`` and ``flatten`` give the very tensor, or a view of it, where they do; where they do not, or
-where that is not known, the result may be a copy, which can be modified in place without harm.
+``contiguous()``, ``reshape`` and ``flatten`` give the very tensor, or a view of it, where they do.  Where they do not,
+or where that is not known, the result may be a copy, which can be modified in place without harm.
 
 Every claim is checked against the installed PyTorch (``tests/test_catalogue.py``).
 """
@@ -22,8 +22,10 @@ _ALWAYS = frozenset(
 """Operations that make contiguous results whatever they are given."""
 
 _PRESERVING = frozenset(
-    (catalogue.POINTWISE, catalogue.REDUCTION, catalogue.SHAPED, catalogue.JOIN)
-    + (catalogue.LOSS, catalogue.INDEX, catalogue.NUMBER, catalogue.CAST)
+    (
+        *(catalogue.POINTWISE, catalogue.REDUCTION, catalogue.SHAPED, catalogue.JOIN),
+        *(catalogue.LOSS, catalogue.INDEX, catalogue.NUMBER, catalogue.CAST),
+    )
 )
 _OTHERS = frozenset(
     """addbmm addmv addr outer ger conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d avg_pool1d

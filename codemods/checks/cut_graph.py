@@ -62,7 +62,7 @@ def is_answered(fact: CutGraph, known: Known) -> bool:
     if isinstance(fact, LossEscapes):
         return False  # PyTorch refuses before any pass
     if fact.beside:
-        return not known.complete or set(fact.wanted) <= {name for _, name in known.trained}
+        return not known.complete or (not fact.listed and set(fact.wanted) <= {name for _, name in known.trained})
     if fact.silent:
         return bool(known.training)  # a script that trains may well ask for the gradient of a copy, too
     if fact.lasting or fact.failed.line not in known.training:
@@ -84,6 +84,9 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     taken = (kept or frozen)[-1].frozen_at if frozen else None
     # What to put in the place of a comparison is a choice: the pass fails for certain, but not every loss is meant so.
     doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
+    wanted = {leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned}
+    listed = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}
+    listed = listed and wanted <= {name for _, name in tape.trained}
     owner = tape.owners.get(kept[-1]) if kept else None
     return CutGraph(
         cut=cut.site.span,
@@ -96,12 +99,13 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
         silent=rootless.silent,
         beside=rootless.beside,
         lasting=guard is not None and isinstance(guard.node, ast.Call),
-        wanted=tuple(sorted(leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned)),
+        listed=listed,
+        wanted=tuple(sorted(wanted)),
         built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
         spared=len(set(kept)) < len(set(frozen)),
         probable=bool(graph) and all(cuts.is_probability(node) for node in graph),
         name=rootless.name,
-        certainty=Certainty.LIKELY if doubtful else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if doubtful or listed else Certainty.CERTAIN,
     )
 
 

@@ -378,8 +378,8 @@ class Paths:
     def _turn_round(self, policy: BranchPolicy, origin: int, *, lost: bool) -> None:
         """Queue the alternatives of a path; of one that showed nothing, only those at places that are new.
 
-        *origin* is the path that showed something last, on the way to this one.  A path that came to no pass may be *lost*,
-        which only the first path and one that was begun as a way there may be.
+        *origin* is the path that showed something last, on the way to this one.  A path that came to no pass may be
+        *lost*, which only the first path and one that was begun as a way there may be.
         """
         all_of_them = origin not in self._known
         known = self._known.setdefault(origin, set())

@@ -186,9 +186,7 @@ def call_tensor_method(
         same = cuts.maybe_copied(tensor, name)
         # Tensors are of single precision, if nothing else is said.
         copies = name in _OTHER_PRECISIONS or any(map(_is_other_precision, (*args, *keywords.values())))
-        copies = copies or (
-            interp.sources.mixes_precision and name in ("float", "to", "type")
-        )
+        copies = copies or (interp.sources.mixes_precision and name in ("float", "to", "type"))
         if copies:
             return TensorRef(same.cell, same.provenance, guessed=True)
         to_gpu = devices.to_gpu(name, [*args, *keywords.values()])
