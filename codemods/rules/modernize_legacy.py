@@ -65,7 +65,7 @@ class ModernizeLegacy(Codemod):
 
 
 def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:
-    """``loss.data[0]`` and ``loss[0]`` as ``loss.item()``; ``loss.data[0].cpu()``, which no number has, without index."""
+    """``loss.data[0]`` and ``loss[0]`` as ``loss.item()``; ``loss.data[0].cpu()`` loses its index."""
     edit, calls = Edit(tree), []
     for read in reads:
         if isinstance(tree.parent_of(read), cst.Attribute):
