@@ -231,7 +231,11 @@ def _bound_names(
         elif at >= first_default and node not in interp.spread:
             names[parameter.arg] = Binding(function.defaults[at - first_default])
         else:
-            names[parameter.arg] = Binding(interp.symbol(("parameter", id(function.node), parameter.arg)))
+            unknown = interp.symbol(("parameter", id(function.node), parameter.arg))
+            if unknown.leaf is None and parameter.arg in function.source.remembered(function.node, _models_in):
+                unknown.leaf = interp.leaf("model", node)
+                unknown.leaf.doubtful = True
+            names[parameter.arg] = Binding(unknown)
     for parameter in spec.kwonlyargs:
         if parameter.arg in rest:
             names[parameter.arg] = Binding(rest.pop(parameter.arg))
@@ -248,6 +252,18 @@ def _bound_names(
         }
         names[spec.kwarg.arg] = Binding(Mapping(given))
     return names
+
+
+_OF_MODULES = frozenset("parameters named_parameters modules named_modules training".split())
+
+
+def _models_in(function: ast.AST) -> frozenset[str]:
+    """The names of which a function asks what modules alone have, before or after it calls them."""
+    return frozenset(
+        part.value.id
+        for part in ast.walk(function)
+        if isinstance(part, ast.Attribute) and part.attr in _OF_MODULES and isinstance(part.value, ast.Name)
+    )
 
 
 def _is_value(member: Instance, value: Value) -> bool:

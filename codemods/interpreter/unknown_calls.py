@@ -7,6 +7,7 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
@@ -116,6 +117,8 @@ def _as_model(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value
 def _zero_grad(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
     if receiver.leaf is not None:
         receiver.leaf.grads.clear()
+    else:
+        interp.zeroing.add(receiver.key)
 
 
 @of_unknown("state_dict", "load_state_dict", "flatten_parameters")
@@ -178,6 +181,21 @@ def _step(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **
             return
     if not _is_scheduler(receiver.key):
         interp.tape.unknown_owner = True
+        model = _handed_in_with(interp, receiver)
+        if model is not None:
+            interp.tape.step([model], interp.site(call.node), interp.stack)
+
+
+def _handed_in_with(interp: Interpreter, optimizer: Symbol) -> Leaf | None:
+    """The parameters of the one model that a function was given beside an optimizer: ``def improve(model, optimizer)``.
+
+    None where it was given several, or none: then nobody knows which of them the optimizer has.
+    """
+    match optimizer.key:
+        case ("parameter", function, str()) if optimizer.key in interp.zeroing:
+            leaves = [one.leaf for one in interp.parameters_of(function) if one.leaf is not None]
+            return leaves[0] if len(leaves) == 1 else None
+    return None
 
 
 @of_unknown("fit")

@@ -37,6 +37,8 @@ class Symbols(Environment):
         """Attributes set on values that have no names of their own."""
         self.without_known_parameters: dict[int, Value] = {}
         """Modules of which no parameter is known, by the list that was given of their parameters."""
+        self.zeroing: set[Hashable] = set()
+        """The keys of values that were told to set gradients to zero, and are no models: optimizers."""
         self._settled: set[Hashable] = set()
         """The keys of those that have been taken to be what they usually are on this path."""
         self._unknowns: dict[Hashable, Symbol] = {}
@@ -60,6 +62,12 @@ class Symbols(Environment):
         if found is None:
             found = self._unknowns[key] = Symbol(key)
         return found
+
+    def parameters_of(self, function: Hashable) -> list[Symbol]:
+        """What a function was given that is not known, by the identity of its node."""
+        return [
+            one for key, one in self._unknowns.items() if isinstance(key, tuple) and key[:2] == ("parameter", function)
+        ]
 
     def usual(self, value: Value) -> Value:
         """What *value* usually is, from now on also where it is compared; None where nothing or another is known."""
