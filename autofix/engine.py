@@ -71,7 +71,7 @@ def analyse(
         return _with_new_keywords(source, old, known, select)
     program = Program.of(source, path, others, roots)
     seen = analyze(program)
-    if not seen.complete and others:  # too large as a whole: the script alone still tells something
+    if not seen.complete and others and not seen.facts:  # too large as a whole: the script alone tells something
         program = Program.of(source, path)
         seen = analyze(program)
     if not seen.facts:
