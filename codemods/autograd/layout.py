@@ -9,6 +9,7 @@ Every claim is checked against the installed PyTorch (``tests/test_catalogue.py`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from autofix.codemods.autograd import catalogue
 
@@ -46,6 +47,7 @@ _PARTS = frozenset("select narrow split split_with_sizes chunk tensor_split unbi
 """The same where they take parts along the first dimension."""
 
 
+@cache
 def is_dense(name: str, *, of_dense: bool, is_view: bool) -> bool:
     """Whether an operation's result certainly is contiguous, *of_dense*: where its arguments are."""
     row = catalogue.operation(catalogue.form(name))

@@ -123,7 +123,8 @@ def call_module(
         detachment.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(interp, detachment, values)
     if kind in catalogue.modules() and not catalogue.module(kind).parameters and "Norm" not in kind:
-        if catalogue.is_left_out(catalogue.operation(catalogue.form(kind)), [], {"training": True, **module.options}):
+        row = catalogue.operation(catalogue.form(kind))
+        if "Dropout" in kind and catalogue.is_left_out(row, [], {"training": True, **module.options}):
             return first
         # Those of alpha dropout take the flag and do not hand it on (torch/nn/modules/dropout.py).
         if module.options.get("inplace") is True and "Alpha" not in kind and isinstance(first, TensorRef):
