@@ -25,6 +25,13 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "what is put together of new tensors only is no total": """
+        for step in range(10):
+            loss = crit(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            both = torch.cat((net.weight.unsqueeze(1), net(x)[:3].unsqueeze(1)), 1)
+            print(both.shape)
+        """,
     "what goes through the outputs of one forward pass keeps no other graph": """
         layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(int(input())))
         def outputs(x):

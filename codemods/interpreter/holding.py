@@ -240,7 +240,7 @@ def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, nam
         return
     vias = before.provenance if isinstance(before, TensorRef) else ()
     earlier = next((kept for kept in reversed(vias) if kept.statement.node is node), None)
-    if earlier is None or not _is_made_of(after.cell.node, node, DEPTH):
+    if earlier is None or not _is_made_of(after.cell.node, earlier, DEPTH):
         return
     point = crossing(earlier.loops, interp.loops)
     if point is not None and _begins_again(name, point.statement.node):
@@ -263,11 +263,11 @@ def gathered(interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: T
     _note(interp, kept, earlier, [(cell, None)])
 
 
-def _is_made_of(node: Node, statement: ast.stmt, depth: int) -> bool:
-    """Whether a node takes in what the statement kept earlier."""
+def _is_made_of(node: Node, earlier: StoreEvent, depth: int) -> bool:
+    """Whether a node takes in what a statement kept *earlier*, and not what it only puts together now."""
     return any(
-        any(kept.statement.node is statement for kept in operand.provenance)
-        or (depth > 0 and operand.node.leaf is None and _is_made_of(operand.node, statement, depth - 1))
+        any(kept.statement.node is earlier.statement.node and kept.clock <= earlier.clock for kept in operand.provenance)
+        or (depth > 0 and operand.node.leaf is None and _is_made_of(operand.node, earlier, depth - 1))
         for operand in node.operands
     )
 
