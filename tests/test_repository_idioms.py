@@ -7,6 +7,7 @@ import pytest
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
+    CutGraph,
     Fact,
     GraphHeld,
     LeafChanged,
@@ -583,3 +584,84 @@ def test_a_state_that_is_loaded_before_the_backward_is_loaded_after_it(early: st
 )
 def test_a_state_may_be_loaded_where_no_graph_needs_the_old_one(before: str, early: str, late: str) -> None:
     assert facts(OLD_POLICY.format(before=before, early=early, late=late)) == []
+
+
+@pytest.mark.parametrize("early", [LOAD, "old.head.reset_parameters()"])
+def test_a_layer_that_is_made_anew_changes_its_parameters(early: str) -> None:
+    assert [type(fact) for fact in facts(OLD_POLICY.format(before="before = old(states)", early=early, late=""))] == [
+        Overwritten
+    ]
+    assert facts(OLD_POLICY.format(before="before = old(states)", early="", late=early)) == []
+
+
+GIVEN = """\
+import torch
+from torch import nn, optim
+import torch.nn.functional as F
+
+class FactorLoss:
+    def __init__(self):
+        self.judge = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        self.optimizer = optim.Adam(self.judge.parameters())
+
+    def optimize(self, data, model, optimizer):
+        pictures, codes = model(data)
+        judged = self.judge(codes)
+        loss = F.mse_loss(pictures, data) + (judged[:, 0] - judged[:, 1]).mean()
+        if not model.training:
+            return loss
+        {first}
+        loss.backward(retain_graph=True)
+        {early}
+        other = F.cross_entropy(judged, torch.zeros(8, dtype=torch.long))
+        self.optimizer.zero_grad()
+        other.backward()
+        self.optimizer.step()
+        {late}
+        return loss
+"""
+
+
+def test_the_optimizer_that_is_given_beside_a_model_steps_its_parameters() -> None:
+    first = "optimizer.zero_grad()"
+    (fact,) = facts(GIVEN.format(first=first, early="optimizer.step()", late=""))
+    assert isinstance(fact, Overwritten) and fact.by_step and fact.certainty is Certainty.LIKELY
+    assert facts(GIVEN.format(first=first, early="", late="optimizer.step()")) == []
+    assert facts(GIVEN.format(first="pass", early="optimizer.step()", late="")) == []  # an environment has steps, too
+
+
+DECOUPLED = (
+    HEADER
+    + """\
+other = nn.Linear(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+for step in range(10):
+    x = torch.rand(4, 3)
+    terms, rows = [], []
+    for part in range(3):
+        first, second = net(x), other(x)
+        terms.append(torch.cosine_similarity(first, second).mean())
+        rows.append(first + second)
+    loss = torch.stack(rows).pow(2).mean() {added}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("added", "told"),
+    [
+        ("+ 0.1 * torch.tensor(terms).mean()", True),
+        ("+ torch.mean(torch.tensor(terms).to('cpu'))", True),
+        ("- torch.FloatTensor(terms).sum()", True),
+        ("+ 0.1 * torch.stack(terms).mean()", False),
+        ("* torch.tensor(terms).mean()", False),  # a weight is a number
+        ("+ 0.1 * sum(term.item() for term in terms)", False),
+        ("+ 0.1 * torch.tensor([0.5, 0.25]).mean()", False),
+    ],
+)
+def test_a_list_of_tensors_that_is_copied_for_a_term_of_the_loss_trains_nothing(added: str, *, told: bool) -> None:
+    found = facts(DECOUPLED.format(added=added))
+    assert [isinstance(fact, CutGraph) and fact.listed for fact in found] == [True] * told

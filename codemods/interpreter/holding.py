@@ -265,8 +265,9 @@ def gathered(interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: T
 
 def _is_made_of(node: Node, earlier: StoreEvent, depth: int) -> bool:
     """Whether a node takes in what a statement kept *earlier*, and not what it only puts together now."""
+    statement = earlier.statement.node
     return any(
-        any(kept.statement.node is earlier.statement.node and kept.clock <= earlier.clock for kept in operand.provenance)
+        any(kept.statement.node is statement and kept.clock <= earlier.clock for kept in operand.provenance)
         or (depth > 0 and operand.node.leaf is None and _is_made_of(operand.node, earlier, depth - 1))
         for operand in node.operands
     )

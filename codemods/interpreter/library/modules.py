@@ -155,9 +155,22 @@ def _load(
 ) -> Value:
     """The parameters are written in place, by ``copy_``, unless they are given other tensors."""
     if assign is False:
-        for leaf in interp.leaves_of(module):
-            interp.tape.change(leaf.storage, interp.site(call.node), stack=interp.stack, parameter=True)
+        _write_parameters(interp, call, module)
     return None
+
+
+@of_module("reset_parameters")
+def _reset(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -> Value:
+    """Those of a layer of torch's are written in place, by functions of ``nn.init``."""
+    if not isinstance(module, TorchModule):
+        return DECLINED
+    _write_parameters(interp, call, module)
+    return None
+
+
+def _write_parameters(interp: Interpreter, call: Call, module: TorchModule | Instance) -> None:
+    for leaf in interp.leaves_of(module):
+        interp.tape.change(leaf.storage, interp.site(call.node), stack=interp.stack, parameter=True)
 
 
 # What gives the module back
