@@ -258,12 +258,15 @@ _OF_MODULES = frozenset("parameters named_parameters modules named_modules train
 
 
 def _models_in(function: ast.AST) -> frozenset[str]:
-    """The names of which a function asks what modules alone have, before or after it calls them."""
-    return frozenset(
+    """The names that a function calls, and of which it asks what modules alone have, before or after that."""
+    parts = list(ast.walk(function))
+    called = {part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
+    asked = {
         part.value.id
-        for part in ast.walk(function)
+        for part in parts
         if isinstance(part, ast.Attribute) and part.attr in _OF_MODULES and isinstance(part.value, ast.Name)
-    )
+    }
+    return frozenset(called & asked)
 
 
 def _is_value(member: Instance, value: Value) -> bool:

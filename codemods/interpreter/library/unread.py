@@ -68,4 +68,6 @@ def _of_mixed_precision(
 @model("apex.amp.scale_loss")
 def _scaled(interp: Interpreter, call: Call, loss: Value, *_: Value, **__: Value) -> Value:
     """``with amp.scale_loss(loss, optimizer) as scaled_loss``: the loss times a number."""
-    return interp.operation("mul", [loss], call.node, scalar=True) if interp.tensors(loss) else DECLINED
+    if not any(True for _ in interp.tensors(loss)):
+        return DECLINED
+    return interp.operation("mul", [loss], call.node, scalar=True)
