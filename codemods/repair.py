@@ -530,7 +530,7 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
     """What no candidate repaired so far; tried again once others are repaired, as a second run of the tool would."""
     tried: set[Program] = set()
     """Programs in which all that is kept for nothing was tried to be released at once."""
-    since = 0
+    since = refunded = 0
     for _ in range(_ROUNDS):
         known = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
         if since < len(repairs) and all(key_of(fact) in refused for fact in known):
@@ -540,7 +540,8 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
             break
         first = [fact for fact in open_facts if _is_shared(fact)] if search.within_first else []
         fact = min(first or open_facts, key=_order)
-        search.most = min(search.limit, search.steps + int(search.limit * _OF_ONE))
+        before = search.steps
+        search.most = min(search.limit, before + int(search.limit * _OF_ONE))
         search.came = whole
         apart = _apart(open_facts) if whole.patched not in tried else ()
         tried.add(whole.patched)
@@ -550,6 +551,9 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
             refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
         step, seen = outcome.patch, outcome.seen
+        if refunded < search.limit:  # what came to a repair is not taken from those that are left
+            refunded += search.steps - before
+            search.steps = before
         for repair in outcome.repairs:
             own = repair.fact
             if own is fact or own in apart:
