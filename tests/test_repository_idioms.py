@@ -665,3 +665,61 @@ for step in range(10):
 def test_a_list_of_tensors_that_is_copied_for_a_term_of_the_loss_trains_nothing(added: str, *, told: bool) -> None:
     found = facts(DECOUPLED.format(added=added))
     assert [isinstance(fact, CutGraph) and fact.listed for fact in found] == [True] * told
+
+
+NETWORKS = """\
+from torch import nn
+def build_gated(size):
+    return nn.Sequential(nn.Linear(size, 4), nn.Sigmoid(), nn.Dropout(0.5, inplace=True), nn.Linear(4, 1))
+def build_plain(size):
+    return nn.Sequential(nn.Linear(size, 4), nn.Sigmoid(), nn.Dropout(0.5), nn.Linear(4, 1))
+"""
+TRAINING = """\
+import torch
+def run(model, x):
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(10):
+        opt.zero_grad()
+        model(x).mean().backward()
+        opt.step()
+"""
+BUILT_BY_NAME = """\
+import argparse
+import torch
+import networks
+from training import run
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="{usual}")
+parser.add_argument("--blocks", type=int, default=2)
+args = parser.parse_args()
+run(getattr(networks, {name})(3), torch.rand(4, 3))
+"""
+
+
+@pytest.mark.parametrize("usual", ["gated", "plain", "%d"])
+@pytest.mark.parametrize("name", ["'build_%s' % args.model", "f'build_{args.model}'", "'build_' + args.model"])
+def test_a_network_is_built_by_the_function_that_the_usual_option_names(name: str, usual: str) -> None:
+    found = facts(BUILT_BY_NAME.format(name=name, usual=usual), networks=NETWORKS, training=TRAINING)
+    assert [isinstance(fact, Overwritten) for fact in found] == [True] * (usual == "gated")
+
+
+@pytest.mark.parametrize(
+    ("name", "builder"),
+    [
+        ("'build_%s%d' % (args.model, args.blocks)", "build_gated2"),
+        ("f'build_{args.model}_{args.blocks}'", "build_gated_2"),
+        ("'build_%s' % args.blocks", "build_2"),
+        ("'build_%*d' % (args.blocks, args.blocks)", None),  # the width is an operand
+        ("'build_%c' % args.depth", None),
+        ("'build_%d' % args.model", None),
+        ("'build_%s %s' % args.model", None),
+        ("f'build_{args.blocks:>4}'", None),
+        ("f'build_{args.blocks!r}'", None),
+        ("'build_' + args.blocks", None),
+        ("f'build_{args.depth}'", None),
+    ],
+)
+def test_a_text_of_options_is_what_their_defaults_make_it(name: str, builder: str | None) -> None:
+    networks = NETWORKS.replace("build_gated", builder or "build_other")
+    found = facts(BUILT_BY_NAME.format(name=name, usual="gated"), networks=networks, training=TRAINING)
+    assert [isinstance(fact, Overwritten) for fact in found] == [True] * (builder is not None)

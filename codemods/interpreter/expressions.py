@@ -139,8 +139,12 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         with suppress(constants.NotWritten):
             return constants.computed(interp, compute, [left, right])
     if kind is ast.Mod and isinstance(left, str):
-        parts = right.items if isinstance(right, Sequence) else [Binding(right)]
-        return interp.symbol(("format", left, *(interp.key(interp.read(slot)) for slot in parts)))
+        slots = right.items if isinstance(right, Sequence) else [Binding(right)]
+        parts = [interp.read(slot) for slot in slots]
+        text = interp.symbol(("format", left, *(interp.key(part) for part in parts)))
+        if "*" not in left and not constants.is_wide(left):  # `%*d` takes its width from an operand
+            text.usual = _usual_text(interp, parts, lambda *known: left % known)
+        return text
     if isinstance(left, (Sequence, Mapping)) or isinstance(right, Sequence):
         made = _of_containers(interp, kind, left, right, node)
         if made is not None:
@@ -149,7 +153,22 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     result = interp.symbol(_arithmetic_key(interp, name, left, right))
     if low is not None or high is not None:
         result = Symbol(result.key, low, high)
+    elif kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
+        result.usual = _usual_text(interp, [left, right], operator.add)
     return cuts.carry(interp, result, [left, right], node)
+
+
+def _usual_text(interp: Interpreter, parts: list[Value], compute: Callable[..., str]) -> str | None:
+    """The text that *compute* makes of *parts*, each of them what it usually is; None where one has no default."""
+    known = [part.usual if isinstance(part, Symbol) else part for part in parts]
+    for part, usual in zip(parts, known, strict=True):
+        if usual is None or not is_constant(usual):
+            return None
+        if isinstance(part, Symbol) and interp.policy.denied(("Eq", part.key, interp.key(usual))):
+            return None
+    with suppress(TypeError, ValueError, OverflowError):
+        return compute(*known)
+    return None
 
 
 def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value) -> Value:
@@ -397,6 +416,7 @@ def _dict(interp: Interpreter, node: ast.Dict) -> Value:
 
 def _formatted(interp: Interpreter, node: ast.JoinedStr) -> Value:
     parts: list[Any] = []
+    values: list[Value] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
             value = interp.eval(part.value)
@@ -404,11 +424,16 @@ def _formatted(interp: Interpreter, node: ast.JoinedStr) -> Value:
             spec = interp.eval(part.format_spec) if part.format_spec is not None else ""
             text = _text_of(value, part.conversion, spec)
             parts.append(interp.key(value) if text is None else text)
+            plain = part.conversion < 0 and spec == ""
+            values.append((value if plain else None) if text is None else text)
         else:
             parts.append(interp.eval(part))
+            values.append(parts[-1])
     if all(isinstance(part, str) for part in parts):
         return "".join(parts)
-    return interp.symbol(("text", *parts))
+    made = interp.symbol(("text", *parts))
+    made.usual = _usual_text(interp, values, lambda *known: "".join(map(str, known)))
+    return made
 
 
 def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
