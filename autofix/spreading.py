@@ -4,8 +4,8 @@ What costs most is begun first, so that no long item is left when all others are
 
 A pool of :mod:`concurrent.futures` is broken as a whole when one of its workers dies, of a SIGKILL by the kernel's
 out-of-memory killer above all.  Here each worker marks in shared memory which item it has in hand.  When a pool
-breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  A new pool does
-the rest.
+breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  Of several that
+were in hand, one may have had its first try alone, and gets a second.  A new pool does the rest.
 
 Results come as files: of a worker that dies as it writes a long message to the pool's pipe, the pool would wait for the
 rest of it for ever.
@@ -93,8 +93,9 @@ def _spread(
         if whole:
             continue
         # Whose worker died in between two items names none: the first that is left then stands for it.
-        for number in [number for number in left if states[number] == IN_HAND] or left[:1]:
-            results[number] = _alone(function, items, number, lost, folder)
+        suspects = [number for number in left if states[number] == IN_HAND] or left[:1]
+        for number in suspects:
+            results[number] = _alone(function, items, number, lost, folder, tries=1 if len(suspects) == 1 else 2)
         left = [number for number in left if number not in results]
         for number in left:
             states[number] = WAITING
@@ -103,13 +104,22 @@ def _spread(
         position += 1
 
 
-def _alone(function: Callable[[T], R], items: Sequence[T], number: int, lost: Callable[[T], R], folder: str) -> R:
-    """The result for one item in a process of its own."""
-    with _pool(1, CONTEXT.RawArray(c_byte, len(items)), folder) as pool:
-        try:
-            return _received(_submit(pool, function, items, [number]).result())[number]
-        except BrokenProcessPool:
-            return lost(items[number])
+def _alone(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    number: int,
+    lost: Callable[[T], R],
+    folder: str,
+    tries: int,
+) -> R:
+    """The result for one item in a process of its own, which may die all *tries* but the last."""
+    for _ in range(tries):
+        with _pool(1, CONTEXT.RawArray(c_byte, len(items)), folder) as pool:
+            try:
+                return _received(_submit(pool, function, items, [number]).result())[number]
+            except BrokenProcessPool:
+                continue
+    return lost(items[number])
 
 
 def _chunks(numbers: Sequence[int], costs: Sequence[float], workers: int) -> Iterator[Sequence[int]]:

@@ -1,4 +1,4 @@
-"""A worker that is killed costs its own file one more try; all else is checked as if nothing had happened."""
+"""A worker that is killed costs its own file one more try, or two beside others; all else is checked as before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,11 +74,33 @@ def begun(order: Path, number: int) -> int:
     return number
 
 
-def test_an_item_that_always_kills_its_worker_is_lost_after_two_tries(tmp_path: Path) -> None:
+def test_an_item_that_always_kills_its_worker_is_lost(tmp_path: Path) -> None:
     deadly = {0: 9, 3: 9, 20: 9, 39: 9}
     expected = [-number if number in deadly else number * number for number in range(40)]
     assert squares(tmp_path, deadly) == expected
-    assert all(tries(tmp_path, number) <= 2 for number in deadly)
+    assert all(tries(tmp_path, number) <= 3 for number in deadly)
+
+
+def test_an_item_whose_worker_dies_alone_is_lost_after_two_tries(tmp_path: Path) -> None:
+    assert list(spread(partial(work, tmp_path, {0: 9}), range(1), 1, lambda number: -1)) == [-1]
+    assert tries(tmp_path, 0) == 2
+
+
+def stopped(folder: Path, number: int) -> int:
+    """Of two at once, the second is stopped before its first try by the death of the first; alone it dies once."""
+    begun = note(folder, 10 + number)
+    if begun == 1:
+        while not all((folder / str(10 + other)).exists() for other in range(2)):
+            time.sleep(0.01)
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+    return work(folder, {1: 1}, number)
+
+
+def test_an_item_that_was_in_hand_beside_a_killed_worker_has_two_tries_of_its_own(tmp_path: Path) -> None:
+    assert list(spread(partial(stopped, tmp_path), range(2), 2, lambda number: -1)) == [0, 1]
+    assert tries(tmp_path, 1) == 2
 
 
 def test_every_item_kills_its_worker(tmp_path: Path) -> None:
