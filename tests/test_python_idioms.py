@@ -71,3 +71,10 @@ def test_what_is_not_known_is_not_guessed(text: str) -> None:
     except Unsure:
         return
     assert found == in_python(text)
+
+
+@pytest.mark.parametrize("doubled", ["f'{r}{r}'", "r + r", "'%s%s' % (r, r)", "'{}{}'.format(r, r)", "''.join([r, r])"])
+def test_a_text_that_is_doubled_again_and_again_is_given_up(doubled: str) -> None:
+    """Each line doubles the text: forty of them would fill the memory."""
+    with pytest.raises(Unsure):
+        on_the_tape("r = 'ab'\n" + f"r = {doubled}\n" * 16)

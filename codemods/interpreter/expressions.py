@@ -166,9 +166,16 @@ def _usual_text(interp: Interpreter, parts: list[Value], compute: Callable[..., 
             return None
         if isinstance(part, Symbol) and interp.policy.denied(("Eq", part.key, interp.key(usual))):
             return None
+    if _length(known) > constants.LARGEST:
+        return None
     with suppress(TypeError, ValueError, OverflowError):
         return compute(*known)
     return None
+
+
+def _length(parts: list[Any]) -> int:
+    """How many characters the texts among *parts* have: doubled by each line, they would fill the memory."""
+    return sum(len(part) for part in parts if isinstance(part, (str, bytes)))
 
 
 def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value) -> Value:
@@ -180,6 +187,8 @@ def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, ri
         interp.unrolling.periods.append(right)
     if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
         return interp.symbol(("format", left, interp.key(right)))
+    if _length([left, right]) > constants.LARGEST:
+        return interp.fresh_symbol(name)
     try:
         if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
             return interp.symbol((name, left, right))
@@ -429,7 +438,7 @@ def _formatted(interp: Interpreter, node: ast.JoinedStr) -> Value:
         else:
             parts.append(interp.eval(part))
             values.append(parts[-1])
-    if all(isinstance(part, str) for part in parts):
+    if all(isinstance(part, str) for part in parts) and _length(parts) <= constants.LARGEST:
         return "".join(parts)
     made = interp.symbol(("text", *parts))
     made.usual = _usual_text(interp, values, lambda *known: "".join(map(str, known)))
