@@ -196,6 +196,14 @@ def is_view(name: str) -> bool:
     return operation(name).kind in (VIEW, VIEWS)
 
 
+def given(
+    row: Operation | Module, name: str, args: Sequence[Any], keywords: Mapping[str, Any], usual: object = None
+) -> Any:
+    """The argument called *name* of a call, by its keyword or at its position; *usual* where there is none."""
+    at = row.at(name)
+    return keywords.get(name, args[at] if at is not None and len(args) > at else usual)
+
+
 def is_left_out(row: Operation, args: Sequence[object], keywords: Mapping[str, object]) -> bool:
     """Whether a dropout has nothing to do, and returns its very input: its probability is 0, or there is no training.
 
@@ -204,12 +212,8 @@ def is_left_out(row: Operation, args: Sequence[object], keywords: Mapping[str, o
     """
     if "dropout" not in row.name:
         return False
-
-    def given(name: str, usual: object) -> object:
-        at = row.at(name)
-        return keywords.get(name, args[at] if at is not None and len(args) > at else usual)
-
-    return _is_zero(given("p", None)) or given("training", given("train", "alpha" not in row.name)) is False
+    trains = given(row, "train", args, keywords, "alpha" not in row.name)
+    return _is_zero(given(row, "p", args, keywords)) or given(row, "training", args, keywords, trains) is False
 
 
 def _is_zero(value: object) -> bool:

@@ -60,8 +60,7 @@ def takes_dense_part(name: str, args: Sequence[object], keywords: Mapping[str, o
     """Whether a view takes a part of a contiguous tensor along its first dimension, which is contiguous."""
     if name not in _PARTS:
         return False
-    at = catalogue.operation(name).at("dim")
-    return keywords.get("dim", args[at] if at is not None and len(args) > at else 0) == 0
+    return bool(catalogue.given(catalogue.operation(name), "dim", args, keywords, 0) == 0)
 
 
 def is_dense_index(index: tuple[object, ...]) -> bool:

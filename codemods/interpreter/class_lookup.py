@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -93,6 +93,11 @@ def is_module(instance: Instance) -> bool:
         isinstance(base, Name) and (base.path.endswith("Module") or base.path.startswith("torch.nn."))
         for base in lineage(instance.cls)
     )
+
+
+def is_any_module(value: Value) -> TypeGuard[TorchModule | Instance]:
+    """Whether a value is a module, of torch's own classes or of the program's."""
+    return isinstance(value, TorchModule) or (isinstance(value, Instance) and is_module(value))
 
 
 def torch_base(instance: Instance) -> str:

@@ -80,14 +80,8 @@ def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> 
     row = catalogue.module(kind)
     if not set(row.parameters) <= {"weight", "bias"}:
         return ()
-    bias = _given(row, "bias", True, args, keywords)
+    bias = catalogue.given(row, "bias", args, keywords, True)
     return row.parameters if bias is True else tuple({*row.parameters} - {"bias"}) if bias is False else ()
-
-
-def _given(row: catalogue.Module, name: str, usual: Value, args: list[Value], keywords: dict[str, Value]) -> Value:
-    """What a constructor is given for one of its arguments."""
-    at = row.at(name)
-    return keywords.get(name, args[at] if at is not None and len(args) > at else usual)
 
 
 def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) -> bool:
@@ -95,7 +89,7 @@ def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) ->
     row = catalogue.module(kind)
     for switch in ("affine", "elementwise_affine"):
         if switch in row.arguments:
-            return _given(row, switch, bool(row.parameters), args, keywords) is not False
+            return catalogue.given(row, switch, args, keywords, bool(row.parameters)) is not False
     return bool(row.parameters)
 
 

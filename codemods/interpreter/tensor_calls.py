@@ -304,9 +304,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         view = None
     if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
-    at = row.at("inplace")
-    inplace = keywords.get("inplace", args[at] if at is not None and len(args) > at else None)
-    if inplace is True and isinstance(first, TensorRef):
+    if catalogue.given(row, "inplace", args, keywords) is True and isinstance(first, TensorRef):
         overwriting.in_place(interp, first, name, [], node)
         return first
     names = _argument_names(name, args, keywords)

@@ -28,7 +28,6 @@ from autofix.codemods.interpreter.values import (
     Optimizer,
     Sequence,
     Symbol,
-    TorchModule,
     Value,
 )
 
@@ -224,8 +223,7 @@ def _setup(interp: Interpreter, call: Call, receiver: Symbol, first: Value, /, *
 
 
 def _is_trained(value: Value) -> bool:
-    is_model = isinstance(value, TorchModule) or (isinstance(value, Instance) and class_lookup.is_module(value))
-    return is_model or isinstance(value, Optimizer)
+    return class_lookup.is_any_module(value) or isinstance(value, Optimizer)
 
 
 # Arguments of the command line: unknown values, whose defaults are what they usually are

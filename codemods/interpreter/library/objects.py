@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.interpreter import attributes, class_lookup
@@ -129,7 +129,7 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
     if not isinstance(name, str):
         if isinstance(owner, Name) and owner.path == "torch.optim":
             return _SOME_OPTIMIZER
-        slot = modules.part_of(owner, modules.unknown_name(asked)) if _is_module(owner) else None
+        slot = modules.part_of(owner, modules.unknown_name(asked)) if class_lookup.is_any_module(owner) else None
         return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
         if class_lookup.find(owner, name) is None:
@@ -147,12 +147,8 @@ def _setattr(interp: Interpreter, call: Call, owner: Value, name: Value, value: 
         ast.copy_location(target, node)
         expression = node.args[2] if isinstance(node, ast.Call) and len(node.args) == 3 else None
         attributes.set_attribute(interp, owner, name, value, target, expression)
-    elif _is_module(owner) and _is_module(value):
+    elif class_lookup.is_any_module(owner) and class_lookup.is_any_module(value):
         modules.register(interp, owner, name, value)
-
-
-def _is_module(value: Value) -> TypeGuard[TorchModule | Instance]:
-    return isinstance(value, TorchModule) or (isinstance(value, Instance) and class_lookup.is_module(value))
 
 
 @model("builtins.object.__setattr__")
