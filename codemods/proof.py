@@ -75,8 +75,9 @@ def judge(lines: Patch, before: AnalysisResult, after: AnalysisResult, fact: Fac
     left = Counter(key for key, _ in mapped)
     if left[key_of(fact)] >= known[key_of(fact)]:
         return Verdict(False, reason="the mistake is still there")
-    if after.crashes - before.crashes:
-        return Verdict(False, reason="; ".join(sorted(after.crashes - before.crashes)))
+    crashes = {(lines.original(line), reason) for line, reason in after.crashes} - before.crashes
+    if crashes:
+        return Verdict(False, reason="; ".join(sorted({reason for _, reason in crashes})))
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
     lost = _lost(before, after, lines, keeps, fact) or _still_cut(fact, after, lines)

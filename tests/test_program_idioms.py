@@ -829,3 +829,53 @@ def train(model, opt):
     found = mended(main, lib=lib)
     assert found.left == ()
     assert [file.text for file in found.patched.files] == [main, lib.replace("+= loss", "+= loss.detach()")]
+
+
+FIRST_TURN = """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(memory):
+    for batch in range(5):
+        loss = 0
+        for step in range(3):
+            if CONDITION:
+                out = net(word.squeeze(1))
+            else:
+                out = net(x)
+            word = torch.sigmoid(out)
+            loss = loss + out.pow(2).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+from elsewhere import Memory
+train(Memory())
+"""
+
+
+@pytest.mark.parametrize(
+    "condition", ['"word" in locals()', "'word' in vars()", "'word' in dir()", "memory.has_word()", "memory.words > 0"]
+)
+def test_no_name_is_read_before_its_first_turn_has_bound_it(condition: str) -> None:
+    text = HEADER + FIRST_TURN.replace("CONDITION", condition)
+    found = mended(text)
+    assert found.left == ()
+    assert found.patched.files[0].text == text.replace("opt.step()\n", "opt.step()\n        word = word.detach()\n")
+
+
+def test_a_name_that_globals_has_is_bound() -> None:
+    text = HEADER + textwrap.dedent(
+        """
+        net = nn.Linear(3, 3)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for batch in range(5):
+            if "word" not in globals():
+                word = x
+            word = torch.sigmoid(net(word))
+            loss = word.sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """
+    )
+    before = "    word = torch"
+    assert mended(text).patched.files[0].text == text.replace(before, "    word = word.detach()\n" + before)

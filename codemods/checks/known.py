@@ -58,7 +58,7 @@ class Known:
     """What passes trained that were not the first at their place: see :mod:`autofix.codemods.checks.flow`."""
     reduced: set[int] = field(default_factory=set)
     """The lines of passes that were sent from scalars alone on some path."""
-    crashes: set[str] = field(default_factory=set)
+    crashes: set[tuple[int, str]] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
     training: set[int] = field(default_factory=set)

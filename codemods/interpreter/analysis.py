@@ -47,7 +47,7 @@ class AnalysisResult:
 
     ``edges`` are those of useful gradient flow: fresh when their pass walked them, and leading to a parameter that is
     trained.  ``trained`` says which pass (by line) gave which parameter a gradient that a step used.
-    ``crashes`` are errors that the program certainly meets, ``rootless`` the lines of
+    ``crashes`` are errors that the program certainly meets, each with its line, ``rootless`` the lines of
     passes whose root has no graph, ``passes`` those of all passes.
     """
 
@@ -62,7 +62,7 @@ class AnalysisResult:
     """Where, by lines, parameters were read of which a gradient waited for its step."""
     once: frozenset[tuple[int, str]] = frozenset()
     """Those that the first pass at that line alone trained, of several."""
-    crashes: frozenset[str] = frozenset()
+    crashes: frozenset[tuple[int, str]] = frozenset()
     rootless: frozenset[int] = frozenset()
     passes: frozenset[int] = frozenset()
     complete: bool = True

@@ -76,4 +76,4 @@ class ProgramInterpreter(Recorder, Decisions):
         """The program certainly fails here, by an error of a built-in *kind* that it may await."""
         if kind:
             errors.happen(self, kind)
-        self.log.crashes.add(reason)
+        self.log.crashes.add((self.statement.line, reason))

@@ -13,8 +13,8 @@ class Log:
     def __init__(self) -> None:
         self.executed: set[ast.stmt] = set()
         self.called: set[ast.AST] = set()
-        self.crashes: set[str] = set()
-        """Errors that the program certainly meets: a method of None, an undefined name."""
+        self.crashes: set[tuple[int, str]] = set()
+        """Errors that the program certainly meets, with their lines: a method of None, an undefined name."""
         self.legacy: dict[tuple[str, int], Site] = {}
         self.old_functions: dict[Site, Site] = {}
         """Calls of objects of autograd's ``Function``, and the ``forward`` that is a method there."""
