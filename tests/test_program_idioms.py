@@ -518,6 +518,25 @@ for _ in range(20):
 }
 
 RIGHT = {
+    "weights that the constructor fills before they are parameters": """
+class Masked(nn.Module):
+    def __init__(self, groups):
+        super().__init__()
+        self.groups = groups
+        self.weight = torch.zeros(6, 3)
+        self.bias = torch.zeros(6)
+        self.reset_parameters()
+    def reset_parameters(self):
+        for at, group in enumerate(self.groups):
+            part = torch.zeros_like(self.weight[2 * at : 2 * at + 2, group])
+            nn.init.kaiming_uniform_(part)
+            self.weight[2 * at : 2 * at + 2, group] = part
+            self.bias[2 * at : 2 * at + 2] = 1.0
+        self.weight = nn.Parameter(self.weight)
+        self.bias = nn.Parameter(self.bias)
+    def forward(self, given):
+        return F.linear(given, self.weight, self.bias)
+""",
     "a window whose length is counted, and that is full of new losses": """
 from collections import deque
 net, items = nn.Linear(3, 1), []

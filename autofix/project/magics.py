@@ -54,9 +54,9 @@ def neutral(source: str) -> list[Neutral]:
     if parses(source):
         return [Neutral(line) for line in lines]
     found: list[Neutral] = []
-    magics = set(_magic_lines(source))
+    continues = dict(_magic_lines(source))
     for number, line in enumerate(lines):
-        found.append(_neutral(line, continues=number - 1 in magics) if number in magics else Neutral(line))
+        found.append(_neutral(line, continues=continues[number]) if number in continues else Neutral(line))
     return found
 
 
@@ -81,35 +81,36 @@ def why_not(source: str) -> SyntaxError | None:
 def _neutral(line: str, *, continues: bool) -> Neutral:
     code = line.rstrip("\r")
     end = line[len(code) :]
+    if continues:
+        return Neutral(end, "", code)
     blank = code[: len(code) - len(code.lstrip())]
     magic = code[len(blank) :]
-    if not continues:
-        timed = _TIMED.match(magic)
-        if timed is not None and parses(rest := magic[timed.end() :]):
-            lead = f"{blank}pass;".ljust(len(blank) + timed.end())
-            return Neutral(lead + rest + end, lead, blank + timed[0])
-        assigned = _ASSIGNED.match(code)
-        if assigned is not None and not magic.startswith(("%", "!")):
-            target = assigned["target"]
-            timed = _TIMED.match(assigned["magic"])
-            if timed is not None and parses(target.strip() + (rest := assigned["magic"][timed.end() :])):
-                lead = target + " " * timed.end()
-                return Neutral(lead + rest + end, lead, target + timed[0])
-            return Neutral(f"{target}None{end}", f"{target}None", code)
+    timed = _TIMED.match(magic)
+    if timed is not None and parses(rest := magic[timed.end() :]):
+        lead = f"{blank}pass;".ljust(len(blank) + timed.end())
+        return Neutral(lead + rest + end, lead, blank + timed[0])
+    assigned = _ASSIGNED.match(code)
+    if assigned is not None and not magic.startswith(("%", "!")):
+        target = assigned["target"]
+        timed = _TIMED.match(assigned["magic"])
+        if timed is not None and parses(target.strip() + (rest := assigned["magic"][timed.end() :])):
+            lead = target + " " * timed.end()
+            return Neutral(lead + rest + end, lead, target + timed[0])
+        return Neutral(f"{target}None{end}", f"{target}None", code)
     return Neutral(f"{blank}pass{end}", f"{blank}pass", code)
 
 
-def _magic_lines(source: str) -> Iterator[int]:
-    """Yield the indices of the lines that hold a magic, or carry one on behind a backslash."""
+def _magic_lines(source: str) -> Iterator[tuple[int, bool]]:
+    """Yield the indices of the lines that hold a magic, and whether they carry one on behind a backslash."""
     lines = source.split("\n")
     at = start = 0
     while at < len(lines):
         first = at
         if _is_magic(lines[at].rstrip("\r")):
-            yield at
+            yield at, False
             while lines[at].rstrip("\r").endswith("\\") and at + 1 < len(lines):
                 at += 1
-                yield at
+                yield at, True
             at += 1
         else:
             at += _lines_of_statement(source, start)

@@ -20,7 +20,7 @@ from autofix.project import json_places, magics
 from autofix.project.json_places import Place
 
 SUFFIX = ".ipynb"
-_HEAD = re.compile(r"# %% \[autofix\] cell (\d+)\r?")
+_HEAD = re.compile(r"(?:if True:  )?# %% \[autofix\] cell (\d+)\r?")
 _MARK = "# [autofix] cell "
 _NAMED = re.compile(r"(?P<file>.*\.ipynb):cell (?P<cell>\d+)", re.DOTALL)
 
@@ -67,6 +67,8 @@ class Cell:
     """As Python may read them."""
     problem: tuple[str, int, int] | None = None
     """Why it is no Python, with the line and the column in the cell."""
+    indented: bool = False
+    """Whether all of it is, which IPython takes away."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,8 @@ def _cell(number: int, place: Place) -> Cell:
         error = None  # the program as a whole has that keyword, as a script may
     if error is None:
         return Cell(number, source, place, tuple(lines))
+    if source[:1] in (" ", "\t") and magics.parses(f"if True:\n{text}"):
+        return Cell(number, source, place, tuple(lines), indented=True)
     return Cell(number, source, place, _left_out(source), (error.msg, error.lineno or 1, error.offset or 1))
 
 
@@ -242,7 +246,9 @@ def _left_out(source: str) -> tuple[magics.Neutral, ...]:
 def _section(cell: Cell) -> str:
     """A cell in the program's text: the line with its number, and its lines."""
     marked = (_marked(cell, number, line) for number, line in enumerate(cell.lines, 1))
-    return f"# %% [autofix] cell {cell.number}\n" + "".join(f"{line}\n" for line in marked)
+    # A block of its own keeps the lines and columns of a cell that is indented as a whole.
+    block = "if True:  " * cell.indented
+    return f"{block}# %% [autofix] cell {cell.number}\n" + "".join(f"{line}\n" for line in marked)
 
 
 def _marked(cell: Cell, number: int, line: magics.Neutral) -> str:

@@ -134,10 +134,12 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
     for entry, sends in begins:
         if _function_node(sources.main, entry) in called:
             continue
-        reached = _follow_all(sources, Paths(_most(entry), entry, imported=imported), found, called, trained)
+        first = Path(entry=entry, passless=not sends)
+        reached = _follow_all(sources, Paths(_most(entry), first, imported), found, called, trained)
         if sends and "." in entry and not _is_spent(found) and not (reached and _all_reached(sources, entry, found)):
             # It waits for a memory to fill, or trains a second network every few steps.
-            _follow_all(sources, Paths(_most(entry), entry, lived=True, imported=imported), found, called, trained)
+            aged = first._replace(lived=True)
+            _follow_all(sources, Paths(_most(entry), aged, imported), found, called, trained)
         if _is_spent(found):
             return _result(found)
     _suppose(sources, found, trained)
@@ -197,7 +199,7 @@ def _suppose(sources: Sources, found: Known, trained: set[ast.AST]) -> None:
     models = supposed.forwards(sources, trained)
     while several := [entry for entry, _ in islice(models, MODELS)]:
         found.prelude.serves_several |= len(several) == MODELS
-        for policy in Paths(PATHS_OF_MODEL, " ".join(several), supposed=True):
+        for policy in Paths(PATHS_OF_MODEL, Path(entry=" ".join(several), supposed=True)):
             trained |= _follow(sources, policy, found).log.called
             if _is_spent(found):
                 return
@@ -252,6 +254,8 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
         receiver = []
         if member.flavour != "staticmethod":
             receiver = [calls.instantiate(interp, value, [], _several(interp, value), anchor)]
+            if path.passless and member.node in interp.log.called:
+                return
         if receiver and path.supposed:
             supposed.train(interp, member, receiver[0], anchor)
             return

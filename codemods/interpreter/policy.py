@@ -48,6 +48,8 @@ class Path(NamedTuple):
     """Whether the object whose method is entered was used before: its counters and containers have grown."""
     supposed: bool = False
     """Whether what the method returns is sent backward, as whoever trains the model will do."""
+    passless: bool = False
+    """Whether the function leads to no pass: what is wrong in it is wrong as soon as it is called once."""
 
 
 class Decision(NamedTuple):
@@ -330,21 +332,13 @@ class _Alternative(NamedTuple):
 
 
 class Paths:
-    """Policies for up to *limit* paths that begin in *entry*."""
+    """Policies for up to *limit* paths: the *first*, and those that answer otherwise somewhere on it."""
 
-    def __init__(
-        self,
-        limit: int,
-        entry: str = "",
-        *,
-        lived: bool = False,
-        supposed: bool = False,
-        imported: set[Hashable] | None = None,
-    ) -> None:
+    def __init__(self, limit: int, first: Path, imported: set[Hashable] | None = None) -> None:
         self._limit = limit
         self._imported = imported if imported is not None else set()
         """The places that were turned round while the program was only imported, for whatever function is entered."""
-        self._first = Path(entry=entry, lived=lived, supposed=supposed)
+        self._first = first
         self._queue: tuple[deque[_Alternative], deque[_Alternative]] = deque(), deque()
         """What is still to be followed: first where a branch may make or use a graph."""
         self._known: dict[int, set[Hashable]] = {}
