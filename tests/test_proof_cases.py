@@ -1,6 +1,6 @@
 """Whole training scripts: every right patch is proved, every tempting wrong one refused.
 
-An eighth of them, and the first right and the first wrong patch of a quarter of the scripts: see
+A twelfth of them, and the first right and the first wrong patch of a sixth of the scripts: see
 :mod:`tests.sampling`.
 """
 
@@ -31,8 +31,8 @@ def original_of(case: Case) -> Original:
 
 def patches_of(case: Case) -> Iterator[Patch]:
     """The patches of *case* that are judged."""
-    first = {patch.right: patch for patch in reversed(case.patches)}.values() if sampled(case.name, 4) else ()
-    yield from (patch for patch in case.patches if patch in first or sampled(f"{case.name}: {patch.what}", 8))
+    first = {patch.right: patch for patch in reversed(case.patches)}.values() if sampled(case.name, 6) else ()
+    yield from (patch for patch in case.patches if patch in first or sampled(f"{case.name}: {patch.what}", 12))
 
 
 @pytest.mark.parametrize(
