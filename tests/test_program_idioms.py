@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from autofix.codemods.interpreter import analysis
 from autofix.codemods.repair import Mended, mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
@@ -518,6 +519,25 @@ for _ in range(20):
 }
 
 RIGHT = {
+    "what is done for an old release only": """
+from packaging import version
+def number(loss):
+    if float(torch.__version__[0:3]) < 0.4:
+        return loss[0]
+    if version.parse(torch.__version__) < version.parse("0.4"):
+        return loss.data[0]
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (0, 4):
+        return loss.data[0]
+    return loss.item()
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(number(loss))
+""",
     "weights that the constructor fills before they are parameters": """
 class Masked(nn.Module):
     def __init__(self, groups):
@@ -898,3 +918,42 @@ def test_a_name_that_globals_has_is_bound() -> None:
     )
     before = "    word = torch"
     assert mended(text).patched.files[0].text == text.replace(before, "    word = word.detach()\n" + before)
+
+
+OBJECTIVES = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", default="reward", choices=["reward", "regularizer"])
+args = parser.parse_args()
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def sample():
+    logs, entropies = [], []
+    for step in range(5):
+        log = F.log_softmax(net(torch.randn(2, 3)), -1)
+        entropies.append(-(log * log.exp()).sum(1))
+        logs.append(log[:, 0])
+    every = torch.cat(entropies)
+    return torch.cat(logs), every
+for epoch in range(20):
+    net.eval()
+    sample()
+    net.train()
+    logs, found = sample()
+    loss = -logs * torch.randn(10)
+    if args.mode == "regularizer":
+        USE
+    opt.zero_grad()
+    loss.sum().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "told"), [("loss = loss - 0.1 * found", 0), ("print(found)", 1), ("log = found.mean().item()", 1)]
+)
+def test_a_reader_behind_the_call_may_be_on_a_way_that_was_not_followed(
+    monkeypatch: pytest.MonkeyPatch, use: str, told: int
+) -> None:
+    monkeypatch.setattr(analysis, "PATHS", 1)
+    assert len(mended(HEADER + OBJECTIVES.replace("USE", use)).observation.facts) == told

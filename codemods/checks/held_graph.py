@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import RetainedGraph, Tape
+from autofix.codemods.checks import readers
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import may_lead_nowhere
 from autofix.codemods.facts import Certainty, GraphHeld
@@ -24,7 +25,7 @@ def is_used(fact: GraphHeld, known: Known) -> bool:
     """Whether another path shows a use for a graph that is kept, or may show one."""
     kept = known.holdings[fact]
     used = kept.kept.statement.node in known.used
-    return used or not known.complete or not holding.every_reader_ran(kept, known.sources, known.executed)
+    return used or not known.complete or not readers.every_reader_ran(kept, known.sources, known.executed)
 
 
 def _fact(one: RetainedGraph, tape: Tape) -> GraphHeld:

@@ -44,6 +44,8 @@ _NOT_TENSORS = frozenset(
     output_nr""".split()
 )
 COMMAND_LINE = ("command line",)
+TORCH = "2.13.0"
+"""The release of PyTorch that programs are read for: what they do for older ones alone is not followed."""
 """The key of ``sys.argv``."""
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _OF_DICTIONARIES = frozenset(dir(dict))
@@ -99,6 +101,8 @@ def _of_name(interp: Interpreter, value: Name, name: str, node: ast.expr) -> Val
     if value.path == "math" and isinstance(getattr(math, name, None), float):
         return float(getattr(math, name))
     path = f"{value.path}.{name}"
+    if path in ("torch.__version__", "torch.version.__version__"):
+        return TORCH
     return interp.symbol(COMMAND_LINE) if path == "sys.argv" else Name(path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, mapping_keys
@@ -122,11 +123,16 @@ def _of_parts(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> 
             return (left is right) == isinstance(op, ast.Eq)
     if isinstance(left, (Sequence, Mapping)) and type(left) is type(right) and type(op) in COMPARE:
         with suppress(constants.NotWritten):
-            return constants.computed(interp, COMPARE[type(op)], [left, right])
+            return constants.computed(interp, COMPARE[type(op)], [_without_names(left), _without_names(right)])
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(op, (ast.Eq, ast.NotEq)):
         equal = _same_items(interp, left, right)
         return None if equal is None else equal == isinstance(op, ast.Eq)
     return None
+
+
+def _without_names(value: Sequence | Mapping) -> Sequence | Mapping:
+    """A named tuple compares as the tuple that it is."""
+    return replace(value, fields=()) if isinstance(value, Sequence) and value.fields else value
 
 
 def _asked(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Symbol:

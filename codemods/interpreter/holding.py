@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
 from autofix.codemods.facts import Form, Span
@@ -25,8 +25,7 @@ from autofix.codemods.interpreter.values import (
     Value,
     slots_of,
 )
-from autofix.codemods.source.nodes import Nodes, children, own_parts
-from autofix.codemods.source.sources import Site, Source, last_name
+from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -450,14 +449,14 @@ def _is_local(interp: Interpreter, holding: RetainedGraph) -> bool:
 
     The attributes of an object whose method was entered on behalf of an unknown caller may be read by that.
     """
-    return interp.policy.path.entry == "" or "." not in holding.kept.name or _is_meter(holding.kept.statement)
+    return interp.policy.path.entry == "" or "." not in holding.kept.name or is_meter(holding.kept.statement)
 
 
 _METER = re.compile(r"Meter|Metric|Averag|Tracker|Statistic")
 """Names of classes whose results are told, and not trained with."""
 
 
-def _is_meter(statement: Site) -> bool:
+def is_meter(statement: Site) -> bool:
     """Whether a statement stands in a class that keeps figures: ``class AverageMeter``."""
     return any(
         isinstance(cls, ast.ClassDef) and _METER.search(cls.name) and cls.lineno <= statement.node.lineno <= _end(cls)
@@ -527,175 +526,6 @@ def _is_bounded(kept: StoreEvent) -> bool:
     """Whether a statement only runs while what it adds to is short: ``if len(log) < 3: log.append(out)``."""
     statement, name = kept.statement.node, kept.name.partition("[")[0]
     return any(f"len({name})" in ast.unparse(one.test) for one in kept.statement.source.ifs_around(statement))
-
-
-def every_reader_ran(holding: RetainedGraph, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
-    """Whether all the statements that mention what keeps the graphs were executed on some path.
-
-    One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.
-    """
-    name = holding.kept.name
-    part = name.partition("[")[0].rpartition(".")[2]
-    own = holding.kept.statement.source
-    if _is_meter(holding.kept.statement):
-        return True
-    sources = list(sources)
-    inside = [source.nodes.once(_mentioned).get(part, []) for source in (sources if "." in name else [own])]
-    home = set(own.nodes.within(_home(own, holding))) if "." not in name else None
-    statements = [one for several in inside for one in several if home is None or one in home]
-    unread = [one for one in statements if one not in executed and not _only_tells(one, part)]
-    if not unread:
-        return True
-    idle = _uncalled(sources)
-    return all(one in idle for one in unread)
-
-
-def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
-    """By the names and attributes that a file mentions, the statements, but for definitions, that do so themselves."""
-    found: dict[str, list[ast.stmt]] = {}
-    for statement in nodes.all:
-        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            names = {
-                part.id if isinstance(part, ast.Name) else part.attr
-                for around, part in own_parts(statement)
-                if isinstance(part, (ast.Name, ast.Attribute)) and not _is_called(around, part)
-            }
-            for name in names:
-                found.setdefault(name, []).append(statement)
-    return found
-
-
-class _Functions(NamedTuple):
-    """What a file tells of the functions that are called by name."""
-
-    own: tuple[ast.FunctionDef, ...]
-    """Those of no base and without a decorator."""
-    mentioned: frozenset[str]
-
-
-def _uncalled(sources: Iterable[Source]) -> set[ast.AST]:
-    """What stands in functions that no file of the program mentions, and no library knows."""
-    files = [(source.nodes, source.nodes.once(_functions)) for source in sources]
-    mentioned = frozenset().union(*(one.mentioned for _, one in files))
-    return {
-        part
-        for nodes, one in files
-        for function in one.own
-        if function.name not in mentioned
-        for part in nodes.within(function)
-    }
-
-
-def _functions(nodes: Nodes) -> _Functions:
-    inherited = {part for node in nodes.of(ast.ClassDef) if node.bases for part in node.body}
-    own = (
-        node
-        for node in nodes.of(ast.FunctionDef)
-        if node not in inherited and not node.decorator_list and not node.name.startswith("__")
-    )
-    mentioned = {node.id for node in nodes.of(ast.Name)} | {node.attr for node in nodes.of(ast.Attribute)}
-    for text in nodes.of(ast.Constant):
-        if isinstance(text.value, str):
-            mentioned.update(text.value.split())
-    for imported in nodes.of(ast.ImportFrom):
-        mentioned.update(alias.name for alias in imported.names)
-    return _Functions(tuple(own), frozenset(mentioned))
-
-
-def _home(source: Source, holding: RetainedGraph) -> ast.AST:
-    """The function whose statement keeps the graphs, or the module where it is the module's own."""
-    statement = holding.kept.statement.node
-    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
-        *source.nodes.of(ast.FunctionDef),
-        *source.nodes.of(ast.AsyncFunctionDef),
-    ]
-    around = (
-        one
-        for one in functions
-        if one.lineno <= statement.lineno and (statement.end_lineno or 0) <= (one.end_lineno or 0)
-    )
-    return max(around, key=lambda one: one.lineno, default=source.tree)
-
-
-def _is_mention(around: ast.AST, part: ast.AST, name: str) -> bool:
-    """Whether a part of a statement mentions what keeps the graphs; nobody calls a tensor, or a list."""
-    return _is_named(part, name) and not _is_called(around, part)
-
-
-def _is_called(around: ast.AST, part: ast.AST) -> bool:
-    return isinstance(around, ast.Call) and around.func is part
-
-
-def _is_named(node: ast.AST, name: str) -> bool:
-    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
-
-
-_NUMBERS = frozenset(("float", "int", "print", "str", "round", "len", "isinstance"))
-_TOLD = frozenset(("item", "tolist", "detach"))
-_GATHERS = frozenset("sum max min abs list tuple zip range sorted stack cat mean median std var cpu flatten".split())
-"""Functions and methods that make one value of several, and do nothing else with them."""
-
-
-def _only_tells(statement: ast.AST, name: str) -> bool:
-    """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
-    assert isinstance(statement, ast.stmt)
-    parts = list(own_parts(statement))
-    told = {item for _, part in parts for item in _told_one_by_one(part, name)}
-    parents = {part: around for around, part in parts}
-    return all(
-        part in told or _is_told(around, part) or _is_told_together(part, parents)
-        for around, part in parts
-        if _is_mention(around, part, name)
-    )
-
-
-def _is_told_together(mention: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether only the number of what is gathered is wanted: ``sum([one[0] for one in losses]).item()``."""
-    node = mention
-    while isinstance(around := parents.get(node), (ast.expr, ast.comprehension, ast.keyword)):
-        if isinstance(node, ast.expr) and _ends_in_number(around):
-            break
-        node = around
-    else:
-        return False
-    return all(
-        not isinstance(part, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
-        and (not isinstance(part, ast.Call) or last_name(part.func) in _GATHERS | _NUMBERS | _TOLD | {"clear"})
-        for part in ast.walk(node)
-    )
-
-
-def _ends_in_number(around: ast.AST) -> bool:
-    """Whether a value is asked for its number, or cut from its graph, by the node *around* it."""
-    if isinstance(around, ast.Call):
-        return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
-    return isinstance(around, ast.Attribute) and around.attr in _TOLD
-
-
-def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
-    """The mention in a comprehension that wants the number of each item: ``[loss.item() for loss in log[-10:]]``."""
-    for loop in (
-        part.generators if isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) else ()
-    ):
-        base: ast.expr = loop.iter
-        while isinstance(base, ast.Subscript):
-            base = base.value
-        if not isinstance(base, (ast.Name, ast.Attribute)) or not isinstance(loop.target, ast.Name):
-            continue
-        if (base.id if isinstance(base, ast.Name) else base.attr) != name:
-            continue
-        inner = [(around, one) for around in ast.walk(part) for one in children(around)]
-        items = [(around, one) for around, one in inner if isinstance(one, ast.Name) and one.id == loop.target.id]
-        if all(_is_told(around, one) for around, one in items):
-            yield base
-
-
-def _is_told(around: ast.AST, mention: ast.AST) -> bool:
-    assert isinstance(mention, (ast.Name, ast.Attribute))
-    if isinstance(mention.ctx, (ast.Store, ast.Del)):
-        return not isinstance(around, ast.AugAssign)
-    emptied = isinstance(around, ast.Attribute) and around.attr == "clear"
-    return emptied or isinstance(around, ast.FormattedValue) or _ends_in_number(around)
 
 
 def has_graph(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,23 @@ def _of_json(read: Any) -> Value:
     if isinstance(read, list):
         return Sequence("list", [Binding(_of_json(value)) for value in read])
     return read
+
+
+@model(
+    "packaging.version.parse",
+    "packaging.version.Version",
+    "pkg_resources.parse_version",
+    "distutils.version.LooseVersion",
+    "distutils.version.StrictVersion",
+    "looseversion.LooseVersion",
+)
+def _version(interp: Interpreter, call: Call, text: Value, /) -> Value:
+    """``1.13.1`` or ``2.0.0+cpu`` as its numbers; a candidate for a release is not known."""
+    release = text.partition("+")[0] if isinstance(text, str) else ""
+    if not re.fullmatch(r"\d+(\.\d+)*", release):
+        return DECLINED
+    numbers = [Binding(int(part)) for part in release.split(".")]
+    return Sequence("tuple", numbers, fields=("major", "minor", "micro")[: len(numbers)])
 
 
 @model("random.sample", "random.choices")

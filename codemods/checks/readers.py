@@ -1,0 +1,259 @@
+"""Who reads what keeps graphs, by the text of the program: also where no path came.
+
+A list of losses that a function returns is read by whoever calls that, under the names that they give it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from autofix.codemods.autograd.graph import RetainedGraph
+from autofix.codemods.interpreter import told_names
+from autofix.codemods.interpreter.holding import is_meter
+from autofix.codemods.source.nodes import Nodes, children, own_parts
+from autofix.codemods.source.sources import Source, last_name
+
+
+def every_reader_ran(holding: RetainedGraph, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
+    """Whether all the statements that mention what keeps the graphs were executed on some path.
+
+    One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.
+    """
+    if is_meter(holding.kept.statement):
+        return True
+    sources = list(sources)
+    unread = [one for name, one in _readers(holding, sources) if one not in executed and not _only_tells(one, name)]
+    if not unread:
+        return True
+    idle = _uncalled(sources)
+    return all(one in idle for one in unread)
+
+
+_NAMES = 32
+"""So many names are followed."""
+
+
+class _Held(NamedTuple):
+    """A name that stands for what keeps the graphs, or for what is made of it, and the code in which it does."""
+
+    name: str
+    source: Source
+    scope: ast.AST
+
+    def mentions(self) -> Iterator[ast.stmt]:
+        """The statements that mention it."""
+        statements = self.source.nodes.once(_mentioned).get(self.name, [])
+        if self.scope is self.source.tree:
+            return iter(statements)
+        inside = set(self.source.nodes.within(self.scope))
+        return (one for one in statements if one in inside)
+
+
+def _readers(holding: RetainedGraph, sources: Sequence[Source]) -> Iterator[tuple[str, ast.stmt]]:
+    """The statements that may read what keeps the graphs, each with the name under which it does."""
+    name = holding.kept.name
+    part = name.partition("[")[0].rpartition(".")[2]
+    if "." in name:
+        for source in sources:
+            yield from ((part, one) for one in _Held(part, source, source.tree).mentions())
+        return
+    own, statement = holding.kept.statement
+    assert isinstance(statement, ast.stmt)
+    pending = [_Held(part, own, _home(own, statement))]
+    known = set(pending)
+    while pending:
+        held = pending.pop()
+        for statement in held.mentions():
+            yield held.name, statement
+            further = [one for one in _handed_on(held, statement, sources) if one not in known]
+            if len(known) + len(further) <= _NAMES:
+                known.update(further)
+                pending += further
+
+
+def _handed_on(held: _Held, statement: ast.stmt, sources: Sequence[Source]) -> Iterator[_Held]:
+    """The names that a statement gives to what is *held*, in its function or in those that call this one."""
+    if _only_tells(statement, held.name):
+        return
+    match statement:
+        case ast.Assign(targets=[target], value=value):
+            named = [held._replace(name=one.id) for one in _bound(target, value, held.name)]
+        case ast.Return(value=ast.expr() as value) if isinstance(held.scope, ast.FunctionDef):
+            calls = (source.nodes.once(_results).get(held.scope.name, ()) for source in sources)
+            named = [
+                _Held(one.id, source, _home(source, call))
+                for source, several in zip(sources, calls, strict=True)
+                for call in several
+                for one in _bound(call.targets[0], value, held.name)
+            ]
+        case _:
+            return
+    yield from (one for one in named if not told_names.is_told(one.source.nodes, one.name))
+
+
+def _bound(target: ast.expr, value: ast.expr, name: str) -> list[ast.Name]:
+    """The names in a *target* that are given what of a *value* mentions *name*."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = zip(target.elts, value.elts, strict=True)
+        return [bound for one, part in pairs for bound in _bound(one, part, name)]
+    if not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(value)):
+        return []
+    return [part for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+
+
+def _results(nodes: Nodes) -> dict[str, list[ast.Assign]]:
+    """By the last name of a function, the assignments of what a call of it returns."""
+    found: dict[str, list[ast.Assign]] = {}
+    for statement in nodes.of(ast.Assign):
+        if isinstance(statement.value, ast.Call) and len(statement.targets) == 1:
+            found.setdefault(last_name(statement.value.func), []).append(statement)
+    return found
+
+
+def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
+    """By the names and attributes that a file mentions, the statements, but for definitions, that do so themselves."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in nodes.all:
+        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            names = {
+                part.id if isinstance(part, ast.Name) else part.attr
+                for around, part in own_parts(statement)
+                if isinstance(part, (ast.Name, ast.Attribute)) and not _is_called(around, part)
+            }
+            for name in names:
+                found.setdefault(name, []).append(statement)
+    return found
+
+
+class _Functions(NamedTuple):
+    """What a file tells of the functions that are called by name."""
+
+    own: tuple[ast.FunctionDef, ...]
+    """Those of no base and without a decorator."""
+    mentioned: frozenset[str]
+
+
+def _uncalled(sources: Iterable[Source]) -> set[ast.AST]:
+    """What stands in functions that no file of the program mentions, and no library knows."""
+    files = [(source.nodes, source.nodes.once(_functions)) for source in sources]
+    mentioned = frozenset().union(*(one.mentioned for _, one in files))
+    return {
+        part
+        for nodes, one in files
+        for function in one.own
+        if function.name not in mentioned
+        for part in nodes.within(function)
+    }
+
+
+def _functions(nodes: Nodes) -> _Functions:
+    inherited = {part for node in nodes.of(ast.ClassDef) if node.bases for part in node.body}
+    own = (
+        node
+        for node in nodes.of(ast.FunctionDef)
+        if node not in inherited and not node.decorator_list and not node.name.startswith("__")
+    )
+    mentioned = {node.id for node in nodes.of(ast.Name)} | {node.attr for node in nodes.of(ast.Attribute)}
+    for text in nodes.of(ast.Constant):
+        if isinstance(text.value, str):
+            mentioned.update(text.value.split())
+    for imported in nodes.of(ast.ImportFrom):
+        mentioned.update(alias.name for alias in imported.names)
+    return _Functions(tuple(own), frozenset(mentioned))
+
+
+def _home(source: Source, statement: ast.stmt) -> ast.AST:
+    """The function that a statement stands in, or the module where it is the module's own."""
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
+        *source.nodes.of(ast.FunctionDef),
+        *source.nodes.of(ast.AsyncFunctionDef),
+    ]
+    around = (
+        one
+        for one in functions
+        if one.lineno <= statement.lineno and (statement.end_lineno or 0) <= (one.end_lineno or 0)
+    )
+    return max(around, key=lambda one: one.lineno, default=source.tree)
+
+
+def _is_mention(around: ast.AST, part: ast.AST, name: str) -> bool:
+    """Whether a part of a statement mentions what keeps the graphs; nobody calls a tensor, or a list."""
+    return _is_named(part, name) and not _is_called(around, part)
+
+
+def _is_called(around: ast.AST, part: ast.AST) -> bool:
+    return isinstance(around, ast.Call) and around.func is part
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+
+
+_NUMBERS = frozenset(("float", "int", "print", "str", "round", "len", "isinstance"))
+_TOLD = frozenset(("item", "tolist", "detach"))
+_GATHERS = frozenset("sum max min abs list tuple zip range sorted stack cat mean median std var cpu flatten".split())
+"""Functions and methods that make one value of several, and do nothing else with them."""
+
+
+def _only_tells(statement: ast.AST, name: str) -> bool:
+    """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
+    assert isinstance(statement, ast.stmt)
+    parts = list(own_parts(statement))
+    told = {item for _, part in parts for item in _told_one_by_one(part, name)}
+    parents = {part: around for around, part in parts}
+    return all(
+        part in told or _is_told(around, part) or _is_told_together(part, parents)
+        for around, part in parts
+        if _is_mention(around, part, name)
+    )
+
+
+def _is_told_together(mention: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether only the number of what is gathered is wanted: ``sum([one[0] for one in losses]).item()``."""
+    node = mention
+    while isinstance(around := parents.get(node), (ast.expr, ast.comprehension, ast.keyword)):
+        if isinstance(node, ast.expr) and _ends_in_number(around):
+            break
+        node = around
+    else:
+        return False
+    return all(
+        not isinstance(part, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
+        and (not isinstance(part, ast.Call) or last_name(part.func) in _GATHERS | _NUMBERS | _TOLD | {"clear"})
+        for part in ast.walk(node)
+    )
+
+
+def _ends_in_number(around: ast.AST) -> bool:
+    """Whether a value is asked for its number, or cut from its graph, by the node *around* it."""
+    if isinstance(around, ast.Call):
+        return isinstance(around.func, ast.Name) and around.func.id in _NUMBERS
+    return isinstance(around, ast.Attribute) and around.attr in _TOLD
+
+
+def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
+    """The mention in a comprehension that wants the number of each item: ``[loss.item() for loss in log[-10:]]``."""
+    for loop in (
+        part.generators if isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) else ()
+    ):
+        base: ast.expr = loop.iter
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if not isinstance(base, (ast.Name, ast.Attribute)) or not isinstance(loop.target, ast.Name):
+            continue
+        if (base.id if isinstance(base, ast.Name) else base.attr) != name:
+            continue
+        inner = [(around, one) for around in ast.walk(part) for one in children(around)]
+        items = [(around, one) for around, one in inner if isinstance(one, ast.Name) and one.id == loop.target.id]
+        if all(_is_told(around, one) for around, one in items):
+            yield base
+
+
+def _is_told(around: ast.AST, mention: ast.AST) -> bool:
+    assert isinstance(mention, (ast.Name, ast.Attribute))
+    if isinstance(mention.ctx, (ast.Store, ast.Del)):
+        return not isinstance(around, ast.AugAssign)
+    emptied = isinstance(around, ast.Attribute) and around.attr == "clear"
+    return emptied or isinstance(around, ast.FormattedValue) or _ends_in_number(around)
