@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.source.nodes import own_parts
 from autofix.codemods.source.sources import parse
 
 _Branches = tuple[tuple[str, str], ...]
@@ -49,6 +51,36 @@ def computes_one_of_several(patch: Patch) -> str:
             if len({one.value for one in _reaching(new, line, before)}) > 1:
                 return new.target
     return ""
+
+
+def detaches_a_number(patch: Patch) -> str:
+    """The name that *patch* detaches where it is a tensor in some branches and else a number; empty for none.
+
+    ``penalty = 0`` above ``if opt.penalised: penalty = ...`` is still a number below, where that is not asked again.
+    """
+    for mine, theirs in patch.program.changed(patch.patched):
+        known = Counter((one.function, one.target) for one in _detached(mine.text))
+        made = _definitions(theirs.text)
+        for one in _detached(theirs.text):
+            if known[one.function, one.target]:
+                known[one.function, one.target] -= 1
+            elif _may_be_number(one, made):
+                return one.target
+    return ""
+
+
+def _may_be_number(use: _Definition, made: tuple[_Definition, ...]) -> bool:
+    """Whether the last value that a name was given for certain is a number, and another in a branch since."""
+    before = [one for one in made if (one.function, one.target) == (use.function, use.target) and one.line < use.line]
+    certain = max((at for at, one in enumerate(before) if _holds_in(one, use, False)), default=None)
+    if certain is None or _NUMBER.fullmatch(before[certain].value) is None:
+        return False
+    since = before[certain + 1 :]
+    tests = [test for one in (use, *since) for test, _ in one.branches]
+    return bool(since) and not any(_reads(test, use.target) for test in tests)  # `if first is None: first = ...`
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d*)?(e-?\d+)?|None")
 
 
 def _following(line: int, last: int, start: int, lines: Patch) -> int:
@@ -141,7 +173,20 @@ def _holds_in(one: _Definition, new: _Definition, elsewhere: bool) -> bool:
 @lru_cache(maxsize=64)
 def _definitions(text: str) -> tuple[_Definition, ...]:
     tree = parse(text).tree
-    return tuple(_in_block(tree.body, "", (), (), _tries(tree)))
+    return tuple(chain.from_iterable(map(_made_by, _statements(tree.body, _Place(), _tries(tree)))))
+
+
+@lru_cache(maxsize=64)
+def _detached(text: str) -> tuple[_Definition, ...]:
+    """The names that are detached by their name, ``loss.detach()``, where they are."""
+    tree = parse(text).tree
+    return tuple(
+        _Definition(place.function, part.func.value.id, "detach", place.branches, place.loops, part.lineno)
+        for statement, place in _statements(tree.body, _Place(), _tries(tree))
+        for _, part in own_parts(statement)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "detach"
+        if isinstance(part.func.value, ast.Name)
+    )
 
 
 def _tries(tree: ast.Module) -> dict[ast.stmt, str]:
@@ -150,55 +195,78 @@ def _tries(tree: ast.Module) -> dict[ast.stmt, str]:
     return {part: f"try {at}" for at, part in enumerate(found)}
 
 
-def _in_block(
-    body: list[ast.stmt],
-    function: str,
-    branches: _Branches,
-    loops: tuple[str, ...],
-    tries: dict[ast.stmt, str],
-) -> Iterator[_Definition]:
+class _Place(NamedTuple):
+    """What is around a statement."""
+
+    function: str = ""
+    """The qualified name of the function."""
+    branches: _Branches = ()
+    """The conditions in that function, each with its side."""
+    loops: tuple[str, ...] = ()
+
+    def side(self, test: str, side: str) -> _Place:
+        return self._replace(branches=(*self.branches, (test, side)))
+
+    def loop(self, head: str) -> _Place:
+        return self._replace(loops=(*self.loops, head))
+
+
+def _statements(
+    body: Iterable[ast.stmt], place: _Place, tries: Mapping[ast.stmt, str]
+) -> Iterator[tuple[ast.stmt, _Place]]:
+    """All statements below a block, each where it stands."""
     for node in body:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    yield from _of_target(target, _written(value), function, branches, loops)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                yield from _of_target(target, _written(value), function, branches, loops)
-            case ast.AugAssign(target=target, value=value):
-                yield from _of_target(target, f"{type(node.op).__name__} {_written(value)}", function, branches, loops)
-            case ast.If(test=test):
-                yield from _in_block(node.body, function, (*branches, (ast.unparse(test), "if")), loops, tries)
-                yield from _in_block(node.orelse, function, (*branches, (ast.unparse(test), "else")), loops, tries)
-            case ast.Try() | ast.TryStar():
-                first = tries[node]
-                yield from _in_block(node.body, function, (*branches, (first, "try")), loops, tries)
-                for handler in node.handlers:
-                    yield from _in_block(handler.body, function, (*branches, (first, "except")), loops, tries)
-                yield from _in_block([*node.orelse, *node.finalbody], function, branches, loops, tries)
-            case ast.Match(subject=subject):
-                for at, case in enumerate(node.cases):
-                    side = (ast.unparse(subject), f"case {at}")
-                    yield from _in_block(case.body, function, (*branches, side), loops, tries)
-            case ast.For() | ast.AsyncFor():
-                head = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
-                yield from _in_block([*node.body, *node.orelse], function, branches, (*loops, head), tries)
-            case ast.While(test=test):
-                head = f"while {ast.unparse(test)}"
-                yield from _in_block([*node.body, *node.orelse], function, branches, (*loops, head), tries)
-            case ast.With() | ast.AsyncWith():
-                yield from _in_block(node.body, function, branches, loops, tries)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield from _in_block(node.body, f"{function}.{name}".strip("."), (), (), tries)
+        yield node, place
+        for inner, around in _blocks(node, place, tries):
+            yield from _statements(inner, around, tries)
 
 
-def _of_target(
-    target: ast.expr, value: str, function: str, branches: _Branches, loops: tuple[str, ...]
-) -> Iterator[_Definition]:
+def _blocks(
+    node: ast.stmt, place: _Place, tries: Mapping[ast.stmt, str]
+) -> Iterator[tuple[Sequence[ast.stmt], _Place]]:
+    """The blocks of a statement, each with what is around it."""
+    match node:
+        case ast.If(test=test):
+            yield node.body, place.side(ast.unparse(test), "if")
+            yield node.orelse, place.side(ast.unparse(test), "else")
+        case ast.Try() | ast.TryStar():
+            yield node.body, place.side(tries[node], "try")
+            for handler in node.handlers:
+                yield handler.body, place.side(tries[node], "except")
+            yield [*node.orelse, *node.finalbody], place
+        case ast.Match(subject=subject):
+            for at, case in enumerate(node.cases):
+                yield case.body, place.side(ast.unparse(subject), f"case {at}")
+        case ast.For() | ast.AsyncFor():
+            head = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
+            yield [*node.body, *node.orelse], place.loop(head)
+        case ast.While(test=test):
+            yield [*node.body, *node.orelse], place.loop(f"while {ast.unparse(test)}")
+        case ast.With() | ast.AsyncWith():
+            yield node.body, place
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield node.body, _Place(f"{place.function}.{name}".strip("."))
+
+
+def _made_by(placed: tuple[ast.stmt, _Place]) -> Iterator[_Definition]:
+    """The assignments of a statement."""
+    node, place = placed
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _of_target(target, _written(value), place)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield from _of_target(target, _written(value), place)
+        case ast.AugAssign(target=target, value=value):
+            yield from _of_target(target, f"{type(node.op).__name__} {_written(value)}", place)
+
+
+def _of_target(target: ast.expr, value: str, place: _Place) -> Iterator[_Definition]:
     if isinstance(target, (ast.Tuple, ast.List)):
         for at, part in enumerate(target.elts):
-            yield from _of_target(part, f"{value}[{at}]", function, branches, loops)
+            yield from _of_target(part, f"{value}[{at}]", place)
     elif ast.unparse(target) != value:  # `h = h.detach()` computes nothing
-        yield _Definition(function, ast.unparse(target), value, branches, loops, target.lineno)
+        yield _Definition(place.function, ast.unparse(target), value, place.branches, place.loops, target.lineno)
 
 
 def _written(value: ast.expr) -> str:

@@ -413,9 +413,9 @@ class CutGraph(Fact):
     """Whether PyTorch raises nothing: the value is a copy that requires grad, and its gradient trains nothing."""
     beside: bool = False
     """Whether it is a part of the value only, on which nothing of what it was computed from is ever trained."""
-    listed: bool = False
-    """Whether that part is a term that a list of tensors was copied for: it has no share in training, whatever else
-    trains what it was computed from, and nobody adds a constant to a loss on purpose."""
+    constant: bool = False
+    """Whether that part is a term that is a copy of a list of tensors, or a number: it has no share in training,
+    whatever else trains what it was computed from, and nobody adds a constant to a loss on purpose."""
     lasting: bool = False
     """Whether a call switched recording off, for all that comes after it."""
     wanted: tuple[str, ...] = ()
@@ -429,6 +429,10 @@ class CutGraph(Fact):
     name: str = ""
 
     @property
+    def doubt(self) -> str:
+        return "the term may be meant as a constant" if self.constant else super().doubt
+
+    @property
     def raised(self) -> str:
         return "" if self.silent else self.error
 
@@ -440,8 +444,9 @@ class CutGraph(Fact):
     def message(self) -> str:
         what = f"`{self.name}`" if self.name else "the loss"
         hows = {drop.how for drop in self.drops}
-        if self.listed:
-            return f"a part of {what} has no graph: it is a copy of a list of tensors, and trains nothing"
+        if self.constant:
+            term = "copy of a list of tensors" if hows == {"tensors"} else "number"
+            return f"a term of {what} has no graph: it is a {term}, and trains nothing"
         if self.beside:
             return f"a part of {what} has no graph, and nothing that it was computed from is trained"
         if self.silent:

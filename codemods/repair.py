@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from libcst.codemod import CodemodContext
 
-from autofix.codemods.branches import computes_one_of_several
+from autofix.codemods.branches import computes_one_of_several, detaches_a_number
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
@@ -171,9 +171,8 @@ class _Search:
                 except SyntaxError:
                     self._refuse(kind, candidate, "the patched text does not parse")
                     continue
-                name = "" if kind.unguards or kind.renames else computes_one_of_several(patch)
-                if name:
-                    self._refuse(kind, candidate, f"`{name}` was computed in one of several branches")
+                if reason := _of_one_branch(kind, patch):
+                    self._refuse(kind, candidate, reason)
                     continue
                 verdict = judge(patch, shown, glimpse, fact, candidate.keeps)
                 if not verdict.stands and not verdict.revealed and fact in shown.facts:
@@ -315,6 +314,15 @@ class _Search:
 
     def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
         self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+
+
+def _of_one_branch(kind: type[Codemod], patch: Patch) -> str:
+    """Why a patch is right on one side of a branch only, by its text; empty where it may be right."""
+    name = "" if kind.unguards or kind.renames else computes_one_of_several(patch)
+    if name:
+        return f"`{name}` was computed in one of several branches"
+    number = detaches_a_number(patch)
+    return f"`{number}` is a number where no branch computed it" if number else ""
 
 
 def _compiles(program: Program) -> bool:

@@ -658,13 +658,16 @@ for step in range(10):
         ("- torch.FloatTensor(terms).sum()", True),
         ("+ 0.1 * torch.stack(terms).mean()", False),
         ("* torch.tensor(terms).mean()", False),  # a weight is a number
-        ("+ 0.1 * sum(term.item() for term in terms)", False),
+        ("+ 0.1 * sum(term.item() for term in terms)", True),
+        ("- float(terms[0].detach()) / 2", True),
+        ("+ (terms[0] - terms[0].item()).pow(2)", False),  # a centre
+        ("/ terms[0].item()", False),
         ("+ 0.1 * torch.tensor([0.5, 0.25]).mean()", False),
     ],
 )
-def test_a_list_of_tensors_that_is_copied_for_a_term_of_the_loss_trains_nothing(added: str, *, told: bool) -> None:
+def test_a_term_of_the_loss_that_is_a_copy_or_a_number_trains_nothing(added: str, *, told: bool) -> None:
     found = facts(DECOUPLED.format(added=added))
-    assert [isinstance(fact, CutGraph) and fact.listed for fact in found] == [True] * told
+    assert [isinstance(fact, CutGraph) and fact.constant for fact in found] == [True] * told
 
 
 NETWORKS = """\
@@ -723,3 +726,41 @@ def test_a_text_of_options_is_what_their_defaults_make_it(name: str, builder: st
     networks = NETWORKS.replace("build_gated", builder or "build_other")
     found = facts(BUILT_BY_NAME.format(name=name, usual="gated"), networks=networks, training=TRAINING)
     assert [isinstance(fact, Overwritten) for fact in found] == [True] * (builder is not None)
+
+
+ADVERSARIAL = """\
+import torch
+from torch import nn
+net, critic = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+judge = torch.optim.SGD(critic.parameters(), lr=0.1)
+shown = []
+for step in range(10):
+    x, y = torch.randn(8, 4), torch.randn(8, 4)
+    made = net(x)
+BODY
+    loss = (made - y).pow(2).mean() + 0.1 * adv
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "patched"),
+    [
+        ("    adv = critic(made).mean().item()", "    adv = critic(made).mean()"),
+        ("    adv = critic(made).mean()\n    adv = adv.detach().item()", "    adv = critic(made).mean()"),
+        ("    adv = critic(made).mean()\n    adv = float(adv.data)", "    adv = critic(made).mean()"),
+        (
+            "    adv = critic(made).mean().item()\n    shown.append(adv)",
+            "    adv = critic(made).mean()\n    shown.append(adv.detach())",
+        ),
+        # Where nothing is computed, a number has no `detach`.
+        ("    adv = 0\n    if step > 4:\n        adv = critic(made).mean().item()\n    shown.append(adv)", None),
+    ],
+)
+def test_the_graph_of_a_term_is_kept(body: str, patched: str | None) -> None:
+    text = ADVERSARIAL.replace("BODY", body)
+    found = mend(Program.of(text, "train.py"), all_codemods())
+    assert found.patched.files[0].text == (text if patched is None else ADVERSARIAL.replace("BODY", patched))

@@ -271,6 +271,8 @@ class BackwardWithoutGraph(NamedTuple):
     """Whether it is a part of the value only: the pass has other ways to go, and raises nothing."""
     weighs: bool = False
     """Whether that part is no more than a factor of the others."""
+    adds: bool = False
+    """Whether it is a term of the value, which is a sum: a constant there has no effect on any gradient."""
 
     @property
     def silent(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from autofix.codemods.autograd.graph import BackwardWithoutGraph, Tape
 from autofix.codemods.checks.known import Known
@@ -33,6 +33,8 @@ def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Cut
         meant = isinstance(told, LossEscapes) and not told.call.endswith(".numpy()")
         if meant or (dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape)):
             yield told
+        elif not tape.unknown_owner and _is_number_added(rootless):
+            yield from _constant_term(dropped, tape)
 
 
 def _told_as_escape(fact: CutGraph, rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
@@ -54,6 +56,8 @@ def _is_missed(rootless: BackwardWithoutGraph, dropped: CutGraph, tape: Tape) ->
     unrecorded = cuts.is_unrecorded(rootless.detachment)
     if unrecorded and _misses_a_group(rootless, tape):
         return True
+    if _is_number_added(rootless) and set(dropped.wanted) <= {name for _, name in tape.trained}:
+        return False
     return not in_block and _shares_an_optimizer(dropped, tape) and (not unrecorded or _trains_no_layer(tape))
 
 
@@ -62,7 +66,7 @@ def is_answered(fact: CutGraph, known: Known) -> bool:
     if isinstance(fact, LossEscapes):
         return False  # PyTorch refuses before any pass
     if fact.beside:
-        return not known.complete or (not fact.listed and set(fact.wanted) <= {name for _, name in known.trained})
+        return not known.complete or (not fact.constant and set(fact.wanted) <= {name for _, name in known.trained})
     if fact.silent:
         return bool(known.training)  # a script that trains may well ask for the gradient of a copy, too
     if fact.lasting or fact.failed.line not in known.training:
@@ -85,8 +89,8 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     # What to put in the place of a comparison is a choice: the pass fails for certain, but not every loss is meant so.
     doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
     wanted = {leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned}
-    listed = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}
-    listed = listed and wanted <= {name for _, name in tape.trained}
+    constant = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}
+    constant = constant and wanted <= {name for _, name in tape.trained}
     owner = tape.owners.get(kept[-1]) if kept else None
     return CutGraph(
         cut=cut.site.span,
@@ -99,14 +103,30 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
         silent=rootless.silent,
         beside=rootless.beside,
         lasting=guard is not None and isinstance(guard.node, ast.Call),
-        listed=listed,
+        constant=constant,
         wanted=tuple(sorted(wanted)),
         built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
         spared=len(set(kept)) < len(set(frozen)),
         probable=bool(graph) and all(cuts.is_probability(node) for node in graph),
         name=rootless.name,
-        certainty=Certainty.LIKELY if doubtful or listed else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if doubtful or constant else Certainty.CERTAIN,
     )
+
+
+def _is_number_added(rootless: BackwardWithoutGraph) -> bool:
+    """Whether a term of a loss was made a number: ``loss + penalty.item()``, ``loss + float(penalty.detach())``."""
+    ways = {one.how for one in rootless.detachment.cuts}
+    return rootless.adds and bool(ways & {"item", "number"}) and ways <= {"item", "number", "detach", "data"}
+
+
+def _constant_term(fact: CutGraph, tape: Tape) -> Iterator[CutGraph]:
+    """*fact* of a term that was computed from what the very pass trains, and has no share in that.
+
+    What else the term was made of, a critic's weights, is not this pass's to train.
+    """
+    trained = {name for place, name in tape.trained if place[0] == fact.failed.line}
+    if own := trained.intersection(fact.wanted):
+        yield replace(fact, constant=True, wanted=tuple(sorted(own)), certainty=Certainty.LIKELY)
 
 
 def _shares_an_optimizer(fact: CutGraph, tape: Tape) -> bool:

@@ -50,6 +50,8 @@ _NUMBERS = frozenset(
 )
 # Sums of losses: where several of these lost their graphs, all of them want theirs back.
 _SUMS = frozenset("add sum_of sum mean stack cat div".split())
+_ADDS = frozenset(("add", "sub", "sum_of"))
+_SCALES = frozenset(("mul", "div", "neg", "sum", "mean"))
 
 
 _SINGLE = (TensorRef, Symbol, Method, Instance)
@@ -307,13 +309,33 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
     for reader in nodes_under(tops).values():
         for detachment in reader.missing:
             readers.setdefault(detachment, []).append(reader)
+    sums = _sums(tops)
     for detachment, nodes in readers.items():
-        weighs = all(one.operation in ("mul", "div") for one in nodes)
         interp.tape.partial.append(
             BackwardWithoutGraph(
-                detachment, interp.site(node), interp.loops, name_of(interp, node), beside=True, weighs=weighs
+                detachment,
+                interp.site(node),
+                interp.loops,
+                name_of(interp, node),
+                beside=True,
+                weighs=all(one.operation in ("mul", "div") for one in nodes),
+                adds=all(one in sums for one in nodes),
             )
         )
+
+
+def _sums(tops: Iterable[Node]) -> set[Node]:
+    """The nodes that add terms of a loss: a sum of it, or of what is only scaled and added to others on the way."""
+    found: set[Node] = set()
+    pending = list(tops)
+    while pending:
+        one = pending.pop()
+        if one.operation in _ADDS:
+            found.add(one)
+        elif one.operation not in _SCALES or len(one.operands) != 1:
+            continue
+        pending += [operand.node for operand in one.operands if operand.node not in found]
+    return found
 
 
 def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:

@@ -79,7 +79,7 @@ class KeepGraph(Codemod):
                 continue
             if covered and drop.how != "flag":
                 return
-            if not _undo(edit, drop, tree):
+            if not _undo(edit, drop, fact, tree):
                 return
         where = tree.expression(fact.cut)
         what = tree.code(where).partition("\n")[0] if where is not None else fact.name
@@ -94,7 +94,7 @@ def _is_array(drop: Drop, tree: Tree) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy"
 
 
-def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
+def _undo(edit: Edit, drop: Drop, fact: CutGraph, tree: Tree) -> bool:
     """Change the place of a drop so that the graph is kept; False where no rewrite fits."""
     if drop.how == "flag":
         return _without_flag(edit, drop, tree)
@@ -103,8 +103,10 @@ def _undo(edit: Edit, drop: Drop, tree: Tree) -> bool:
     if node is None or change is None:
         return False
     statement = tree.statement_of(node)
-    if statement is not None and _is_its_own_copy(statement, node, drop, tree) and len(tree.block_of(statement)) > 1:
-        edit.remove(statement)
+    if statement is not None and _is_its_own_copy(statement, fact, tree) and len(tree.block_of(statement)) > 1:
+        part = only_part(statement)
+        if isinstance(part, cst.Assign) and part.value is node:  # once, for all the drops in it
+            edit.remove(statement)
     else:
         edit.change(node, change)
         _clamped(edit, node, tree)
@@ -134,18 +136,26 @@ def _clamp(call: cst.CSTNode, at: int, keyword: str, bound: str) -> cst.CSTNode:
     return with_keyword(cst.Call(cst.Attribute(value, cst.Name("clamp"))), keyword, bound)
 
 
-def _is_its_own_copy(statement: Statement, node: cst.BaseExpression, drop: Drop, tree: Tree) -> bool:
-    """Whether a statement does nothing else: ``loss = loss.item()``, ``loss = Variable(loss, requires_grad=True)``."""
-    part, tensor = only_part(statement), _tensor_of(node)
-    if drop.how in ("tensor", "variable") and isinstance(node, cst.Call) and node.args:
-        tensor = node.args[0].value
-    if not isinstance(part, cst.Assign) or part.value is not node or tensor is None or len(part.targets) != 1:
+def _is_its_own_copy(statement: Statement, fact: CutGraph, tree: Tree) -> bool:
+    """Whether a statement only drops graphs: ``loss = loss.detach().item()``, ``loss = Variable(loss, True)``."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return False
-    return tree.code(part.targets[0].target) == tree.code(tensor)
+    drops = {tree.expression(drop.span): drop for drop in fact.drops}
+    tensor: cst.BaseExpression | None = part.value
+    while tensor is not None and tensor in drops:
+        copies = drops[tensor].how in ("tensor", "variable")
+        if copies and isinstance(tensor, cst.Call) and tensor.args:
+            tensor = tensor.args[0].value
+        else:
+            tensor = _tensor_of(tensor)
+    return tensor is not None and tensor is not part.value and tree.code(part.targets[0].target) == tree.code(tensor)
 
 
 def _tensor_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """``x`` of ``x.item()`` and of ``float(x)``."""
+    """``x`` of ``x.item()``, of ``x.data`` and of ``float(x)``."""
+    if isinstance(node, cst.Attribute):
+        return node.value
     if not isinstance(node, cst.Call):
         return None
     if isinstance(node.func, cst.Attribute) and not node.args:
