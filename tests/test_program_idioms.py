@@ -519,6 +519,25 @@ for _ in range(20):
 }
 
 RIGHT = {
+    "outputs of which the gradient is asked for what somebody hands over": """
+class Attack:
+    def __init__(self):
+        self.net = nn.Linear(3, 3)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+    def fit(self, data, rounds):
+        data = data.t()
+        for _ in range(rounds):
+            loss = self.net(data).pow(2).sum()
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+        self.net.eval()
+        outs = []
+        for at in range(0, len(data), 32):
+            outs += [self.net(data[at : at + 32])]
+        made = torch.cat(outs)
+        return torch.autograd.grad(F.mse_loss(made, torch.ones_like(made)).sum(), data)[0]
+""",
     "what is done for an old release only": """
 from packaging import version
 def number(loss):

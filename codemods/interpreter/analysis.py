@@ -37,6 +37,8 @@ PATHS_OF_FUNCTION = 4
 IDLE = 25_000
 """Expressions and statements evaluated on paths that show nothing new, one after the other, before no further path
 through the same code is begun."""
+LOST = 100_000
+"""The same for a script of which no path has come to a pass yet: it may be about a mode that no option's default names."""
 STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
@@ -184,7 +186,8 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
         policy.shows_more = found.extent() != before
         is_first = not (policy.path.answers or policy.path.prefer_false)
         idle = 0 if policy.shows_more or is_first else idle + found.steps - steps
-        if _is_spent(found) or idle > IDLE:
+        limit = LOST if policy.path.entry == MODULE and not reached else IDLE
+        if _is_spent(found) or idle > limit:
             break
     return reached
 

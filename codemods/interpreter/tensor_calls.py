@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
 from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand, Storage
-from autofix.codemods.interpreter import attributes, cuts, devices, escapes, extents, outside, overwriting
+from autofix.codemods.interpreter import attributes, cuts, devices, escapes, extents, holding, outside, overwriting
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
 from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Name, Sequence, Symbol, TensorRef, Value
 
@@ -72,6 +72,8 @@ def run_backward(
         if not only and not isinstance(wanted, (TensorRef, Symbol)):  # something single may lie on any way, or on none
             only = None
     tape = interp.tape
+    if only == []:  # whatever leads there is of use
+        tape.reached |= holding.statements_under(operands)
     known = len(tape.stale), len(tape.clobbered)
     found = tape.backward(
         operands,
