@@ -38,7 +38,7 @@ IDLE = 25_000
 """Expressions and statements evaluated on paths that show nothing new, one after the other, before no further path
 through the same code is begun."""
 LOST = 100_000
-"""The same for a script of which no path has come to a pass yet: it may be about a mode that no option's default names."""
+"""The same for a script of which no path has come to a pass yet: the default of an option may name no mode at all."""
 STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
