@@ -86,6 +86,41 @@ for _ in range(20):
 """
 
 SHAPES = {
+    "a loss that is looked at before it is sent backward": (
+        """
+import math
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def is_valid(number):
+    return not (math.isnan(number) or math.isinf(number) or number > 1e4)
+h = torch.zeros(4, 3)
+for _ in range(10):
+    h = torch.tanh(net(h))
+    loss = F.mse_loss(h, y)
+    if is_valid(loss.item()):
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        ["h = h.detach()"],
+    ),
+    "a loss that is looked at from all sides": (
+        """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def is_odd(number):
+    return number != number or number > 1e4 or number < -1e4
+h = torch.zeros(4, 3)
+for _ in range(10):
+    h = torch.tanh(net(h))
+    loss = F.mse_loss(h, y)
+    if not is_odd(loss.item()):
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        ["h = h.detach()"],
+    ),
     "a class that a decorator puts into a dictionary": (
         REGISTRY
         + """

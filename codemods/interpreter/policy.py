@@ -48,6 +48,8 @@ class Path(NamedTuple):
     """Whether the object whose method is entered was used before: its counters and containers have grown."""
     supposed: bool = False
     """Whether what the method returns is sent backward, as whoever trains the model will do."""
+    turned: tuple[tuple[Hashable, bool], ...] = ()
+    """The places, as those of :class:`Decision`, with the answer that leads to a pass, in whatever iteration."""
     passless: bool = False
     """Whether the function leads to no pass: what is wrong in it is wrong as soon as it is called once."""
 
@@ -129,18 +131,21 @@ class BranchPolicy:
         likely = likely or switch == _SAME_SHAPE
         position = len(self.asked)
         changes = varies(key)
+        flips = (changes or not optional or not likely) and not periodic(key)
+        place, steers = self.place() if flips else (None, False)
+        flips = flips and (steers or not _compares_dimensions(key))
+        asked_at = place, _form(key)
         if position < len(self.path.answers):
             answer = self.path.answers[position]
         elif self.path.prefer_false and self.entered and changes and optional:
             answer = prefer_false
+        elif (turned := dict(self.path.turned).get(asked_at)) is not None:
+            answer = turned
         else:
             answer = likely
             if self.entered and changes and optional and answer != prefer_false:
                 self._preferred.append(position)
-        flips = (changes or not optional or not likely) and not periodic(key)
-        place, steers = self.place() if flips else (None, False)
-        flips = flips and (steers or not _compares_dimensions(key))
-        self.asked.append(Decision(answer, flips, (place, _form(key)), steers))
+        self.asked.append(Decision(answer, flips, asked_at, steers))
         self._asked_in.append(self.function)
         self._known[key] = answer
         self._positions[key] = position
@@ -233,8 +238,8 @@ class BranchPolicy:
         return [*chosen, *sorted(others, key=lambda at: (-near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
 
     def goes(self, position: int, taken: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> None:
-        """The question at *position* was that of an ``if``, of whose two sides one is *taken*."""
-        if position < len(self.asked) and taken and other:
+        """The question at *position* was the last one of an ``if``, of whose two sides one is *taken*."""
+        if taken or other:
             self._sides[position] = taken, other
 
     def settle(self, position: int) -> None:
@@ -392,7 +397,9 @@ class Paths:
                 and asked.place not in known
                 and not (position < policy.begun and asked.place in self._imported)
             ):
-                turned = self._first._replace(answers=(*given[:position], not given[position]))
+                turned = policy.path._replace(answers=(*given[:position], not given[position]))
+                if position in towards:
+                    turned = turned._replace(turned=(*turned.turned, (asked.place, not asked.answer)))
                 alternative = _Alternative(turned, asked.place, origin, is_nearer=position in towards)
                 if lost and policy.path != self._first:
                     queued.append(alternative)

@@ -262,7 +262,7 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     leaves = interp.source.remembered(node, _is_early_exit)
     optional = not node.orelse and not leaves
     spans = len(interp.unrolling.spans)
-    consultations = interp.policy.consultations
+    consultations, asked = interp.policy.consultations, len(interp.policy.asked)
     test = interp.eval(node.test)
     if interp.source.remembered(node, _only_tells):
         del interp.unrolling.spans[spans:]  # whether the log is written every k-th time is of no concern
@@ -278,7 +278,9 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
-    interp.policy.goes(question, taken, other)
+    last = len(interp.policy.asked) - 1
+    if last >= asked:  # by the `if` itself, or in what its condition calls: `if is_valid(loss.item()):`
+        interp.policy.goes(last, taken, other)
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,14 @@ def _auto(interp: Interpreter, call: Call) -> Value:
 @model("sys.exit", "os._exit", "os.abort")
 def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
     interp.exceptions.exited = True
+
+
+@model("math.isnan", "math.isinf", "math.isfinite")
+def _is_finite(interp: Interpreter, call: Call, number: Value, /) -> Value:
+    """A number that is computed is taken to be one: what is done for others ends a training, and is not followed."""
+    if isinstance(number, float):
+        return bool(getattr(math, call.last)(number))
+    return call.last == "isfinite"
 
 
 @model("json.loads")
