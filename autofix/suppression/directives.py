@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from autofix.codemods.facts import Span
+from autofix.codemods.source.tokens import tokens_of
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches, normal
 
@@ -106,7 +106,7 @@ def _lines(text: str) -> tuple[list[tokenize.TokenInfo], list[Statement]]:
     comments: list[tokenize.TokenInfo] = []
     statements: list[Statement] = []
     first, depth, is_decorator = 0, 0, False
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokens_of(text):
         if token.type == tokenize.COMMENT:
             comments.append(token)
         elif token.type == tokenize.INDENT:

@@ -6,6 +6,8 @@ import io
 import tokenize
 from typing import NamedTuple
 
+from autofix.codemods.source.tokens import tokens_of
+
 OLD, NEW = "async", "non_blocking"
 _METHODS = frozenset(("cuda", "copy_", "type"))
 """The methods of tensors and modules that had the argument."""
@@ -33,7 +35,7 @@ def renamed(text: str) -> Renamed | None:
 def _places(text: str) -> list[tuple[int, int]]:
     """Where the argument is passed to one of torch's methods; none where somebody else has one of this name."""
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+        tokens = list(tokens_of(text))
     except (tokenize.TokenError, SyntaxError):
         return []
     tokens = [token for token in tokens if token.type not in (tokenize.NL, tokenize.COMMENT)]
