@@ -26,7 +26,9 @@ class KeepGraph(Codemod):
     Error:
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn. Where the copy is told to
         require grad (``torch.tensor(loss, requires_grad=True)``, ``Variable(loss, requires_grad=True)``,
-        ``loss.requires_grad = True``) nothing is raised, and nothing is trained: the gradient ends in the copy.
+        ``loss.requires_grad = True``) nothing is raised, and nothing is trained: the gradient ends in the copy. Nor is
+        anything raised where a term of a loss is a number or a copy (``loss + penalty.item()``): that term trains
+        nothing.
 
     Cause:
         ``torch.tensor(losses)``, ``Variable(loss)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way
