@@ -554,6 +554,35 @@ for _ in range(20):
 }
 
 RIGHT = {
+    "names that are made up as keys of all names": """
+class Ensemble:
+    def __init__(self, k):
+        self.k = k
+        self.judge = nn.Linear(3, 1)
+    def fit(self, rounds):
+        names = locals()
+        opt = torch.optim.SGD(self.judge.parameters(), lr=0.1)
+        for i in range(self.k):
+            names["maker" + str(i)] = nn.Linear(3, 3)
+            names["opt" + str(i)] = torch.optim.SGD(names["maker" + str(i)].parameters(), lr=0.1)
+        for _ in range(rounds):
+            noise = torch.rand(8, 3)
+            for i in range(self.k):
+                names["noise" + str(i)] = noise[i : i + 2]
+                names["made" + str(i)] = names["maker" + str(i)](names["noise" + str(i)])
+            every = torch.cat([x] + [names["made" + str(i)] for i in range(self.k)])
+            loss = F.softplus(self.judge(every)).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            for i in range(self.k):
+                names["opt" + str(i)].zero_grad()
+                made = names["maker" + str(i)](names["noise" + str(i)])
+                loss = F.softplus(-self.judge(made)).mean()
+                loss.backward()
+                names["opt" + str(i)].step()
+Ensemble(5).fit(10)
+""",
     "outputs of which the gradient is asked for what somebody hands over": """
 class Attack:
     def __init__(self):
@@ -946,7 +975,15 @@ train(Memory())
 
 
 @pytest.mark.parametrize(
-    "condition", ['"word" in locals()', "'word' in vars()", "'word' in dir()", "memory.has_word()", "memory.words > 0"]
+    "condition",
+    [
+        '"word" in locals()',
+        '"word" in locals().keys()',
+        "'word' in vars()",
+        "'word' in dir()",
+        "memory.has_word()",
+        "memory.words > 0",
+    ],
 )
 def test_no_name_is_read_before_its_first_turn_has_bound_it(condition: str) -> None:
     text = HEADER + FIRST_TURN.replace("CONDITION", condition)

@@ -10,25 +10,36 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from autofix.codemods.autograd.graph import RetainedGraph
+from autofix.codemods.checks.known import Known
 from autofix.codemods.interpreter import told_names
+from autofix.codemods.interpreter.entries import CONTAINS
 from autofix.codemods.interpreter.holding import is_meter
 from autofix.codemods.source.nodes import Nodes, children, own_parts
 from autofix.codemods.source.sources import Source, last_name
 
 
-def every_reader_ran(holding: RetainedGraph, sources: Iterable[Source], executed: set[ast.stmt]) -> bool:
+def every_reader_ran(holding: RetainedGraph, known: Known) -> bool:
     """Whether all the statements that mention what keeps the graphs were executed on some path.
 
     One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.
     """
     if is_meter(holding.kept.statement):
         return True
-    sources = list(sources)
-    unread = [one for name, one in _readers(holding, sources) if one not in executed and not _only_tells(one, name)]
+    not_run = ((held, one) for held, one in _readers(holding, known.sources) if one not in known.executed)
+    reading = ((held, one) for held, one in not_run if not _only_tells(one, held.name))
+    unread = [one for held, one in reading if held.is_own or _may_send(one, held, known)]
     if not unread:
         return True
-    idle = _uncalled(sources)
+    idle = _uncalled(known.sources)
     return all(one in idle for one in unread)
+
+
+def _may_send(statement: ast.stmt, held: _Held, known: Known) -> bool:
+    """Whether what a statement reads may come to a pass: in its function, or in one that it calls."""
+    if isinstance(held.scope, ast.Module):
+        return True
+    ways = known.ways_to_passes()
+    return ways.functions.get(held.scope, 0) == CONTAINS or bool(ways.begin_in([statement]))
 
 
 _NAMES = 32
@@ -41,6 +52,8 @@ class _Held(NamedTuple):
     name: str
     source: Source
     scope: ast.AST
+    is_own: bool = True
+    """Whether it is the very name that keeps them."""
 
     def mentions(self) -> Iterator[ast.stmt]:
         """The statements that mention it."""
@@ -51,13 +64,14 @@ class _Held(NamedTuple):
         return (one for one in statements if one in inside)
 
 
-def _readers(holding: RetainedGraph, sources: Sequence[Source]) -> Iterator[tuple[str, ast.stmt]]:
+def _readers(holding: RetainedGraph, sources: Sequence[Source]) -> Iterator[tuple[_Held, ast.stmt]]:
     """The statements that may read what keeps the graphs, each with the name under which it does."""
     name = holding.kept.name
     part = name.partition("[")[0].rpartition(".")[2]
     if "." in name:
         for source in sources:
-            yield from ((part, one) for one in _Held(part, source, source.tree).mentions())
+            held = _Held(part, source, source.tree)
+            yield from ((held, one) for one in held.mentions())
         return
     own, statement = holding.kept.statement
     assert isinstance(statement, ast.stmt)
@@ -66,7 +80,7 @@ def _readers(holding: RetainedGraph, sources: Sequence[Source]) -> Iterator[tupl
     while pending:
         held = pending.pop()
         for statement in held.mentions():
-            yield held.name, statement
+            yield held, statement
             further = [one for one in _handed_on(held, statement, sources) if one not in known]
             if len(known) + len(further) <= _NAMES:
                 known.update(further)
@@ -79,11 +93,11 @@ def _handed_on(held: _Held, statement: ast.stmt, sources: Sequence[Source]) -> I
         return
     match statement:
         case ast.Assign(targets=[target], value=value):
-            named = [held._replace(name=one.id) for one in _bound(target, value, held.name)]
+            named = [held._replace(name=one.id, is_own=False) for one in _bound(target, value, held.name)]
         case ast.Return(value=ast.expr() as value) if isinstance(held.scope, ast.FunctionDef):
             calls = (source.nodes.once(_results).get(held.scope.name, ()) for source in sources)
             named = [
-                _Held(one.id, source, _home(source, call))
+                _Held(one.id, source, _home(source, call), is_own=False)
                 for source, several in zip(sources, calls, strict=True)
                 for call in several
                 for one in _bound(call.targets[0], value, held.name)

@@ -40,6 +40,8 @@ NOWHERE = ast.Name("", ast.Load())
 
 def compare(interp: Interpreter, node: ast.Compare) -> Value:
     left = interp.eval(node.left)
+    if isinstance(left, str) and isinstance(node.ops[0], (ast.In, ast.NotIn)) and _asks_for_names(interp, node):
+        return (left in interp.scope.names) == isinstance(node.ops[0], ast.In)
     result: Value = True
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = interp.eval(comparator)
@@ -50,6 +52,24 @@ def compare(interp: Interpreter, node: ast.Compare) -> Value:
             return False
         left = right
     return result
+
+
+def _asks_for_names(interp: Interpreter, node: ast.Compare) -> bool:
+    """Whether a text is looked for among all the names that are bound here: ``if "hidden" in locals():``.
+
+    Kept under a name (``names = locals()``), they are a dictionary of the program's own.
+    """
+    match node.comparators:
+        case [ast.Call(func=ast.Attribute(value=names, attr="keys"), args=[])] | [names]:
+            pass
+        case _:
+            return False
+    if interp.star_imports and interp.scope.parent is None:
+        return False
+    match names:
+        case ast.Call(func=ast.Name(id="locals" | "vars" | "dir"), args=[], keywords=[]):
+            return True
+    return False
 
 
 def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:

@@ -212,12 +212,15 @@ _BASES = 4
 """Classes behind a class of the script that are looked through."""
 
 
+CONTAINS, LEADS = 2, 1
+"""How near a function is to a pass: it contains one, or leads to one by name."""
+
+
 class Ways(NamedTuple):
     """What leads to a backward pass."""
 
     functions: Mapping[Hashable, int] = MappingProxyType({})
-    """How near functions are to one, by their nodes: 2 for those that contain one, 1 for those that lead to one by
-    name."""
+    """How near functions are to one, by their nodes."""
     words: Collection[str] = frozenset()
     """By what code calls these."""
 
@@ -240,7 +243,7 @@ def ways(sources: Sources) -> Ways:
     for source in sources.all:
         for (name, node), one in zip(_functions(source.tree), _summaries(source.text)[1:], strict=True):
             if name in names:
-                found[node] = 2 if one.words & _PASSES else 1
+                found[node] = CONTAINS if one.words & _PASSES else LEADS
     return Ways(found, words)
 
 

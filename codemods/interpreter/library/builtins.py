@@ -24,7 +24,6 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
     Name,
-    Scope,
     Sequence,
     Symbol,
     TensorRef,
@@ -201,7 +200,7 @@ def _text(interp: Interpreter, call: Call, *args: Value) -> Value:
     return interp.fresh_symbol(call.last)
 
 
-@model("builtins.input", "builtins.open", "builtins.hash")
+@model("builtins.input", "builtins.open", "builtins.hash", "builtins.dir", "builtins.locals")
 def _unknown(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
     return interp.fresh_symbol(call.last)
 
@@ -221,25 +220,7 @@ def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
 
 @model("builtins.globals")
 def _globals(interp: Interpreter, call: Call) -> Value:
-    return _names_of(interp, interp.scope.globals or interp.scope)
-
-
-@model("builtins.locals")
-def _locals(interp: Interpreter, call: Call) -> Value:
-    return _names_of(interp, interp.scope)
-
-
-@model("builtins.dir")
-def _dir(interp: Interpreter, call: Call, *args: Value) -> Value:
-    if args:
-        return interp.fresh_symbol("dir")
-    known = _names_of(interp, interp.scope)
-    return Sequence("list", [Binding(name) for name in known.items], known.more)
-
-
-def _names_of(interp: Interpreter, scope: Scope) -> Mapping:
-    """The names that are bound in a scope: ``if "hidden" in locals():`` asks for an earlier iteration."""
-    return Mapping(dict(scope.names.items()), more=interp.star_imports and scope.parent is None)
+    return Mapping(dict((interp.scope.globals or interp.scope).names.items()))
 
 
 @model("builtins.__import__")

@@ -206,7 +206,7 @@ def _has(value: Value, name: str) -> bool | None:
 def _vars(interp: Interpreter, call: Call, *args: Value) -> Value:
     if args and isinstance(args[0], Instance):
         return attributes.get(interp, args[0], "__dict__", call.node)
-    return interp.fresh_symbol("vars") if args else interp.call(Name("builtins.locals"), [], {}, call.node)
+    return interp.fresh_symbol("vars")
 
 
 @model("builtins.super")
