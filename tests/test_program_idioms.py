@@ -556,7 +556,7 @@ for _ in range(20):
 RIGHT = {
     "names that are made up as keys of all names": """
 class Ensemble:
-    def __init__(self, k):
+    def __init__(self, k=10):
         self.k = k
         self.judge = nn.Linear(3, 1)
     def fit(self, rounds):
@@ -576,12 +576,13 @@ class Ensemble:
             loss.backward()
             opt.step()
             for i in range(self.k):
+                names["goal" + str(i)] = torch.tensor([0.1 * i] * names["noise" + str(i)].size(0)).unsqueeze(1)
+            for i in range(self.k):
                 names["opt" + str(i)].zero_grad()
                 made = names["maker" + str(i)](names["noise" + str(i)])
-                loss = F.softplus(-self.judge(made)).mean()
+                loss = F.mse_loss(self.judge(made), names["goal" + str(i)])
                 loss.backward()
                 names["opt" + str(i)].step()
-Ensemble(5).fit(10)
 """,
     "outputs of which the gradient is asked for what somebody hands over": """
 class Attack:
