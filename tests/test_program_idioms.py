@@ -888,6 +888,15 @@ def test_what_is_right_is_left_alone(text: str) -> None:
     assert found.patched.files[0].text == HEADER + text
 
 
+@pytest.mark.parametrize("names", ["{}", '{"rounds": rounds}', "vars(self)", "dict(rounds=rounds)"])
+@pytest.mark.parametrize("key", ['"{}" + str(i)', 'f"{}{{i}}"', '"{}%d" % i', '"{}{{}}".format(i)'])
+def test_keys_with_different_beginnings_are_different(key: str, names: str) -> None:
+    text = RIGHT["names that are made up as keys of all names"].replace("names = locals()", f"names = {names}")
+    for kind in ("maker", "opt", "noise", "made", "goal"):
+        text = text.replace(f'"{kind}" + str(i)', key.format(kind))
+    assert mended(HEADER + text).observation.facts == ()
+
+
 def test_a_default_of_a_dataclass_goes_by_the_names_of_its_own_module() -> None:
     """``deque`` is imported where the class is written, and not where an object of it is made."""
     main = """\

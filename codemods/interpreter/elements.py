@@ -301,6 +301,9 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
         return at[0]
     run = _run_of(interp, index.key)
     slots: dict[Any, Binding] = dict(enumerate(container.items)) if isinstance(container, Sequence) else container.items
+    if isinstance(container, Mapping):
+        key = mapping_keys.mapping_key(interp, index)
+        slots = {one: slot for one, slot in slots.items() if mapping_keys.may_be_one(one, key)}
     if run is not None and not known and any(_has_graph(interp, slot) for slot in slots.values()):
         return None
     moment = run if _counter_in(index) else _moment(interp, run)
@@ -380,6 +383,8 @@ def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
     found = None
     for known, slot in value.items.items():
         if isinstance(known, tuple) and _origin(known) == _origin(key):
+            continue
+        if not mapping_keys.may_be_one(known, key):
             continue
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             if isinstance(known, tuple) and known[1][-1:] == key[1][-1:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +37,32 @@ def key_in(interp: Interpreter, index: Value, mapping: Mapping) -> Hashable:
         return key
     known = mapping_key(interp, index.usual)
     return known if known in mapping.items and interp.usual(index) is not None else key
+
+
+def may_be_one(key: Hashable, other: Hashable) -> bool:
+    """Whether two keys may be the same, by what of them is written out: ``f"made{i}"`` and ``f"goal{j}"`` are not."""
+    mine, theirs = _written(key), _written(other)
+    if mine and theirs:
+        return mine == theirs
+    texts, known = (mine, other) if mine else (theirs, key)
+    if not texts or isinstance(known, tuple):
+        return True
+    return isinstance(known, str) and known.startswith(_beginning(texts[0]))
+
+
+def _beginning(text: str) -> str:
+    """What a text begins with, before a place where something is filled in."""
+    return re.split(r"[%{]", text, maxsplit=1)[0]
+
+
+def _written(key: Hashable) -> tuple[str, ...]:
+    """The texts in an unknown key that begins with one, in their order; none for any other key."""
+    match key:
+        case ("?", ("add", ("str", str(text)), *_)):
+            return (text,)
+        case ("?", ("text" | "format", str(), *_) as parts):
+            return tuple(part for part in parts[1:] if isinstance(part, str))
+    return ()
 
 
 @dataclass(frozen=True)

@@ -135,5 +135,5 @@ def _attributes(value: Value) -> Iterator[tuple[str, Value]]:
     else:
         return
     for name, slot in slots.items():
-        if name.isidentifier():
+        if isinstance(name, str) and name.isidentifier():  # `vars(self)[f"layer{i}"] = ...` sets one that is not known
             yield f".{name}", slot.value

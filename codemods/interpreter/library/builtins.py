@@ -191,7 +191,10 @@ def _print(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
 def _str(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
     if not args:
         return ""
-    return str(args[0]) if is_constant(args[0]) else _text(interp, call, *args)
+    if is_constant(args[0]):
+        return str(args[0])
+    shown = _text(interp, call, *args)
+    return interp.symbol(("text", args[0].key)) if isinstance(args[0], Symbol) else shown
 
 
 @model("builtins.repr", "builtins.format")
