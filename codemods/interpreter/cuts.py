@@ -326,16 +326,16 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
 
 def _sums(tops: Iterable[Node]) -> set[Node]:
     """The nodes that add terms of a loss: a sum of it, or of what is only scaled and added to others on the way."""
-    found: set[Node] = set()
+    reached: set[Node] = set()
     pending = list(tops)
     while pending:
         one = pending.pop()
-        if one.operation in _ADDS:
-            found.add(one)
-        elif one.operation not in _SCALES or len(one.operands) != 1:
+        if one in reached:
             continue
-        pending += [operand.node for operand in one.operands if operand.node not in found]
-    return found
+        reached.add(one)
+        if one.operation in _ADDS or (one.operation in _SCALES and len(one.operands) == 1):
+            pending += [operand.node for operand in one.operands]
+    return {one for one in reached if one.operation in _ADDS}
 
 
 def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
