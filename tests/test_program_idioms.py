@@ -85,40 +85,35 @@ for _ in range(20):
     opt.step()
 """
 
+CHECKED = """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+h = torch.zeros(4, 3)
+for _ in range(10):
+    h = torch.tanh(net(h))
+    loss = F.mse_loss(h, y)
+    if {check}:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
 SHAPES = {
     "a loss that is looked at before it is sent backward": (
         """
 import math
-net = nn.Linear(3, 3)
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
 def is_valid(number):
     return not (math.isnan(number) or math.isinf(number) or number > 1e4)
-h = torch.zeros(4, 3)
-for _ in range(10):
-    h = torch.tanh(net(h))
-    loss = F.mse_loss(h, y)
-    if is_valid(loss.item()):
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-""",
+"""
+        + CHECKED.format(check="is_valid(loss.item())"),
         ["h = h.detach()"],
     ),
     "a loss that is looked at from all sides": (
         """
-net = nn.Linear(3, 3)
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
 def is_odd(number):
     return number != number or number > 1e4 or number < -1e4
-h = torch.zeros(4, 3)
-for _ in range(10):
-    h = torch.tanh(net(h))
-    loss = F.mse_loss(h, y)
-    if not is_odd(loss.item()):
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-""",
+"""
+        + CHECKED.format(check="not is_odd(loss.item())"),
         ["h = h.detach()"],
     ),
     "a class that a decorator puts into a dictionary": (

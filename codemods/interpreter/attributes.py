@@ -44,9 +44,9 @@ _NOT_TENSORS = frozenset(
     output_nr""".split()
 )
 COMMAND_LINE = ("command line",)
+"""The key of ``sys.argv``."""
 TORCH = "2.13.0"
 """The release of PyTorch that programs are read for: what they do for older ones alone is not followed."""
-"""The key of ``sys.argv``."""
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())

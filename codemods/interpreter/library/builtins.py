@@ -193,8 +193,10 @@ def _str(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
         return ""
     if is_constant(args[0]):
         return str(args[0])
-    shown = _text(interp, call, *args)
-    return interp.symbol(("text", args[0].key)) if isinstance(args[0], Symbol) else shown
+    if isinstance(args[0], Symbol):
+        attributes.shown(interp, args, call.node)
+        return interp.symbol(("text", args[0].key))
+    return _text(interp, call, *args)
 
 
 @model("builtins.repr", "builtins.format")
