@@ -39,6 +39,7 @@ for step in range(20):
     loss.backward()
     opt.step()"""
 FIXED = LOOP.replace("# «état»\n", "# «état»\n    h = tuple(state.detach() for state in h)\n")
+PLAIN_LOOP, PLAIN_FIXED = LOOP.removeprefix("%%time\n"), FIXED.removeprefix("%%time\n")
 
 
 @pytest.fixture
@@ -142,13 +143,13 @@ def test_a_fix_changes_the_source_of_its_cell_alone(
 def test_a_cell_that_is_indented_as_a_whole_is_read(
     indent: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cells = [textwrap.indent(SET_UP, indent), "", textwrap.indent(LOOP.removeprefix("%%time\n"), indent)]
+    cells = [textwrap.indent(SET_UP, indent), "", textwrap.indent(PLAIN_LOOP, indent)]
     write(book(*cells), "nb.ipynb")
     out, err = check(capsys, "--fix", "--output-format", "concise", "nb.ipynb", code=0)
     assert err == "" and out.startswith("Fixed 1 mistake; ")
     assert [cell.source for cell in cells_of("nb.ipynb")] == [
         *cells[:2],
-        textwrap.indent(FIXED.removeprefix("%%time\n"), indent),
+        textwrap.indent(PLAIN_FIXED, indent),
     ]
 
 
@@ -352,10 +353,10 @@ def test_a_run_tells_and_repairs_cells(
 
 
 def test_a_run_repairs_a_cell_that_is_indented_as_a_whole(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(book(SET_UP, textwrap.indent(LOOP.removeprefix("%%time\n"), "  ")), "nb.ipynb")
+    write(book(SET_UP, textwrap.indent(PLAIN_LOOP, "  ")), "nb.ipynb")
     assert main(["run", "--fix", "nb.ipynb"]) == 0
     assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in capsys.readouterr().out
-    assert cells_of("nb.ipynb")[1].source == textwrap.indent(FIXED.removeprefix("%%time\n"), "  ")
+    assert cells_of("nb.ipynb")[1].source == textwrap.indent(PLAIN_FIXED, "  ")
 
 
 def test_a_notebook_with_a_broken_cell_is_not_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
