@@ -85,7 +85,7 @@ def analyse(
             break
         # A repair may take several mistakes along: the search is made once more, without those that are silenced.
         silenced += [one for one in findings if one in silent]
-        spared = {key_of(program.in_program(fact)) for one in silenced for fact in (one.fact, *one.others)}
+        spared = {key_of(program.in_program(fact)) for one in silenced for fact in one.facts}
         mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
     steps = tuple(step.patched for step in mended.steps)
     return _with_reach(
@@ -105,12 +105,12 @@ def _repaired(
     """The outcome of the *search* for repairs, and the findings, less the facts whose keys are *spared*."""
     mended = search()
     findings = tuple(_findings(program, mended, select, spared=spared))
-    doubtful = {finding.cause for finding in findings if finding.fixed and not finding.safe}
+    doubtful = {fact: finding for finding in findings if finding.fixed and not finding.safe for fact in finding.facts}
     if doubtful and not unsafe:
         repairable = {key_of(fact) for fact in mended.observation.facts} - _left(mended)
         mended = search(certain=True)
         findings = tuple(
-            replace(finding, needs_review=not finding.fixed and finding.cause in doubtful)
+            finding if finding.fixed else _with_doubtful_repair(finding, doubtful)
             for finding in _findings(program, mended, select, repairable, spared)
         )
     if mended.repairs and not any(finding.fixed for finding in findings):
@@ -118,6 +118,14 @@ def _repaired(
         seen = mended.observation
         mended = replace(mended, patch=Patch(program), repairs=(), left=seen.facts, steps=())
     return mended, findings
+
+
+def _with_doubtful_repair(finding: Finding, doubtful: Mapping[Fact, Finding]) -> Finding:
+    """A *finding* that is not repaired, as that of the *doubtful* repair that is known for it, if one is."""
+    known = next((doubtful[fact] for fact in finding.facts if fact in doubtful), None)
+    if known is None:
+        return finding
+    return replace(known, fact=finding.fact, others=finding.others, fixed=False, needs_review=True)
 
 
 def _mended(

@@ -39,7 +39,7 @@ class Finding:
     fixed: bool
     """Whether the patched text of the analysis repairs it."""
     remedy: str
-    """What the patch does, in one sentence; empty where there is none."""
+    """What the patch does, in one sentence; empty where none is known."""
     cause: Span
     """The place to look at first: the one that the patch changes, where it changes one of the story's places."""
     keeps: Keeps = Keeps.EDGES
@@ -53,6 +53,11 @@ class Finding:
     def message(self) -> str:
         """What is wrong, on one line and without control characters, which a key or a name may hold."""
         return escaped(self.fact.message)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """All facts that it tells of."""
+        return self.fact, *self.others
 
     @property
     def certainty(self) -> Certainty:

@@ -66,7 +66,7 @@ class Finding:
     """The cause."""
     story: tuple[StoryPlace, ...]
     fix: str
-    """What the repair does, in a sentence; empty where there is none."""
+    """What the repair does, also one that only ``unsafe_fixes=True`` makes; empty where none is known."""
     edits: tuple[Edit, ...]
     """The repair; it may change other files than the one in which the cause stands."""
     safe: bool

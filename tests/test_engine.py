@@ -257,3 +257,34 @@ def test_a_patch_that_no_finding_explains_is_none() -> None:
     found = analyse(BEHIND, "train.py")
     assert [finding.fixed for finding in found.findings] == [False]
     assert found.patched == BEHIND
+
+
+FACTORS = """\
+import torch
+
+class Loss:
+    def __init__(self):
+        self.critic = torch.nn.Linear(4, 1)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters())
+
+    def step(self, data, model, optimizer):
+        code = model(data)
+        judged = self.critic(code)
+        if not model.training:
+            return
+        optimizer.zero_grad()
+        (code.pow(2).mean() + judged.mean()).backward(retain_graph=True)
+        optimizer.step()
+        self.critic_optimizer.zero_grad()
+        (judged - 1).pow(2).mean().backward()
+        self.critic_optimizer.step()
+"""
+
+
+def test_a_finding_without_its_doubtful_repair_is_that_of_the_repair() -> None:
+    with_repair = analyse(FACTORS, "loss.py").findings
+    without = analyse(FACTORS, "loss.py", unsafe=False).findings
+    assert [(one.fixed, one.needs_review) for one in with_repair] == [(True, False)]
+    assert [(one.fixed, one.needs_review) for one in without] == [(False, True)]
+    for told, known in zip(without, with_repair, strict=True):
+        assert (told.code, told.cause, told.remedy) == (known.code, known.cause, known.remedy)

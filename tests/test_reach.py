@@ -106,3 +106,34 @@ def test_no_fix_is_written_through_a_link_out_of_the_project(
     assert (elsewhere / "train.py").read_text() == text
     assert main(["check", "--fix", "inside.py"]) == 0
     assert (project / "own.py").read_text() != text and (project / "inside.py").is_symlink()
+
+
+SAMPLER = """\
+import torch
+{importing}
+net = torch.nn.Linear(4, 3)
+z = torch.randn(16, 4).requires_grad_()
+total = torch.zeros(16)
+for temperature in range(100):
+    score = net(z).sum(1) * temperature
+    total += score
+    z = (z + {gradient}(score.sum(), z)[0]).detach().requires_grad_()
+print(total.mean().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("importing", "gradient"),
+    [
+        ("from torch.autograd import grad", "grad"),
+        ("from torch.autograd import grad as derivative", "derivative"),
+        ("from torch.autograd import (\n    Variable,\n    grad as derivative,\n)", "derivative"),
+        ("from torch import autograd as ag", "ag.grad"),
+        ("import torch.autograd as ag", "ag.grad"),
+    ],
+)
+def test_torchs_function_is_a_pass_by_any_name(importing: str, gradient: str) -> None:
+    analysis = analyse(SAMPLER.format(importing=importing, gradient=gradient), "sample.py")
+    assert [finding.code for finding in analysis.findings] == ["AF601"]
+    assert len(analysis.passes) == 1
+    assert not analysis.missed

@@ -149,7 +149,7 @@ def view_of(path: Path, message: str, frames: Sequence[Frame]) -> View | None:
 
 def explains(finding: Finding, message: str, lines: Collection[tuple[str, int]]) -> bool:
     """Whether a mistake raises this error at one of the *lines* that were running."""
-    for fact in (finding.fact, *finding.others):
+    for fact in finding.facts:
         if not fact.raised or fact.raised not in message:
             continue
         last = [role.span for role in fact.roles() if role.name == "failed"] or [role.span for role in fact.roles()]

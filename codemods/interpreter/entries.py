@@ -5,18 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
+from autofix.codemods.source.reach import ImportedPasses, imported_passes
 from autofix.codemods.source.sources import Sources, last_name, parse
 
 MODULE = ""
 """The entry that is the module's own code."""
 
-_WORDS = ("backward", "autograd.grad", "import grad", ".data[", "volatile", "numpy()", *CALLED)
+_WORDS = ("backward", "autograd.grad", "import grad", "autograd as", ".data[", "volatile", "numpy()", *CALLED)
+_GRADIENT_IMPORTED = re.compile(r"autograd import[^\n]*(?:\(|\bgrad\b)")
+"""``grad`` among other names; in parentheses it may stand on a later line."""
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
 _PASSES = _CALLS | {f".{call}" for call in _CALLS}
 """The same as words of a function."""
@@ -50,7 +53,10 @@ class _Says(NamedTuple):
 def _says(text: str) -> _Says:
     return _Says(
         "torch" in text,
-        any(word in text for word in _WORDS) or _changes_a_leaf(text) or _has_old_function(text),
+        any(word in text for word in _WORDS)
+        or _GRADIENT_IMPORTED.search(text) is not None
+        or _changes_a_leaf(text)
+        or _has_old_function(text),
         "import torch" not in text and any(f"import {other}" in text for other in _LIKE_TORCH),
     )
 
@@ -145,7 +151,7 @@ class _Summary(NamedTuple):
     words: frozenset[str]
     """The names that it loads and does not bind itself, and, after a dot, the attributes: ``train``, ``.step``."""
     sends: bool = False
-    """Whether it has a pass."""
+    """Whether it has a pass, or is one that a framework runs."""
     loops: bool = False
 
 
@@ -244,7 +250,7 @@ def ways(sources: Sources) -> Ways:
         for (name, node), one in zip(_functions(source.tree), _summaries(source.text)[1:], strict=True):
             if name in names:
                 found[node] = CONTAINS if one.words & _PASSES else LEADS
-    return Ways(found, words)
+    return Ways(found, words.union(*(source.nodes.once(imported_passes).functions for source in sources.all)))
 
 
 def _by_passes(one: _Summary) -> _Summary:
@@ -295,11 +301,15 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
     tree, nodes = parse(text).tree, parse(text).nodes
     leaves = frozenset(_leaves_in(text))
     own = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    functions = (_summary(name, nodes.within(node), leaves, sends=is_step(node)) for name, node in _functions(tree))
-    return (_summary(MODULE, chain.from_iterable(map(nodes.within, own)), leaves), *functions)
+    imported = nodes.once(imported_passes)
+    summary = partial(_summary, leaves=leaves, imported=imported)
+    functions = (summary(name, nodes.within(node), sends=is_step(node)) for name, node in _functions(tree))
+    return (summary(MODULE, chain.from_iterable(map(nodes.within, own))), *functions)
 
 
-def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str], *, sends: bool = False) -> _Summary:
+def _summary(
+    name: str, nodes: Iterable[ast.AST], *, leaves: frozenset[str], imported: ImportedPasses, sends: bool = False
+) -> _Summary:
     """What a piece of code, given by all of its nodes, has to do with passes; *sends*: a framework has one for it."""
     words: set[str] = set()
     bound: set[str] = set()
@@ -309,9 +319,12 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str], *, sen
         kind = type(node)  # there are no classes derived from those of nodes, and there are very many nodes
         if isinstance(node, ast.Name):
             (words if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            if node.id in imported.functions:
+                words.add("grad")
+                sends = True
         elif isinstance(node, ast.Attribute):
             words.add(f".{node.attr}")
-            sends = sends or (node.attr in _CALLS and _is_pass(node))
+            sends = sends or (node.attr in _CALLS and _is_pass(node, imported))
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
         elif kind in _SCOPES:
@@ -326,9 +339,9 @@ def _summary(name: str, nodes: Iterable[ast.AST], leaves: frozenset[str], *, sen
     return _Summary(name, sends or fails, frozenset(words - bound), sends, loops)
 
 
-def _is_pass(node: ast.Attribute) -> bool:
+def _is_pass(node: ast.Attribute, imported: ImportedPasses) -> bool:
     """Whether an attribute of one of these names is a pass: not ``parameter.grad``, which is what a pass leaves."""
-    return node.attr != "grad" or last_name(node.value) == "autograd"
+    return node.attr != "grad" or last_name(node.value) in imported.modules
 
 
 _SCOPES = frozenset(

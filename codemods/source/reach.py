@@ -29,18 +29,45 @@ def written(sources: Iterable[Source]) -> Iterator[tuple[Source, ast.Call]]:
 
 
 def _calls(nodes: Nodes) -> list[ast.Call]:
-    return [call for call in nodes.by_level(ast.Call) if _is_pass(call)]
+    imported = nodes.once(imported_passes)
+    return [call for call in nodes.by_level(ast.Call) if _is_pass(call, imported)]
 
 
-def _is_pass(call: ast.Call) -> bool:
+def _is_pass(call: ast.Call, imported: ImportedPasses) -> bool:
     match call.func:
+        case ast.Name(id=name):
+            return name in imported.functions
         case ast.Attribute(value=ast.Name(id="self" | "ctx" | "cls"), attr="backward"):
             return False  # a method of the program's own, which has the pass inside
         case ast.Attribute(attr="backward" | "manual_backward"):
             return True
         case ast.Attribute(value=owner, attr="grad"):
-            return last_name(owner) == "autograd"
+            return last_name(owner) in imported.modules
     return False
+
+
+class ImportedPasses(NamedTuple):
+    """The names by which a file calls the functions of ``torch.autograd`` that run a backward pass."""
+
+    functions: frozenset[str] = frozenset()
+    """``gradient`` after ``from torch.autograd import grad as gradient``."""
+    modules: frozenset[str] = frozenset(("autograd",))
+    """``autograd``, and ``ag`` after ``from torch import autograd as ag`` or ``import torch.autograd as ag``."""
+
+
+def imported_passes(nodes: Nodes) -> ImportedPasses:
+    """The names by which a file calls torch's functions that run a backward pass, wherever it imports them."""
+    functions: set[str] = set()
+    modules = {"autograd"}
+    for node in nodes.of(ast.ImportFrom):
+        for name in node.names:
+            if node.module == "torch.autograd" and name.name in ("grad", "backward"):
+                functions.add(name.asname or name.name)
+            elif node.module == "torch" and name.name == "autograd":
+                modules.add(name.asname or name.name)
+    for node in nodes.of(ast.Import):
+        modules |= {name.asname for name in node.names if name.name == "torch.autograd" and name.asname}
+    return ImportedPasses(frozenset(functions), frozenset(modules))
 
 
 def missed(

@@ -43,7 +43,8 @@ class Full(Concise):
             printer.line(*line)
         printer.line()
         if finding.remedy:
-            printer.line(("  fix", "green"), f": {finding.remedy}")
+            when = " with --unsafe-fixes" if finding.needs_review else ""
+            printer.line(("  fix", "green"), f"{when}: {finding.remedy}")
         printer.line(("  more", "cyan"), f": autofix rule {finding.code}")
         printer.line()
 
