@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autofix.checking import Edit
@@ -22,17 +22,21 @@ class TextEdit:
     """The lines that are replaced; for an insertion, the one before it."""
 
 
-def edits_of(changed: Iterable[Edit], findings: Sequence[Finding]) -> dict[Finding, tuple[TextEdit, ...]]:
+def edits_of(
+    changed: Iterable[Edit], findings: Sequence[Finding], read: Mapping[Finding, Collection[str]] | None = None
+) -> dict[Finding, tuple[TextEdit, ...]]:
     """The edits that repair each of *findings*, in all files that are *changed*.
 
-    Edits that touch the stories of several findings are given to all of them.
+    Edits that touch the stories of several findings are given to all of them; those of a file in which no story
+    happens, to the findings of programs that have *read* it: of all, where that is not told.
     """
     fixed = [finding for finding in findings if finding.fixed]
     found: dict[Finding, tuple[TextEdit, ...]] = dict.fromkeys(fixed, ())
     for edit in changed:
         path, before = edit.file.name, edit.file.text
         parts = list(text_edits(before, edit.changes))
-        near = [finding for finding in fixed if lines_of_story(finding, path)] or fixed
+        near = [finding for finding in fixed if lines_of_story(finding, path)]
+        near = near or [finding for finding in fixed if read is None or path in read.get(finding, ())]
         reasons = attribute([part.lines for part in parts], near, path)
         for finding in near:
             own = [part for part, reason in zip(parts, reasons, strict=True) if finding in reason]

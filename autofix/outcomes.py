@@ -42,7 +42,9 @@ class Outcomes:
         self.passed_by = 0
         """How many files are sound, and none of those that are to be read."""
         self._edits: dict[str, Edit] = {}
-        self._told: set[object] = set()
+        self._told: dict[tuple[str, Span], Finding] = {}
+        self._read: dict[Finding, set[str]] = {}
+        """By finding, the files of the programs that show it."""
 
     @property
     def edits(self) -> list[Edit]:
@@ -59,11 +61,14 @@ class Outcomes:
         self.results.append(result)
         for edit in result.edits:
             self._edits[edit.file.name] = edit.after(self._edits.get(edit.file.name))
+        read = {result.file.name, *result.project.companions}
         for finding in result.analysis.findings:
-            key = (finding.code, finding.cause)
-            if key not in self._told:
-                self._told.add(key)
+            told = self._told.setdefault((finding.code, finding.cause), finding)
+            if told is finding:
                 self.findings.append(finding)
+            elif finding.fixed and not told.fixed:  # as another script leads to it, it is certain
+                self.findings[self.findings.index(told)] = self._told[finding.code, finding.cause] = finding
+            self._read.setdefault(finding, set()).update(read)
 
     def _add_problem(self, problem: Problem) -> None:
         self.tell(str(problem))
@@ -105,7 +110,7 @@ class Outcomes:
         """The edits that repair each finding."""
         from autofix.edits import edits_of  # only where they are shown
 
-        return edits_of(self.edits, self.findings)
+        return edits_of(self.edits, self.findings, self._read)
 
     @property
     def sources(self) -> dict[str, str]:

@@ -120,8 +120,7 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
             line = min(edge.producer.line for edge in gone)
             return f"gradient that reaches line {line} would be cut"
     if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
-        through = {(lines.original(line), layer, name) for line, layer, name in after.through}
-        cut = {name for line, _, name in before.through - through if (line, name) not in by_the_way}
+        cut = {one[1] for one in before.through.missing(after.through, lines.original) if one not in by_the_way}
         if cut:
             return f"{_names(cut)} would no longer be trained through all layers"
     return ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-import itertools
+import contextlib
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from libcst.codemod import CodemodContext
@@ -26,7 +28,7 @@ from autofix.codemods.facts import (
 )
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.policy import Path
-from autofix.codemods.proof import Keeps, judge, key_of
+from autofix.codemods.proof import Keeps, Verdict, judge, key_of
 from autofix.codemods.rewriting.parsed import ParsedModule
 from autofix.codemods.rewriting.patch import Patch, Replacement
 from autofix.codemods.rewriting.tree import Tree
@@ -91,6 +93,31 @@ class _Reached:
 
 
 @dataclass
+class _Case:
+    """A fact to repair, in a program that *way* leads to, and what was seen of that."""
+
+    fact: Fact
+    way: Patch
+    seen: AnalysisResult
+    start: AnalysisResult
+    """What was seen of the program that nothing may be lost of."""
+    depth: int
+    """How many mistakes it lies behind."""
+    tree: Tree
+    only: Path | None
+    """The path that showed it; None where there is no other."""
+    shown: AnalysisResult
+    """What was seen on that path."""
+    partial: _Reached | None = None
+    """The first patch that leaves another value on the way of the same pass, for want of one that cures both."""
+
+    @cached_property
+    def known(self) -> set[Hashable]:
+        """The keys of all mistakes in the program."""
+        return {key_of(one) for one in self.seen.facts}
+
+
+@dataclass
 class _Search:
     codemods: list[type[Codemod]]
     rejected: frozenset[Program] = frozenset()
@@ -143,86 +170,109 @@ class _Search:
         self, fact: Fact, way: Patch, seen: AnalysisResult, start: AnalysisResult, depth: int
     ) -> _Reached | None:
         """A patch that repairs *fact* of the program that *way* leads to; *start* is what nothing may be lost of."""
-        program = way.patched
-        tree = self.tree(program)
-        context = CodemodContext(filename=program.path)
         path = seen.paths[seen.facts.index(fact)]
         only = None if seen.alone else path
         shown = seen if seen.alone else self.see(way, path)
-        partial: _Reached | None = None
-        """The first patch that leaves another value on the way of the same pass, for want of one that cures both."""
+        case = _Case(fact, way, seen, start, depth, self.tree(way.patched), only, shown)
         for kind in self.codemods:
-            if not isinstance(fact, kind.answers):
-                continue
-            best: _Reached | None = None
-            rule = kind(context)
-            for candidate in _distinct(rule.offers(fact, tree), {program, *self.rejected}):
+            if isinstance(fact, kind.answers):
+                reached = self._by(kind(CodemodContext(filename=way.patched.path)), case)
+                if reached is not None:
+                    return reached
                 if self.steps >= self.most:
-                    return partial or best
-                self.tried += 1
-                self.steps += _OF_CANDIDATE if self.tried > _CANDIDATES else 0
-                if candidate.last and not self.to_the_last:
-                    self.passed_over = True
-                    continue
-                patch, further = candidate.patch, way.then(candidate.patch)
-                # The path that showed the mistake refuses most candidates; all the paths are followed for the others.
-                try:
-                    glimpse = self.see(further, only)
-                except SyntaxError:
-                    self._refuse(kind, candidate, "the patched text does not parse")
-                    continue
-                if reason := _of_one_branch(kind, patch):
-                    self._refuse(kind, candidate, reason)
-                    continue
-                verdict = judge(patch, shown, glimpse, fact, candidate.keeps)
-                if not verdict.stands and not verdict.revealed and fact in shown.facts:
-                    self._refuse(kind, candidate, verdict.reason)
-                    continue
-                after = self.see(further)
-                verdict = judge(patch, seen, after, fact, candidate.keeps)
-                cause = rule.cause(fact, tree, candidate)
-                done = Repair(fact, kind, candidate.remedy, cause, candidate.keeps)
-                if verdict.stands and _keeps_old_weights(patch, after):
-                    self._refuse(kind, candidate, "the graph that it keeps is of parameters that were changed since")
-                    continue
-                objection = rule.objection(fact, after.facts, patch) if verdict.stands else ""
-                if objection:
-                    self._refuse(kind, candidate, objection)
-                    continue
-                if verdict.stands and self._touches_spared(after, further):
-                    self._refuse(kind, candidate, "it also repairs what is to be left alone")
-                    continue
-                if verdict.stands and _more_kept(patch) < 0 and _shares_pass(fact, after, patch):
-                    self._refuse(kind, candidate, "what still fails may need the graph that it no longer keeps")
-                    continue
-                if verdict.stands and not _compiles(candidate.program):
-                    self._refuse(kind, candidate, "the patched text does not compile")
-                    continue
-                reached = _Reached(patch, after, (done,))
-                if verdict.stands:
-                    # What is right whatever else fails (an advantage is a number) does not give way to what cures both.
-                    if candidate.keeps is Keeps.OWN or not _shares_pass(fact, after, patch):
-                        return reached
-                    partial = partial or reached
-                    continue
-                self._refuse(kind, candidate, verdict.reason)
-                if verdict.revealed and depth < _DEPTH:
-                    deeper = self._behind(verdict.revealed[0], further, after, fact, start, depth)
-                    if (
-                        deeper is not None
-                        and kind.recomputes
-                        and any(one.codemod is not kind for one in deeper.repairs)
-                    ):
-                        continue
-                    if (
-                        deeper is not None
-                        and self._holds(fact, further, start, deeper)
-                        and not self._touches_spared(deeper.seen, further.then(deeper.patch))
-                    ):
-                        best = best or self._lighter(reached, deeper, way, seen, fact) or _both(reached, deeper)
-            if best is not None and partial is None:
-                return best
-        return partial
+                    break
+        return case.partial
+
+    def _by(self, rule: Codemod, case: _Case) -> _Reached | None:
+        """The patch of one codemod: that of a candidate which repairs the fact alone, before one that needs others."""
+        # Another codemod may have what repairs the fact alone: half of what is left is for it.
+        chases_to = (self.steps + self.most) // 2
+        revealing: list[Candidate] = []
+        for candidate in _distinct(rule.offers(case.fact, case.tree), {case.way.patched, *self.rejected}):
+            if self.steps >= self.most:
+                return None
+            self.tried += 1
+            self.steps += _OF_CANDIDATE if self.tried > _CANDIDATES else 0
+            if candidate.last and not self.to_the_last:
+                self.passed_over = True
+                continue
+            glimpse = self._glimpsed(rule, candidate, case)
+            if glimpse is None:
+                continue
+            if glimpse.revealed and not any(key_of(one, candidate.patch) in case.known for one in glimpse.revealed):
+                revealing.append(candidate)
+                continue
+            verdict, reached = self._weighed(rule, candidate, case)
+            if verdict.stands:
+                # What is right whatever else fails (an advantage is a number) does not give way to what cures both.
+                if candidate.keeps is Keeps.OWN or not _shares_pass(case.fact, reached.seen, reached.patch):
+                    return reached
+                case.partial = case.partial or reached
+            elif verdict.revealed:
+                revealing.append(candidate)
+        if case.partial is not None or case.depth >= _DEPTH:
+            return None
+        with self._only_to(chases_to):
+            return next(filter(None, (self._chased(rule, candidate, case) for candidate in revealing)), None)
+
+    def _glimpsed(self, rule: Codemod, candidate: Candidate, case: _Case) -> Verdict | None:
+        """The verdict on the path that showed the mistake, which refuses most candidates; None for these."""
+        try:
+            glimpse = self.see(case.way.then(candidate.patch), case.only)
+        except SyntaxError:
+            self._refuse(rule, candidate, "the patched text does not parse")
+            return None
+        if reason := _of_one_branch(type(rule), candidate.patch):
+            self._refuse(rule, candidate, reason)
+            return None
+        verdict = judge(candidate.patch, case.shown, glimpse, case.fact, candidate.keeps)
+        if not verdict.stands and not verdict.revealed and case.fact in case.shown.facts:
+            self._refuse(rule, candidate, verdict.reason)
+            return None
+        return verdict
+
+    def _weighed(self, rule: Codemod, candidate: Candidate, case: _Case) -> tuple[Verdict, _Reached]:
+        """The verdict on all paths, and what the candidate leads to."""
+        further = case.way.then(candidate.patch)
+        after = self.see(further)
+        verdict = judge(candidate.patch, case.seen, after, case.fact, candidate.keeps)
+        if verdict.stands and (objection := self._objection(rule, candidate, case.fact, further, after)):
+            verdict = Verdict(stands=False, reason=objection)
+        if verdict.reason:
+            self._refuse(rule, candidate, verdict.reason)
+        cause = rule.cause(case.fact, case.tree, candidate)
+        done = Repair(case.fact, type(rule), candidate.remedy, cause, candidate.keeps)
+        return verdict, _Reached(candidate.patch, after, (done,))
+
+    def _objection(self, rule: Codemod, candidate: Candidate, fact: Fact, further: Patch, after: AnalysisResult) -> str:
+        """Why a candidate that stands the symbolic proof is not taken; empty where it is."""
+        patch = candidate.patch
+        if _keeps_old_weights(patch, after):
+            return "the graph that it keeps is of parameters that were changed since"
+        if objection := rule.objection(fact, after.facts, patch):
+            return objection
+        if self._touches_spared(after, further):
+            return "it also repairs what is to be left alone"
+        if _more_kept(patch) < 0 and _shares_pass(fact, after, patch):
+            return "what still fails may need the graph that it no longer keeps"
+        return "" if _compiles(candidate.program) else "the patched text does not compile"
+
+    def _chased(self, rule: Codemod, candidate: Candidate, case: _Case) -> _Reached | None:
+        """A candidate that lays open other mistakes, together with the repairs of these."""
+        if self.steps >= self.most:
+            return None
+        verdict, reached = self._weighed(rule, candidate, case)
+        if not verdict.revealed:
+            return reached if verdict.stands else None
+        further = case.way.then(candidate.patch)
+        deeper = self._behind(verdict.revealed[0], further, reached.seen, case.fact, case.start, case.depth)
+        if deeper is None or (rule.recomputes and any(one.codemod is not type(rule) for one in deeper.repairs)):
+            return None
+        if not self._holds(case.fact, further, case.start, deeper):
+            return None
+        if self._touches_spared(deeper.seen, further.then(deeper.patch)):
+            return None
+        return self._lighter(reached, deeper, case.way, case.seen, case.fact) or _both(reached, deeper)
 
     def at_once(self, facts: Sequence[Fact], seen: AnalysisResult, program: Program) -> _Reached | None:
         """One patch with the first candidate for each of several *facts* that have nothing to do with one another.
@@ -242,7 +292,7 @@ class _Search:
             chosen.append((fact, rule, candidate))
         order = {file.path: at for at, file in enumerate(program.files)}
         edits.sort(key=lambda edit: (order[edit.path], edit.start, edit.stop))
-        pairs = itertools.pairwise(edits)
+        pairs = pairwise(edits)
         if any(one.path == next_.path and one.stop > next_.start for one, next_ in pairs):
             return None
         patch = Patch(program, tuple(edits))
@@ -263,6 +313,15 @@ class _Search:
             for fact, rule, candidate in chosen
         )
         return _Reached(patch, after, repairs)
+
+    @contextlib.contextmanager
+    def _only_to(self, steps: int) -> Iterator[None]:
+        """Give up, inside, what takes more than so many *steps* in all."""
+        most, self.most = self.most, min(self.most, steps)
+        try:
+            yield
+        finally:
+            self.most = most
 
     def _behind(
         self, first: Fact, way: Patch, seen: AnalysisResult, fact: Fact, start: AnalysisResult, depth: int
@@ -312,8 +371,8 @@ class _Search:
         keeps = Keeps.ONE_PASS if one_pass else Keeps.PARAMETERS
         return not judge(lines, start, deeper.seen, fact, keeps).reason
 
-    def _refuse(self, kind: type[Codemod], candidate: Candidate, reason: str) -> None:
-        self.refused[f"{kind.code} {candidate.remedy}: {reason}"] = None
+    def _refuse(self, rule: Codemod, candidate: Candidate, reason: str) -> None:
+        self.refused[f"{rule.code} {candidate.remedy}: {reason}"] = None
 
 
 def _of_one_branch(kind: type[Codemod], patch: Patch) -> str:

@@ -140,3 +140,20 @@ def test_importing_is_cheap_and_needs_no_torch() -> None:
 
 def test_the_packages_say_that_they_are_typed() -> None:
     assert (ROOT / "autofix" / "py.typed").is_file() and (ROOT / "codemods" / "py.typed").is_file()
+
+
+def test_an_edit_belongs_to_the_findings_of_programs_that_read_its_file() -> None:
+    """No story of the one happens in the file that its patch changes; the other is another program."""
+    names = ("out_of_place_replica_buffers_project", "detach_stored")
+    report = autofix.check(*(Path(__file__).parent.parent / "fixtures" / name for name in names))
+    changed = {one.code: {Path(edit.place.path).parts[-3:] for edit in one.edits} for one in report.findings}
+    assert changed["AF201"] == {(names[0], "broken", "encoder.py")}
+    assert changed["AF101"] == {("fixtures", names[1], "broken.py")}
+
+
+def test_a_finding_that_one_program_makes_certain_is_told_as_certain() -> None:
+    """The file with the mistake, read alone, leaves open what its caller settles."""
+    folder = Path(__file__).parent.parent / "fixtures" / "guard_features_fake_in_a_batch_project" / "broken"
+    (finding,) = autofix.check(folder).findings
+    assert finding.fixable
+    assert finding.certainty == "certain"

@@ -229,3 +229,76 @@ def test_the_loss_of_a_method_that_was_not_read_may_be_none() -> None:
             return dict(loss=loss, score=score)
         """
     assert model(step).findings == ()
+
+
+BY_HAND = """\
+import torch
+from torch import nn
+import lightning as L
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.maker, self.judge = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def configure_optimizers(self):
+        first, second = torch.optim.Adam(self.maker.parameters()), torch.optim.Adam(self.judge.parameters())
+        scheduler = torch.optim.lr_scheduler.StepLR(first, 10)
+        return RETURNED
+
+    def training_step(self, batch, batch_idx):
+        maker_optimizer, judge_optimizer = self.optimizers()
+        made = self.maker(batch)
+        judged = self.judge(made)
+        judge_loss = judged.pow(2).mean() + (self.judge(batch) - 1).pow(2).mean()
+        judge_optimizer.zero_grad()
+        self.manual_backward(judge_loss, retain_graph=True)
+        judge_optimizer.step()
+        maker_loss = (judged - 1).pow(2).mean()
+        maker_optimizer.zero_grad()
+        self.manual_backward(maker_loss)
+        maker_optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "first, second",
+        "[first, second]",
+        "[first, second], [scheduler]",
+        '({"optimizer": first, "lr_scheduler": scheduler}, {"optimizer": second})',
+    ],
+)
+def test_a_step_by_hand_is_that_of_an_optimizer_which_the_module_configures(returned: str) -> None:
+    analysis = analyse(BY_HAND.replace("RETURNED", returned), "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF104", True)]
+    assert "judged = self.judge(made.detach())" in analysis.patched
+    assert "judged = self.judge(made)\n        maker_loss" in analysis.patched
+
+
+def test_optimizers_that_take_turns_or_are_not_read_are_not_known() -> None:
+    turns = BY_HAND.replace("RETURNED", "first, second").replace("made =", "self.toggle_optimizer(x)\n        made =")
+    assert analyse(turns, "train.py").findings == ()
+    assert analyse(BY_HAND.replace("RETURNED", "unread(self)"), "train.py").findings == ()
+
+
+def test_one_optimizer_that_is_configured_is_no_list() -> None:
+    step = """
+        def training_step(self, batch, batch_idx):
+            out = self.head(self.net(batch)[0])
+            self.manual_backward(out.mean(), retain_graph=True)
+            self.optimizers().step()
+            self.manual_backward(out.pow(2).mean())
+            self.optimizers().step()
+
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters())
+
+        def __init__(self):
+            super().__init__()
+            self.automatic_optimization = False
+            self.net, self.head = nn.GRU(4, 4), nn.Linear(4, 1)
+        """
+    assert [finding.fact.raised is not None for finding in model(step).findings] == [True]

@@ -764,3 +764,51 @@ def test_the_graph_of_a_term_is_kept(body: str, patched: str | None) -> None:
     text = ADVERSARIAL.replace("BODY", body)
     found = mend(Program.of(text, "train.py"), all_codemods())
     assert found.patched.files[0].text == (text if patched is None else ADVERSARIAL.replace("BODY", patched))
+
+
+IMAGINED = """\
+import gym
+import torch
+from torch import nn
+
+env = gym.make("Pendulum-v1")
+model, rewards_of = nn.Linear(4, 4), nn.Linear(4, 1)
+critic = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+actor = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
+critic_optimizer = torch.optim.Adam(critic.parameters())
+actor_optimizer = torch.optim.Adam(actor.parameters())
+
+
+def goals_of(rewards, values, gamma):
+    return rewards[:-1] + gamma * values[1:]
+
+
+for episode in range(10):
+    seen, done = env.reset(), False
+    while not done:
+        seen, reward, done, _ = env.step(env.action_space.sample())
+    state = torch.randn(16, 4)
+    states = torch.zeros(6, 16, 4)
+    for h in range(6):
+        state = model(state + actor(state))
+        states[h] = state
+    values = critic(states)
+    goals = goals_of(rewards_of(states), values, 0.99)
+    critic_loss = (values[:-1] - goals.detach()).pow(2).mean()
+    critic_optimizer.zero_grad()
+    critic_loss.backward(retain_graph=True)
+    critic_optimizer.step()
+    actor_loss = -goals.mean()
+    actor_optimizer.zero_grad()
+    actor_loss.backward()
+    actor_optimizer.step()
+"""
+
+
+def test_what_an_actor_learns_through_its_critic_is_kept() -> None:
+    """The step of an environment is no optimizer's: it is known what each optimizer trains, and through what."""
+    found = mend(Program.of(IMAGINED, "train.py"), all_codemods())
+    patched = found.patched.files[0].text
+    assert found.repairs
+    assert "values = critic(states)\n    goals = goals_of(rewards_of(states), values, 0.99)\n    actor_loss" in patched
+    assert any("`values` detached" in reason and "all layers" in reason for reason in found.refused)

@@ -12,9 +12,6 @@ from autofix.codemods.checks.known import Edge, Known, Place
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.sources import Site, last_name
 
-LAYERS = 64
-"""Parameters of one pass up to which it is kept through which of the others each one gets its gradient."""
-
 
 def collect(interp: Interpreter, found: Known) -> None:
     """What the passes train, and the edges of useful gradient flow."""
@@ -33,7 +30,7 @@ def collect(interp: Interpreter, found: Known) -> None:
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer, place))
         if known and _called(one.site.node) != "grad":  # not of a gradient that is asked for by itself
-            found.through |= _through(one, tape.served)
+            found.through.add(one, tape.served)
     found.ways |= tape.trained
     found.waiting |= tape.waiting
     found.faded |= tape.faded
@@ -41,44 +38,6 @@ def collect(interp: Interpreter, found: Known) -> None:
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
         found.later.update((one.site.line, name) for name in tape.reserves)
-
-
-def _through(one: BackwardCall, served: set[tuple[int, str]]) -> set[tuple[int, str, str]]:
-    """By the line of a pass, through which layers a parameter that it trains gets its gradient.
-
-    Each layer is named by its parameters.  What belongs to earlier iterations is left out, as are large networks.
-    """
-    bits: dict[str, int] = {}
-    below: dict[int, int] = {}
-    """By node, which parameters are in its graph, as bits."""
-    pairs: dict[str, int] = {}
-    pending = [(consumer, False) for consumer, _ in one.edges]
-    while pending:
-        node, seen = pending.pop()
-        if not seen:
-            if id(node) in below or id(node) in one.old:
-                continue
-            below[id(node)] = 0
-            pending.append((node, True))
-            pending.extend((operand.node, False) for operand in node.operands if operand.node.leaf is None)
-            continue
-        layers, inner = list[str](), 0
-        for operand in node.operands:
-            leaf = operand.node.leaf
-            if leaf is None:
-                inner |= below.get(id(operand.node), 0)
-                continue
-            layers.append(leaf.name)
-            if leaf.name not in bits:
-                bits[leaf.name] = 1 << len(bits)
-        below[id(node)] = inner
-        for name in layers:
-            below[id(node)] |= bits[name]
-            pairs[name] = pairs.get(name, 0) | inner
-    if len(bits) > LAYERS:
-        return set()
-    trained = [(name, bit) for name, bit in bits.items() if (id(one), name) in served]
-    return {(one.site.line, layer, name) for layer, inner in pairs.items() for name, bit in trained if inner & bit}
 
 
 def _later(passes: list[BackwardCall]) -> Iterator[BackwardCall]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autofix.codemods.autograd.graph import RetainedGraph
+from autofix.codemods.checks.layers import ThroughLayers
 from autofix.codemods.facts import Fact, GraphHeld
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
@@ -49,7 +50,7 @@ class Known:
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
-    through: set[tuple[int, str, str]] = field(default_factory=set)
+    through: ThroughLayers = field(default_factory=ThroughLayers)
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     faded: set[tuple[int, str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 
 from autofix.codemods.checks import checks, flow, stale_graph
 from autofix.codemods.checks.known import Edge, Known
+from autofix.codemods.checks.layers import ThroughLayers
 from autofix.codemods.facts import (
     Fact,
     Overwritten,
@@ -58,8 +59,8 @@ class AnalysisResult:
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """The same with the lines of the calls that led to the pass: two losses may be sent backward by one method."""
-    through: frozenset[tuple[int, str, str]] = frozenset()
-    """The line of the pass, a layer by its parameters, and a parameter that is trained through that layer."""
+    through: ThroughLayers = field(default_factory=ThroughLayers)
+    """Through which layers the parameters are trained."""
     waiting: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """Where, by lines, parameters were read of which a gradient waited for its step."""
     once: frozenset[tuple[int, str]] = frozenset()
@@ -90,7 +91,7 @@ def _result(known: Known) -> AnalysisResult:
         frozenset(flow.ranked(known.edges)),
         frozenset(trained),
         frozenset(known.ways),
-        frozenset(known.through),
+        known.through,
         frozenset(known.waiting),
         frozenset(known.faded | {one for one in trained if one[0] in known.repeated and one not in known.later}),
         frozenset(known.crashes),

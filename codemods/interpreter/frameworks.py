@@ -12,11 +12,23 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import Function, Instance, Name, Scope, TorchModule, Value
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Function,
+    Instance,
+    Mapping,
+    Name,
+    Optimizer,
+    Scope,
+    Sequence,
+    TorchModule,
+    Value,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -81,6 +93,41 @@ def drive(interp: Interpreter, instance: Instance, node: ast.expr) -> None:
     loop = _loop(_code(instance, step_of(instance)), node)
     function = Function(loop, interp.source, Scope({}), [], {}, loop.name)
     interp.call(function, [instance, _model_of(interp, instance, node)], {}, node)
+
+
+_CONFIGURED = "configure_optimizers()"
+"""The attribute in which a module keeps its optimizers: no name, so that it clashes with none."""
+
+
+def configured_optimizers(interp: Interpreter, module: Instance, node: ast.expr) -> Value:
+    """What ``self.optimizers()`` gives: the optimizer that ``configure_optimizers`` makes, or a list of several.
+
+    None where nobody knows, or where they take turns: ``toggle_optimizer`` freezes the parameters of all others.
+    """
+    if _CONFIGURED not in module.names:
+        method = class_lookup.find(module, "configure_optimizers")
+        turns = module.cls.source.remembered(module.cls.node, _toggles)
+        found = []
+        if isinstance(method, Function) and not turns:
+            found = list(_optimizers_in(interp.call(method, [module], {}, node)))
+        several = Sequence("list", [Binding(one) for one in found])
+        module.names[_CONFIGURED] = Binding(found[0] if len(found) == 1 else several if found else None)
+    return module.names[_CONFIGURED].value
+
+
+def _optimizers_in(value: Value) -> Iterator[Optimizer]:
+    """The optimizers among what ``configure_optimizers`` gives back: one, several, lists, dictionaries, schedulers."""
+    if isinstance(value, Optimizer):
+        yield value
+    elif isinstance(value, Mapping) and "optimizer" in value.items:
+        yield from _optimizers_in(value.items["optimizer"].value)
+    elif isinstance(value, Sequence):
+        for slot in value.items:
+            yield from _optimizers_in(slot.value)
+
+
+def _toggles(cls: ast.ClassDef) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "toggle_optimizer" for node in ast.walk(cls))
 
 
 def _model_of(interp: Interpreter, trainer: Instance, node: ast.expr) -> Value:

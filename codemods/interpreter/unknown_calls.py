@@ -23,6 +23,7 @@ from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
 from autofix.codemods.interpreter.values import (
     Binding,
+    Function,
     Instance,
     Method,
     Optimizer,
@@ -173,16 +174,21 @@ def _backward(interp: Interpreter, call: Call, receiver: Symbol, loss: Value, /,
 
 @of_unknown("step")
 def _step(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **keywords: Value) -> Value:
-    """``scaler.step(optimizer)``, or the step of an optimizer that was handed in."""
-    for value in (*args, *keywords.values()):
+    """``scaler.step(optimizer)``, or the step of an optimizer that was handed in; not ``seen = env.step(action)``."""
+    given = (*args, *keywords.values())
+    closure = any(isinstance(value, (Function, Method)) for value in given)
+    if given and not closure and not _is_for_its_effect(interp, call.node):
+        return DECLINED
+    for value in given:
         if isinstance(value, Optimizer):
             interp.tape.step(value.leaves, interp.site(call.node), interp.stack)
-            return
+            return None
     if not _is_scheduler(receiver.key):
         interp.tape.unknown_owner = True
         model = _handed_in_with(interp, receiver)
         if model is not None:
             interp.tape.step([model], interp.site(call.node), interp.stack)
+    return None
 
 
 def _handed_in_with(interp: Interpreter, optimizer: Symbol) -> Leaf | None:

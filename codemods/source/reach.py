@@ -65,8 +65,8 @@ def imported_passes(nodes: Nodes) -> ImportedPasses:
                 functions.add(name.asname or name.name)
             elif node.module == "torch" and name.name == "autograd":
                 modules.add(name.asname or name.name)
-    for node in nodes.of(ast.Import):
-        modules |= {name.asname for name in node.names if name.name == "torch.autograd" and name.asname}
+    for statement in nodes.of(ast.Import):
+        modules |= {name.asname for name in statement.names if name.name == "torch.autograd" and name.asname}
     return ImportedPasses(frozenset(functions), frozenset(modules))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter import (
     class_lookup,
     cuts,
+    frameworks,
     module_calls,
     module_tree,
     optimizers,
@@ -347,4 +348,5 @@ def _backward(
 
 @of_module("optimizers")
 def _optimizers(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
-    return interp.symbol(("optimizers", interp.identity(module)))
+    known = frameworks.configured_optimizers(interp, module, call.node) if isinstance(module, Instance) else None
+    return interp.symbol(("optimizers", interp.identity(module))) if known is None else known
