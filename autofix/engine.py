@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -109,10 +109,7 @@ def _repaired(
     if doubtful and not unsafe:
         repairable = {key_of(fact) for fact in mended.observation.facts} - _left(mended)
         mended = search(certain=True)
-        findings = tuple(
-            finding if finding.fixed else _with_doubtful_repair(finding, doubtful)
-            for finding in _findings(program, mended, select, repairable, spared)
-        )
+        findings = tuple(_with_doubtful_repairs(_findings(program, mended, select, repairable, spared), doubtful))
     if mended.repairs and not any(finding.fixed for finding in findings):
         # What was repaired came up behind a mistake that stays: a patch that no finding explains is none.
         seen = mended.observation
@@ -120,12 +117,17 @@ def _repaired(
     return mended, findings
 
 
-def _with_doubtful_repair(finding: Finding, doubtful: Mapping[Fact, Finding]) -> Finding:
-    """A *finding* that is not repaired, as that of the *doubtful* repair that is known for it, if one is."""
-    known = next((doubtful[fact] for fact in finding.facts if fact in doubtful), None)
-    if known is None:
-        return finding
-    return replace(known, fact=finding.fact, others=finding.others, fixed=False, needs_review=True)
+def _with_doubtful_repairs(findings: Iterable[Finding], doubtful: Mapping[Fact, Finding]) -> Iterator[Finding]:
+    """*findings*, of which one that is not repaired is told as by the *doubtful* repair that is known for it."""
+    told: dict[tuple[str, Span], Finding] = {}
+    for finding in findings:
+        known = next((doubtful[fact] for fact in finding.facts if fact in doubtful), None)
+        if not finding.fixed and known is not None:
+            finding = replace(known, fact=finding.fact, others=finding.others, fixed=False, needs_review=True)
+        first = told.setdefault((finding.code, finding.cause), finding)
+        if first is not finding:  # one repair answers both
+            told[finding.code, finding.cause] = replace(first, others=(*first.others, *finding.facts))
+    yield from told.values()
 
 
 def _mended(

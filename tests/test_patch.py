@@ -57,6 +57,8 @@ def apply_with(tool: str, folder: Path, text: bytes) -> None:
         "patch": ["patch", "-p1", "--silent", "--no-backup-if-mismatch"],
     }[tool]
     done = subprocess.run(command, cwd=folder, input=text, capture_output=True, check=False)
+    if b"Invalid byte sequence" in done.stderr:
+        pytest.skip("this patch takes no name with a newline")  # since version 2.8
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
 
 

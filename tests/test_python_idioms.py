@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path as File
 from typing import Any
 
@@ -55,7 +56,9 @@ def on_the_tape(text: str) -> Any:
 
 def in_python(text: str) -> Any:
     names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(text, "piece.py", "exec", dont_inherit=True), names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # Python 3.14 warns of a `return` in `finally`
+        exec(compile(text, "piece.py", "exec", dont_inherit=True), names)
     return names["r"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import codecs
 import os
+import re
 import secrets
 import stat
 import sys
@@ -193,7 +194,27 @@ def undeclared_encoding(data: bytes, message: str) -> tuple[str, int]:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
             return f"byte 0x{line[error.start]:02x} is not utf-8, and no other encoding is declared", number
-    return message, _cookie_line(data)
+    line = _cookie_line(data)
+    declared = _COOKIE.search(head[line - 1])
+    name = declared[1].decode() if declared is not None else ""
+    # Python 3.14 refuses a codec in which no source is written with the words for one that there is not.
+    return (f"{name} is no encoding of source" if name and _is_other_codec(name) else message), line
+
+
+def _is_other_codec(name: str) -> bool:
+    """Whether there is a codec of this name that gives something else for plain ASCII."""
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return False
+    try:
+        return b"x = 1\n".decode(name) != "x = 1\n"
+    except (LookupError, ValueError):
+        return True
+
+
+_COOKIE = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
+"""Source: PEP 263."""
 
 
 def _cookie_line(data: bytes) -> int:
