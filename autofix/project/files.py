@@ -194,11 +194,11 @@ def undeclared_encoding(data: bytes, message: str) -> tuple[str, int]:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
             return f"byte 0x{line[error.start]:02x} is not utf-8, and no other encoding is declared", number
-    line = _cookie_line(data)
-    declared = _COOKIE.search(head[line - 1])
+    at = _cookie_line(data)
+    declared = _COOKIE.search(head[at - 1])
     name = declared[1].decode() if declared is not None else ""
     # Python 3.14 refuses a codec in which no source is written with the words for one that there is not.
-    return (f"{name} is no encoding of source" if name and _is_other_codec(name) else message), line
+    return (f"{name} is no encoding of source" if name and _is_other_codec(name) else message), at
 
 
 def _is_other_codec(name: str) -> bool:
