@@ -136,8 +136,8 @@ def decode(data: bytes, name: str) -> SourceFile:
         return decode_notebook(data, name)
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-    except SyntaxError as error:
-        reason, line = undeclared_encoding(data, str(error.msg))
+    except (SyntaxError, LookupError, UnicodeError) as error:  # the last two since Python 3.14
+        reason, line = undeclared_encoding(data, error.msg if isinstance(error, SyntaxError) else str(error))
         raise FileError(name, reason, line) from None
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     body = data.removeprefix(BOM_UTF8)
