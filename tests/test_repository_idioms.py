@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from torch import nn
 
 from autofix.codemods.facts import (
     Certainty,
@@ -15,9 +16,13 @@ from autofix.codemods.facts import (
     StaleGraph,
 )
 from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.interpreter.attributes import _OF_MODULES
+from autofix.codemods.interpreter.interpreter import ProgramInterpreter
+from autofix.codemods.interpreter.policy import BranchPolicy, Path
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
+from autofix.codemods.source.sources import Sources
 
 HEADER = """\
 import torch
@@ -812,3 +817,101 @@ def test_what_an_actor_learns_through_its_critic_is_kept() -> None:
     assert found.repairs
     assert "values = critic(states)\n    goals = goals_of(rewards_of(states), values, 0.99)\n    actor_loss" in patched
     assert any("`values` detached" in reason and "all layers" in reason for reason in found.refused)
+
+
+INITIALISED = """\
+import torch
+from torch import nn
+
+
+class Data:
+    def __init__(self, train):
+        self.train = train
+
+
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def initialise(module):
+    name = module.__class__.__name__
+    if name.find("Linear") != -1:
+        module.weight.data.normal_(0.0, 0.02)
+    elif type(module).__name__.startswith("BatchNorm"):
+        module.weight.data.fill_(1.0)
+
+
+maker, critic = nn.Linear(4, 4), Critic()
+critic.apply(initialise)
+maker_optimizer = torch.optim.Adam(maker.parameters())
+critic_optimizer = torch.optim.Adam(critic.parameters())
+
+
+def pretrain(maker, maker_optimizer, batch):
+    loss = (maker(batch) - batch).pow(2).mean()
+    maker_optimizer.zero_grad()
+    loss.backward()
+    maker_optimizer.step()
+
+
+def train(maker, critic, maker_optimizer, critic_optimizer, batch):
+    critic.train()
+    judged = critic(maker(batch))
+    critic_optimizer.zero_grad()
+    judged.pow(2).mean().backward(retain_graph=True)
+    critic_optimizer.step()
+    maker_optimizer.zero_grad()
+    (judged - 1).pow(2).mean().backward()
+    maker_optimizer.step()
+
+
+for epoch in range(100):
+    for batch in torch.randn(5, 8, 4):
+        if epoch < 20:
+            pretrain(maker, maker_optimizer, batch)
+        else:
+            train(maker, critic, maker_optimizer, critic_optimizer, batch)
+"""
+
+
+def test_the_class_of_a_layer_is_known() -> None:
+    asked = []
+
+    class Policy(BranchPolicy):
+        def decide(self, key: object, likely: bool, **options: bool) -> bool:
+            asked.append(key)
+            return super().decide(key, likely, **options)
+
+    sources = Sources(Program.of(INITIALISED.partition("maker_optimizer =")[0], "train.py"))
+    interp = ProgramInterpreter(sources, Policy(Path()))
+    interp.run(sources.main.tree.body)
+    interp.close()
+    assert asked == []
+
+
+def test_a_module_has_what_modules_have_whatever_others_set() -> None:
+    result = analyze(Program.of(INITIALISED, "train.py"))
+    assert result.crashes == frozenset()
+    assert [type(fact) for fact in result.facts] == [Overwritten]
+
+
+def test_what_every_module_has_is_what_torch_says() -> None:
+    assert {name for name in dir(nn.Module) if not name.startswith(("_", "T_"))} | {"training"} == _OF_MODULES
+
+
+SWITCHES = "".join(
+    f"if os.path.isdir('part_{at}'):\n    scale_{at} = maker.weight * 2\nelse:\n    scale_{at} = maker.weight * 3\n"
+    for at in range(40)
+)
+
+
+def test_a_side_that_leads_to_other_passes_is_tried_before_the_rest() -> None:
+    """More questions than there are paths stand before the one of which the other side trains another way."""
+    text = "import os\n" + INITIALISED.replace("for epoch in", SWITCHES + "for epoch in")
+    found = analyze(Program.of(text, "train.py"))
+    assert [path.entry for path in found.paths] == [""]  # the script itself shows it, and no function by itself

@@ -289,10 +289,25 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    if name in interp.sources.set_attributes and class_lookup.find(value, "__getattr__") is None:
+    inherited = name in _OF_MODULES and class_lookup.is_module(value)
+    if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
     return Method(class_lookup.exits_of(value) or value, name, node)
+
+
+_OF_MODULES = frozenset(
+    (
+        "add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval "
+        "extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict "
+        "modules mtia named_buffers named_children named_modules named_parameters parameters register_backward_hook "
+        "register_buffer register_forward_hook register_forward_pre_hook register_full_backward_hook "
+        "register_full_backward_pre_hook register_load_state_dict_post_hook register_load_state_dict_pre_hook "
+        "register_module register_parameter register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ "
+        "set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad"
+    ).split()
+)
+"""What every ``nn.Module`` has, whatever other classes of the program set as attributes of the same names."""
 
 
 def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
@@ -420,6 +435,8 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
         return tensor
     if name in value.options:
         return value.options[name]
+    if name == "__class__":
+        return Name(f"torch.nn.{value.kind}")
     return Method(value, name, node)
 
 

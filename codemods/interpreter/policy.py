@@ -221,9 +221,20 @@ class BranchPolicy:
 
         For a path that has come to none: ``if args.test: test() else: train()``.
         """
+        return [at for at, taken, other in self._led_to() if taken < other][-BY_SIDE:]
+
+    def towards_others(self) -> set[int]:
+        """The positions of questions whose other side leads to passes to which the side taken does not.
+
+        ``if epoch < 20: pretrain() else: train()``.
+        """
+        return {at for at, taken, other in self._led_to() if other - taken}
+
+    def _led_to(self) -> Iterator[tuple[int, set[str], set[str]]]:
+        """For each question of an ``if``, the words by which the side taken, and the other, lead to passes."""
         ways = self.ways()
-        sides = ((at, ways.begin_in(taken), ways.begin_in(other)) for at, (taken, other) in self._sides.items())
-        return [at for at, taken, other in sides if taken < other][-BY_SIDE:]
+        for at, (taken, other) in self._sides.items():
+            yield at, ways.begin_in(taken), ways.begin_in(other)
 
     def nearest(self) -> list[int]:
         """The positions of the questions whose opposite may lead to a pass, the nearest to one first, later ones first.
@@ -378,7 +389,8 @@ class Paths:
         """Queue the alternatives of a path; of one that showed nothing, only those at places that are new.
 
         *origin* is the path that showed something last, on the way to this one.  A path that came to no pass may be
-        *lost*, which only the first path and one that was begun as a way there may be.
+        *lost*, which only the first path and one that was begun as a way there may be.  What leads to passes that no
+        path may have come to goes first.
         """
         all_of_them = origin not in self._known
         known = self._known.setdefault(origin, set())
@@ -388,6 +400,7 @@ class Paths:
         towards = [at for at in policy.towards_a_pass() if at in new] if lost else []
         nearest = [at for at in policy.nearest() if at in new and at not in towards] if lost else []
         positions: Iterable[int] = [*towards, *nearest] if lost else new[: max(policy.matters - new.start, 0)]
+        others = set() if lost else policy.towards_others()
         queued: list[_Alternative] = []
         for position in positions:
             asked = policy.asked[position]
@@ -401,7 +414,7 @@ class Paths:
                 if position in towards:
                     turned = turned._replace(turned=(*turned.turned, (asked.place, not asked.answer)))
                 alternative = _Alternative(turned, asked.place, origin, is_nearer=position in towards)
-                if lost and policy.path != self._first:
+                if (lost and policy.path != self._first) or position in others:
                     queued.append(alternative)
                 else:
                     self._queue[not asked.steers].append(alternative)
