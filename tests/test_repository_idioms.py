@@ -13,6 +13,7 @@ from autofix.codemods.facts import (
     GraphHeld,
     LeafChanged,
     Overwritten,
+    PartChanged,
     StaleGraph,
 )
 from autofix.codemods.interpreter.analysis import analyze
@@ -915,3 +916,40 @@ def test_a_side_that_leads_to_other_passes_is_tried_before_the_rest() -> None:
     text = "import os\n" + INITIALISED.replace("for epoch in", SWITCHES + "for epoch in")
     found = analyze(Program.of(text, "train.py"))
     assert [path.entry for path in found.paths] == [""]  # the script itself shows it, and no function by itself
+
+
+ROWS = """\
+import torch
+from torch import nn
+net = nn.Linear(4, 6)
+x = net(torch.randn(3, 4))
+BODY
+nn.functional.softmax(x, -1).pow(2).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ("for row in x:\n    row += 1", True),
+        ("for at, row in enumerate(x.reshape(-1, 6)):\n    row[at:] = -1e6", True),
+        ("for row, other in zip(x, torch.randn(3, 6)):\n    row[:2] = other[:2]", True),
+        ("rows = [row for row in x]\nrows[0][1:] = 0", True),
+        ("next(iter(x)).zero_()", True),
+        ("for row in x.view(3, 2, 3):\n    for part in row:\n        part *= 2", True),
+        ("for at in range(len(x)):\n    x[at][2:] = 0", False),
+        ("with torch.no_grad():\n    for row in x:\n        row[2:] = 0", False),
+        ("for row in x.detach():\n    row += 1", False),
+        ("rows = []\nfor row in x:\n    row = row.clone()\n    row[2:] = 0\n    rows.append(row)", False),
+        ("for row in torch.zeros(3, 6):\n    row += 1", False),
+    ],
+)
+def test_a_row_that_a_loop_goes_to_is_not_to_be_changed(body: str, *, refused: bool) -> None:
+    text = ROWS.replace("BODY", body)
+    told = [type(fact) for fact in analyze(Program.of(text, "train.py")).facts]
+    assert told == ([PartChanged] if refused else [])
+    if refused:
+        with pytest.raises(RuntimeError, match="returns multiple views"):
+            exec(compile(text, "train.py", "exec"), {})
+    else:
+        exec(compile(text, "train.py", "exec"), {})

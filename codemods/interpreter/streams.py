@@ -118,7 +118,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             return _unknown(interp, opaque_results.as_object(interp, value))
         case TensorRef():
             return Stream(
-                None, lambda at, exact: elements.item(interp, value, at if exact else interp.fresh_symbol("i"), node)
+                None, lambda at, exact: _row_of(interp, value, at if exact else interp.fresh_symbol("i"), node)
             )
         case TorchModule():
             parts: list[Value] = [
@@ -258,6 +258,15 @@ def number_at(numbers: range, serial: int, at: int, exact: bool) -> Value:
 def counter_from(interp: Interpreter, low: int) -> Symbol:
     """A loop's counter of which only a lower bound is known."""
     return Symbol(("index", "counter", interp.new_instance(), low), low)
+
+
+def _row_of(interp: Interpreter, tensor: TensorRef, at: int | None, node: ast.expr) -> Value:
+    """The row *at* a place, or at any, of a tensor that a loop goes through: a view of several, as of ``unbind``."""
+    index: Value = interp.fresh_symbol("i") if at is None else at
+    row = elements.item(interp, tensor, index, node)
+    if isinstance(row, TensorRef) and not tensor.cell.unsure:
+        row.cell.sibling = True
+    return row
 
 
 def _item_of_sequence(interp: Interpreter, value: Sequence, at: int) -> Value:
