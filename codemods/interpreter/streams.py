@@ -260,10 +260,9 @@ def counter_from(interp: Interpreter, low: int) -> Symbol:
     return Symbol(("index", "counter", interp.new_instance(), low), low)
 
 
-def _row_of(interp: Interpreter, tensor: TensorRef, at: int | None, node: ast.expr) -> Value:
-    """The row *at* a place, or at any, of a tensor that a loop goes through: a view of several, as of ``unbind``."""
-    index: Value = interp.fresh_symbol("i") if at is None else at
-    row = elements.item(interp, tensor, index, node)
+def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, *, exact: bool) -> Value:
+    """A row of a tensor that a loop goes through: one of several views, as ``unbind`` makes them."""
+    row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("i"), node)
     if isinstance(row, TensorRef) and not tensor.cell.unsure:
         row.cell.sibling = True
     return row
