@@ -117,9 +117,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
         case TensorRef() if opaque_results.is_collection(value):
             return _unknown(interp, opaque_results.as_object(interp, value))
         case TensorRef():
-            return Stream(
-                None, lambda at, exact: _row_of(interp, value, at if exact else interp.fresh_symbol("i"), node)
-            )
+            return Stream(None, lambda at, exact: _row_of(interp, value, at, node, exact=exact))
         case TorchModule():
             parts: list[Value] = [
                 key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()
