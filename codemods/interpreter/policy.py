@@ -69,6 +69,7 @@ class BranchPolicy:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._turned = dict(path.turned)
         self.asked: list[Decision] = []
         self._asked_for: list[int] = []
         """The position of the question, each time that one was asked, or asked again."""
@@ -107,7 +108,7 @@ class BranchPolicy:
 
     def adopt(self, other: BranchPolicy) -> None:
         """Take over the questions and answers of *other*, which has come as far on the same way."""
-        taken = {name: value for name, value in vars(other).items() if name not in ("path", "place", "ways")}
+        taken = {name: value for name, value in vars(other).items() if name not in ("path", "_turned", "place", "ways")}
         vars(self).update(taken)
 
     def decide(self, key: Hashable, likely: bool, *, optional: bool = False, prefer_false: bool = False) -> bool:
@@ -139,8 +140,8 @@ class BranchPolicy:
             answer = self.path.answers[position]
         elif self.path.prefer_false and self.entered and changes and optional:
             answer = prefer_false
-        elif (turned := dict(self.path.turned).get(asked_at)) is not None:
-            answer = turned
+        elif asked_at in self._turned:
+            answer = self._turned[asked_at]
         else:
             answer = likely
             if self.entered and changes and optional and answer != prefer_false:

@@ -241,7 +241,6 @@ class Scope:
     globals: Scope | None = None
     declared: dict[str, Scope] = field(default_factory=dict)
     """Names declared ``global`` or ``nonlocal``, and where they live."""
-    local: frozenset[str] = frozenset()
 
     def lookup(self, name: str) -> Binding | None:
         """Where a name is bound, in this scope or around it; None where it is not."""
