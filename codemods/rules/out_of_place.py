@@ -81,8 +81,9 @@ class OutOfPlace(Codemod):
         assert isinstance(fact, (Overwritten, PartChanged))
         if isinstance(fact, PartChanged):
             yield from _told_otherwise(fact.constructed, tree)
-            yield from _as_a_new_tensor(fact.changed, tree)
-            yield from _into_a_clone(fact.changed, tree)
+            if not _is_a_row(fact, tree):
+                yield from _as_a_new_tensor(fact.changed, tree)
+                yield from _into_a_clone(fact.changed, tree)
             return
         if fact.by_step:
             return
@@ -113,6 +114,22 @@ class OutOfPlace(Codemod):
             if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
+
+
+_PARTS = frozenset("chunk split unbind split_with_sizes tensor_split hsplit vsplit dsplit".split())
+
+
+def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
+    """Whether a part is one that a loop goes to: changed for the whole's sake, which a copy of the part would miss."""
+    made = tree.expression(fact.made)
+    if not isinstance(made, cst.Call) or tree.called(made) not in _PARTS:
+        return True
+    changed = tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign) or tree.statement(fact.changed)
+    if changed is None:
+        return True
+    names = {name.value for name in tree.names_in(changed)}
+    loops = [loop for loop in tree.loops_around(changed) if isinstance(loop, cst.For)]
+    return any(names & {name.value for name in tree.names_in(loop.target)} for loop in loops)
 
 
 def _told_otherwise(constructed: Span | None, tree: Tree) -> Iterator[Candidate]:
