@@ -23,6 +23,11 @@ def finding_lines(finding: Finding) -> Iterator[tuple[Piece, ...]]:
         yield ((location(span), "dim"), ": ", ("note", "cyan"), f": {phrase}")
 
 
+def when_fixed(finding: Finding) -> str:
+    """What has to be said before a remedy: the option without which it is left out."""
+    return " with --unsafe-fixes" if finding.needs_review else ""
+
+
 def other_places(finding: Finding) -> Iterator[tuple[Span, str]]:
     """Yield each place but the cause, with all that happens there."""
     places: dict[Span, list[Role]] = {}

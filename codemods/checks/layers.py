@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ class ThroughLayers:
         What belongs to earlier iterations is left out.
         """
         trained = 0
-        pairs: Counter[str] = Counter()
+        pairs: defaultdict[str, int] = defaultdict(int)
         for layers, inner in self._layers(one):
             for name in layers:
                 pairs[name] |= inner
@@ -70,10 +70,11 @@ class ThroughLayers:
         *original* is what a line of the patched program was before.
         """
         names = {bit: name for name, bit in self._bits.items()}
+        here = self._from(after)
         left: dict[tuple[int, str], int] = {}
         for (line, layer), bits in after._below.items():
             key = original(line), layer
-            left[key] = left.get(key, 0) | self._of(after, bits)
+            left[key] = left.get(key, 0) | here(bits)
         for (line, layer), bits in self._below.items():
             gone = bits & ~left.get((line, layer), 0)
             while gone:
@@ -81,8 +82,9 @@ class ThroughLayers:
                 yield line, names[lowest]
                 gone ^= lowest
 
-    def _of(self, other: ThroughLayers, bits: int) -> int:
-        """The bits here for the parameters that *bits* stand for in *other*."""
+    def _from(self, other: ThroughLayers) -> Callable[[int], int]:
+        """What gives the bits here for the parameters that some bits stand for in *other*."""
         if self._bits == other._bits:
-            return bits
-        return sum(bit for name, bit in self._bits.items() if bits & other._bits.get(name, 0))
+            return lambda bits: bits
+        pairs = [(bit, other._bits[name]) for name, bit in self._bits.items() if name in other._bits]
+        return lambda bits: sum(own for own, there in pairs if bits & there)

@@ -289,14 +289,14 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    inherited = name in _OF_MODULES and class_lookup.is_module(value)
+    inherited = name in _OF_EVERY_MODULE and class_lookup.is_module(value)
     if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
     return Method(class_lookup.exits_of(value) or value, name, node)
 
 
-_OF_MODULES = frozenset(
+_OF_EVERY_MODULE = frozenset(
     (
         "add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval "
         "extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict "
@@ -307,7 +307,7 @@ _OF_MODULES = frozenset(
         "set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad"
     ).split()
 )
-"""What every ``nn.Module`` has, whatever other classes of the program set as attributes of the same names."""
+"""What every ``nn.Module`` has, whatever else the program sets; :data:`OF_MODULES` is what some module of torch has."""
 
 
 def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
@@ -436,7 +436,7 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
     if name in value.options:
         return value.options[name]
     if name == "__class__":
-        return Name(f"torch.nn.{value.kind}")
+        return value.cls
     return Method(value, name, node)
 
 

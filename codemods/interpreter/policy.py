@@ -222,20 +222,22 @@ class BranchPolicy:
 
         For a path that has come to none: ``if args.test: test() else: train()``.
         """
-        return [at for at, taken, other in self._led_to() if taken < other][-BY_SIDE:]
+        sides = ((at, *self._words_of_sides(at)) for at in self._sides)
+        return [at for at, taken, other in sides if taken < other][-BY_SIDE:]
 
-    def towards_others(self) -> set[int]:
-        """The positions of questions whose other side leads to passes to which the side taken does not.
+    def turns_to_other_passes(self, position: int) -> bool:
+        """Whether the other side of the ``if`` that asked leads to passes to which the side taken does not.
 
         ``if epoch < 20: pretrain() else: train()``.
         """
-        return {at for at, taken, other in self._led_to() if other - taken}
+        taken, other = self._words_of_sides(position)
+        return bool(other - taken)
 
-    def _led_to(self) -> Iterator[tuple[int, set[str], set[str]]]:
-        """For each question of an ``if``, the words by which the side taken, and the other, lead to passes."""
+    def _words_of_sides(self, position: int) -> tuple[set[str], set[str]]:
+        """The words by which the side taken of the ``if`` that asked, and the other, lead to passes."""
         ways = self.ways()
-        for at, (taken, other) in self._sides.items():
-            yield at, ways.begin_in(taken), ways.begin_in(other)
+        taken, other = self._sides.get(position, ((), ()))
+        return ways.begin_in(taken), ways.begin_in(other)
 
     def nearest(self) -> list[int]:
         """The positions of the questions whose opposite may lead to a pass, the nearest to one first, later ones first.
@@ -401,7 +403,6 @@ class Paths:
         towards = [at for at in policy.towards_a_pass() if at in new] if lost else []
         nearest = [at for at in policy.nearest() if at in new and at not in towards] if lost else []
         positions: Iterable[int] = [*towards, *nearest] if lost else new[: max(policy.matters - new.start, 0)]
-        others = set() if lost else policy.towards_others()
         queued: list[_Alternative] = []
         for position in positions:
             asked = policy.asked[position]
@@ -415,7 +416,8 @@ class Paths:
                 if position in towards:
                     turned = turned._replace(turned=(*turned.turned, (asked.place, not asked.answer)))
                 alternative = _Alternative(turned, asked.place, origin, is_nearer=position in towards)
-                if (lost and policy.path != self._first) or position in others:
+                goes_first = policy.path != self._first if lost else policy.turns_to_other_passes(position)
+                if goes_first:
                     queued.append(alternative)
                 else:
                     self._queue[not asked.steers].append(alternative)

@@ -407,6 +407,11 @@ class TorchModule:
     site: Site | None = None
     """Where it was made, or told to work in place."""
 
+    @property
+    def cls(self) -> Name:
+        """Its class."""
+        return Name(f"torch.nn.{self.kind}")
+
 
 @dataclass(eq=False, slots=True)
 class Hook:

@@ -55,8 +55,8 @@ class Concise(Reporter):
         for line in written[:1] if self.quiet else written:
             printer.line(*line)
         if self.verbose and finding.remedy:
-            when = " with --unsafe-fixes" if finding.needs_review else ""
-            printer.line((lines.location(finding.cause), "dim"), ": ", ("help", "cyan"), f"{when}: {finding.remedy}")
+            told = f"{lines.when_fixed(finding)}: {finding.remedy}"
+            printer.line((lines.location(finding.cause), "dim"), ": ", ("help", "cyan"), told)
 
     def summary(self, printer: Printer, told: Checked, left: Sequence[Finding]) -> None:
         """Print the closing line; verbose, the backward passes that were not followed before it."""

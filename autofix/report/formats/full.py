@@ -43,8 +43,7 @@ class Full(Concise):
             printer.line(*line)
         printer.line()
         if finding.remedy:
-            when = " with --unsafe-fixes" if finding.needs_review else ""
-            printer.line(("  fix", "green"), f"{when}: {finding.remedy}")
+            printer.line(("  fix", "green"), f"{lines.when_fixed(finding)}: {finding.remedy}")
         printer.line(("  more", "cyan"), f": autofix rule {finding.code}")
         printer.line()
 

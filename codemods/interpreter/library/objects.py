@@ -52,9 +52,7 @@ def _type_of(value: Value) -> Value:
         return Name(f"builtins.{value.kind}")
     if isinstance(value, (bool, int, float, str)):
         return Name(f"builtins.{type(value).__name__}")
-    if isinstance(value, TorchModule):
-        return Name(f"torch.nn.{value.kind}")
-    return value.cls if isinstance(value, Instance) else None
+    return value.cls if isinstance(value, (Instance, TorchModule)) else None
 
 
 @model("builtins.isinstance")
