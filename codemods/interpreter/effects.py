@@ -31,9 +31,15 @@ def quiet(interp: Interpreter, node: ast.If) -> Reading | None:
     nodes = interp.source.nodes
     reader = Reader(interp, interp.source, node)
     ends = node in nodes.once(_last_in_loops)
-    if reader.keeps_all() and reader.plain(node.test) and reader.block([*node.body, *node.orelse], looping=ends):
-        return reader.reading
-    return None
+    if not (reader.keeps_all() and reader.plain(node.test) and reader.block(node.body, looping=ends)):
+        return None
+    reading = reader.reading
+    first, reading.loads = reading.loads, False
+    if not reader.block(node.orelse, looping=ends):
+        return None
+    if first != reading.loads:
+        reading.fresh = node.orelse if first else node.body
+    return reading
 
 
 def statements_in(interp: Interpreter, node: ast.If) -> tuple[ast.stmt, ...]:
@@ -79,6 +85,24 @@ def chooses_number(interp: Interpreter, node: ast.IfExp) -> bool:
         return False
     reader = Reader(interp, interp.source, node)
     return all(reader.plain(side) and reader.is_number(side) for side in sides)
+
+
+def begins_anew(interp: Interpreter, node: ast.IfExp) -> ast.expr | None:
+    """The value of a run that begins anew, where the other one goes on from a checkpoint; None for any other choice.
+
+    ``start = load_checkpoint(args.resume, model) if args.resume else 0``
+    """
+    if node not in interp.source.nodes:
+        return None
+    read: list[bool] = []
+    for side in (node.body, node.orelse):
+        reader = Reader(interp, interp.source, node)
+        if not reader.plain(side):
+            return None
+        read.append(reader.reading.loads)
+    if read[0] == read[1]:
+        return None
+    return node.orelse if read[0] else node.body
 
 
 def computes_number(interp: Interpreter, function: Function) -> bool:

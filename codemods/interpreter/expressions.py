@@ -330,10 +330,11 @@ def _if_expression(interp: Interpreter, node: ast.IfExp) -> Value:
             return test  # asked where it is used
     holds = interp.truth(test, likely=_is_likely(test))
     chosen, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
-    if interp.policy.may_idle_since(consultations) and (
-        devices.chooses_gpu(chosen, other) or effects.chooses_number(interp, node)
-    ):
-        interp.policy.idle_since(consultations)
+    if interp.policy.may_idle_since(consultations):
+        fresh = effects.begins_anew(interp, node)
+        chosen = fresh or chosen
+        if fresh is not None or devices.chooses_gpu(chosen, other) or effects.chooses_number(interp, node):
+            interp.policy.idle_since(consultations)
     return interp.eval(chosen)
 
 

@@ -8,6 +8,7 @@ Not so a constant: ``self.stopped = True`` answers a question by itself.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -73,6 +74,10 @@ class Reading:
     leaves_nothing: bool = True
     """Whether all is as it was, but for names that are set and that nothing but the branch reads: then there is no need
     to execute it."""
+    loads: bool = False
+    """Whether a checkpoint is read."""
+    fresh: list[ast.stmt] | None = None
+    """The side of the branch that begins anew, where only the other one goes on from a checkpoint."""
 
 
 class Reader:
@@ -107,8 +112,9 @@ class Reader:
         stored = {part.id for part in inside if not isinstance(part.ctx, ast.Load)}
         if not stored:
             return True
-        everywhere = nodes.once(_occurrences)
-        kept = {name for name in stored if everywhere[name] != sum(part.id == name for part in inside)}
+        everywhere = nodes.once(_reads)
+        read = Counter(part.id for part in inside if not isinstance(part.ctx, ast.Store))
+        kept = {name for name in stored if everywhere[name] != read[name]}
         self.reading.leaves_nothing &= not kept
         unknown = self._stays_unknown()
         return all(name in unknown or self._is_told(name) for name in kept)
@@ -125,9 +131,37 @@ class Reader:
 
     def _is_unknown(self, name: str, values: list[ast.expr | None]) -> bool:
         known = self._value(name)
+        if _is_known_number(known) and all(map(self._is_restored, values)):
+            return True
         if not (self._is_plain(known) and isinstance(known, (Symbol, TensorRef))) and not self._is_set_either_way(name):
             return False
         return all(value is not None and is_numeric(value) and self.is_number(value) for value in values)
+
+    def _is_restored(self, value: ast.expr | None) -> bool:
+        """Whether a value is part of a checkpoint that the branch reads: a run goes on where another one ended."""
+        match value:
+            case ast.Subscript() | ast.BinOp():
+                names = {part.id for part in self._source.nodes.within(value) if isinstance(part, ast.Name)}
+                return bool(names) and names <= self._checkpoints
+            case ast.Call(func=ast.Name(id=name)):
+                function = self._value(name)
+                return isinstance(function, Function) and self._reader_of(function).loads
+        return False
+
+    @cached_property
+    def _checkpoints(self) -> set[str]:
+        """The names that the branch sets to a checkpoint."""
+        given = (pair for part in self._source.nodes.within(self._node) for pair in _given_in(part))
+        return {name for name, value in given if value is not None and self._path(value) == "torch.load"}
+
+    @cached_property
+    def loads(self) -> bool:
+        """Whether a checkpoint is read there, calls apart."""
+        calls = (part for part in self._source.nodes.within(self._node) if isinstance(part, ast.Call))
+        return any(self._path(call) == "torch.load" for call in calls)
+
+    def _reader_of(self, function: Function) -> Reader:
+        return Reader(self._interp, function.source, function.node, function.scope, self._depth + 1, self.reading)
 
     def _is_set_either_way(self, name: str) -> bool:
         """Whether both sides of the branch set a name, whatever it was before."""
@@ -192,7 +226,9 @@ class Reader:
         if isinstance(target, ast.Attribute):
             counts = isinstance(value, ast.Constant) and type(value.value) is int and self._is_counter(target)
             unknown = counts or (value is not None and is_numeric(value))
-            return unknown and self._is_inert_object(self._held(target.value))
+            owner = self._held(target.value)
+            goes_on = isinstance(owner, Symbol) and self._is_restored(value)
+            return unknown and (goes_on or self._is_inert_object(owner))
         if isinstance(target, (ast.Tuple, ast.List)):
             return all(self._set(part, None) for part in target.elts)
         if isinstance(target, ast.Name):
@@ -240,7 +276,7 @@ class Reader:
         value = self._held(node)
         if isinstance(node, ast.Attribute) and value is _NOBODY:
             return True
-        return isinstance(value, (Symbol, TensorRef, int, float)) and not isinstance(value, bool)
+        return isinstance(value, (Symbol, TensorRef)) or _is_known_number(value)
 
     def plain(self, node: ast.AST) -> bool:
         """Whether an expression does nothing but compute a value that has no graph and is no object of the program."""
@@ -340,7 +376,7 @@ class Reader:
             return False
         if function.flavour not in ("", "staticmethod") or made.args.vararg or made.args.kwarg:
             return False
-        reader = Reader(self._interp, function.source, made, function.scope, self._depth + 1, self.reading)
+        reader = self._reader_of(function)
         self.reading.functions.append(made)
         reader._records = self._records and function.grad_mode is not False
         parameters = [one.arg for one in (*made.args.posonlyargs, *made.args.args)]
@@ -365,7 +401,10 @@ class Reader:
         function = node.func
         if self._interp.recorded or not isinstance(function, ast.Attribute):
             return False
-        if function.attr == "load_state_dict" or self._dotted(function) == "torch.load":
+        if self._dotted(function) == "torch.load":
+            self.reading.loads = True
+            return True
+        if function.attr == "load_state_dict":
             return self._readable(function.value)
         if isinstance(function.value, ast.Attribute) and function.value.attr == "data":
             return function.attr.endswith("_") and self._readable(function.value)
@@ -384,7 +423,7 @@ class Reader:
     def _readable(self, node: ast.AST) -> bool:
         """Whether an expression only reads objects, whatever they are: ``{"net": net.state_dict(), "step": step}``."""
         match node:
-            case ast.Name():
+            case ast.Name() | ast.Lambda():
                 return True
             case ast.Attribute(value=owner) | ast.keyword(value=owner):
                 return self._readable(owner)
@@ -451,6 +490,10 @@ class Reader:
         return self._is_plain(value)
 
 
+def _is_known_number(value: Value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _is_own_item(target: ast.expr, own: set[str]) -> bool:
     """Whether an item is set of something that the code itself has made."""
     return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in own
@@ -476,13 +519,10 @@ def _given_in(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
             yield name, None
 
 
-def _occurrences(nodes: Nodes) -> dict[str, int]:
-    """How often each name stands in a file."""
-    found: dict[str, int] = {}
-    for part in nodes.of(ast.Name):
-        found[part.id] = found.get(part.id, 0) + 1
+def _reads(nodes: Nodes) -> Counter[str]:
+    """How often each name is read, deleted or declared to be another scope's in a file."""
+    found = Counter(part.id for part in nodes.of(ast.Name) if not isinstance(part.ctx, ast.Store))
     declared: list[ast.Global | ast.Nonlocal] = [*nodes.of(ast.Global), *nodes.of(ast.Nonlocal)]
     for statement in declared:
-        for name in statement.names:
-            found[name] = found.get(name, 0) + 1
+        found.update(statement.names)
     return found

@@ -284,6 +284,8 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
+        if quiet is not None and quiet.fresh is not None:
+            taken = quiet.fresh  # weights and counters keep what is known of them
         skipped = quiet is not None and quiet.leaves_nothing  # nobody would see the difference
         signal = "" if skipped else interp.run(taken)
     if quiet is not None or goes_to_gpu:
