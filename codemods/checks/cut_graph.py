@@ -16,7 +16,7 @@ from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[CutGraph]:
-    """What one path shows of them; *of_script*: whether it leads through the script itself."""
+    """Facts of passes without a graph on one path; *of_script*: whether it leads through the script itself."""
     tape = interp.tape
     cut: set[CutGraph] = set()
     for rootless in tape.cut:
@@ -29,7 +29,7 @@ def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Cut
     for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
         told = _told_as_escape(dropped, rootless, tape)
-        # Who computes the loss of what NumPy's function gives for a tensor takes it for one of torch's.
+        # A loss that is computed from the result of NumPy's function for a tensor takes it for one of torch's.
         meant = isinstance(told, LossEscapes) and not told.call.endswith(".numpy()")
         if meant or (dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape)):
             yield told

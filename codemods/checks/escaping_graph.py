@@ -12,7 +12,7 @@ from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter) -> Iterator[Fact]:
-    """What one path shows of them."""
+    """Facts of tensors that take their graphs where none can go, on one path."""
     yield from (_fact(site, escape, interp.tape) for site, escape in interp.tape.escapes.items())
 
 
