@@ -121,7 +121,7 @@ def operation(name: str) -> Operation:
 
 
 def kind(name: str) -> str:
-    """What kind of result an operation has; empty where that is not known."""
+    """The kind of result that an operation has; empty where it is not known."""
     return operation(name).kind
 
 
@@ -148,7 +148,7 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
 
 
 def operand_names(name: str) -> tuple[str, str]:
-    """What the table calls the two operands of an operator."""
+    """The names of an operator's two operands in the table."""
     first, second, *_ = (*operation(name).arguments, "self", "other")
     return first, second
 
