@@ -79,11 +79,11 @@ class AnalysisResult:
     missed: tuple[Missed, ...] = ()
     """Those of them that no path reached."""
     alone: bool = False
-    """Whether the program has one path only: then that shows all there is."""
+    """Whether the program has one path only, which then shows everything."""
 
 
 def _result(known: Known) -> AnalysisResult:
-    """What all the paths showed."""
+    """The result of the analysis: the facts and observations of all paths."""
     facts = checks.left(known)
     trained = known.trained
     return AnalysisResult(
@@ -162,7 +162,7 @@ def _all_reached(sources: Sources, entry: str, found: Known) -> bool:
 
 
 def _most(entry: str) -> int:
-    """How many paths are followed from here."""
+    """Number of paths that are followed from an entry."""
     return PATHS if entry == MODULE else PATHS_OF_FUNCTION
 
 

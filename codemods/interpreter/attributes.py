@@ -225,7 +225,7 @@ def shown(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
 
 
 def _owner(interp: Interpreter, value: Value) -> Hashable:
-    """What stands, in the keys of loose attributes, for a value that has no table of attributes of its own."""
+    """Key under which the loose attributes of a value without an attribute table of its own are kept."""
     match value:
         case Bound():
             return ("function", interp.identity(value.function))
@@ -493,11 +493,11 @@ def _is_described(value: Instance, name: str) -> bool:
 def set_plainly(
     interp: Interpreter, receiver: Value, name: str, value: Value, target: ast.expr, expression: ast.expr | None
 ) -> None:
-    """The same without asking the class."""
+    """Set an attribute on the receiver itself, bypassing the properties and descriptors of its class."""
     owner = receiver if isinstance(receiver, Instance) else None
     slot = interp.slot(value, interp.source.text_of(target), expression, owner)
     if interp.policy.path.entry:
-        holding.given_away(interp, value)  # an object may be looked at by whoever made the call
+        holding.given_away(interp, value)  # the caller may look at an object
     match receiver:
         case Instance():
             former = receiver.names.get(name)
@@ -513,7 +513,7 @@ def set_plainly(
                 receiver.options[name] = value
                 receiver.site = interp.site(target)
             elif receiver.kind in CONTAINERS and not isinstance(value, (Instance, TorchModule)):
-                interp.attributes_of_opaque[_owner(interp, receiver), name] = slot  # no part of what it is made of
+                interp.attributes_of_opaque[_owner(interp, receiver), name] = slot  # not one of its modules
             else:
                 receiver.children[name] = slot
                 _put_in_place(interp, receiver, name, value, target)

@@ -115,7 +115,7 @@ class Generator:
 
     @property
     def returned(self) -> Value:
-        """What the generator returned, at its end."""
+        """The value that the generator returned, at its end."""
         return self._frame.result
 
     def turn(self) -> int:

@@ -168,11 +168,11 @@ class BranchPolicy:
 
     @property
     def consultations(self) -> int:
-        """How often a question was asked, or asked again."""
+        """Number of questions asked so far, repeated ones included."""
         return len(self._asked_for)
 
     def may_idle_since(self, consultations: int) -> bool:
-        """Whether it is of use to know that what was asked since then decides about nothing that the tape sees.
+        """Whether it is of use to know that questions asked since then decide about nothing that the tape sees.
 
         Not where every such question has decided something before, or has no path of its own.
         """
@@ -186,7 +186,7 @@ class BranchPolicy:
         )
 
     def idle_since(self, consultations: int) -> None:
-        """What was asked since then decided about nothing that the tape sees."""
+        """Record that the questions asked since then decided about nothing that the tape sees."""
         self._idle.update(self._asked_for[consultations:])
 
     def forks(self, position: int) -> bool:

@@ -66,7 +66,7 @@ def is_numeric(node: ast.expr) -> bool:
 
 @dataclass
 class Reading:
-    """What was read of a branch that is quiet, with the functions that it calls."""
+    """The statements of a quiet branch that were read, with the functions that it calls."""
 
     statements: list[ast.stmt] = field(default_factory=list)
     functions: list[ast.AST] = field(default_factory=list)
@@ -403,7 +403,7 @@ class Reader:
         return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(self._value(node.id), Name))
 
     def _value(self, name: str) -> Value:
-        """What a name stands for now."""
+        """The current value of a name; ``_NOBODY`` where it is not known."""
         if name in self._given:
             return self._given[name]
         slot = (self._scope or self._interp.scope).lookup(name)
@@ -412,7 +412,7 @@ class Reader:
         return Name(f"builtins.{name}") if name in TELLING or name in _ASKING else _NOBODY
 
     def _held(self, node: ast.expr) -> Value:
-        """What a name, an attribute or an item stands for now, as far as that is known without running anything."""
+        """The current value of a name, an attribute or an item, if known without running anything; else ``_NOBODY``."""
         match node:
             case ast.Name(id=name):
                 return _NOBODY if name in self._own else self._value(name)
@@ -477,7 +477,7 @@ def _given_in(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _occurrences(nodes: Nodes) -> dict[str, int]:
-    """How often each name stands in a file."""
+    """Number of occurrences of each name in a file."""
     found: dict[str, int] = {}
     for part in nodes.of(ast.Name):
         found[part.id] = found.get(part.id, 0) + 1

@@ -1,4 +1,4 @@
-"""What can be gone through: how many items a value has, and which one is at a position."""
+"""Values that can be iterated over: the number of their items, and the item at a position."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class LazyStream:
 
     stream: Stream
     taken: int = 0
-    """How many items ``next`` has taken."""
+    """Number of items that ``next`` has taken."""
 
     def following(self) -> Value:
-        """What ``next`` gives.  Raises :class:`Exhausted` at the end."""
+        """The next item, taken by ``next``.  Raises :class:`Exhausted` at the end."""
         if self.stream.count is not None and self.taken >= self.stream.count:
             raise Exhausted
         item = self.stream.at(self.taken, True)
@@ -239,7 +239,7 @@ def _written_in(key: tuple[Hashable, ...]) -> tuple[int | None, int | None, int 
 
 
 def _items_counted(numbers: Symbol) -> int | None:
-    """How many items are known of the container that ``range(len(container))`` goes over: those are all reached."""
+    """Number of known items of a container in ``range(len(container))``, all of which are reached; None for others."""
     match numbers.key:
         case ("range", ("len", _, int() as known, _), _) if known > 1:
             return known

@@ -21,9 +21,9 @@ NAMES_PER_VALUE = 9
 
 
 def recent_stores(carried: tuple[StoreEvent, ...]) -> tuple[StoreEvent, ...]:
-    """So many of the statements that carried a value on as are remembered.
+    """The latest statements that carried a value on, at most ``NAMES_PER_VALUE``.
 
-    Loops and comprehensions that go through one container under one name do not push out what stored it.
+    Loops and comprehensions over a container under one name do not push out the statements that stored it.
     """
     while len(carried) > NAMES_PER_VALUE:
         names = [kept.name for kept in carried]
@@ -36,7 +36,7 @@ def recent_stores(carried: tuple[StoreEvent, ...]) -> tuple[StoreEvent, ...]:
 
 
 class BatchSize(IntEnum):
-    """How sure it is that there are several elements."""
+    """Certainty that a tensor has several elements."""
 
     UNKNOWN = 0
     UNREDUCED = 1
@@ -48,14 +48,14 @@ class BatchSize(IntEnum):
 
 
 class Shape(NamedTuple):
-    """What is known of a tensor's shape.
+    """The known part of a tensor's shape.
 
-    With two dimensions or more it is the first of them that has several elements: what a layer maps row by row.
+    With two dimensions or more it is the first of them that has several elements: a layer maps it row by row.
     """
 
     several: BatchSize = BatchSize.UNKNOWN
     dims: int = 0
-    """It has at least so many dimensions."""
+    """Least number of dimensions."""
     each: bool = False
     """Whether it is a tuple of pieces, and this the extent of each of them."""
 
@@ -73,7 +73,7 @@ class PartWritten(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class TensorImpl:
-    """What a tensor object is: in-place operations change it for everyone who holds it."""
+    """A tensor object: in-place operations change it for all its holders."""
 
     node: Node | None = None
     storage: Storage = field(default_factory=Storage)
@@ -83,7 +83,7 @@ class TensorImpl:
     """Whether it has several elements."""
     base: TensorImpl | None = None
     place: tuple[object, ...] = ()
-    """Of a view that an index takes of its base: the index; empty for others."""
+    """For a view that an index takes of its base: the index; empty for others."""
     writes: list[PartWritten] = field(default_factory=list)
     """Changes of views of it, in their order."""
     leaf: Leaf | None = None
@@ -100,11 +100,11 @@ class TensorImpl:
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
     detachment: Detachment | None = None
-    """For a tensor without a graph: where it lost the one it could have."""
+    """For a tensor without a graph: the lost one that it could have."""
     vague: bool = False
-    """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
+    """For a tensor without a graph: whether an unknown value entered it, so that it may have one."""
     mixed: bool = False
-    """Whether something unknown was written into it, so that it may be no leaf."""
+    """Whether an unknown value was written into it, so that it may be no leaf."""
     on_cpu: bool = False
     """Whether it certainly is on the CPU: it was made there, or computed of such ones."""
     on_gpu: bool = False
@@ -116,7 +116,7 @@ class TensorImpl:
 
     @property
     def itself(self) -> object:
-        """What makes it the same as another: a parameter is one, whoever is asked for it (a model, an optimizer)."""
+        """Object that identifies the tensor: for a parameter its leaf, be it taken from a model or an optimizer."""
         return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
 
 
@@ -136,7 +136,7 @@ class TensorRef:
         return self.cell.node
 
     def through(self, kept: StoreEvent | None) -> TensorRef:
-        """The same tensor, carried on by one more statement."""
+        """A reference to this tensor, carried on by one more statement."""
         if kept is None or self.cell.node is None or (self.provenance and self.provenance[-1] is kept):
             return self
         return TensorRef(self.cell, recent_stores((*self.provenance, kept)), self.guessed, self.moved)
@@ -243,7 +243,7 @@ class Scope:
     """Names declared ``global`` or ``nonlocal``, and where they live."""
 
     def lookup(self, name: str) -> Binding | None:
-        """Where a name is bound, in this scope or around it; None where it is not."""
+        """The binding of a name in this scope or around it; None where there is none."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.declared:
@@ -371,7 +371,7 @@ class Name:
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """What ``namedtuple("Name", fields)`` returns."""
+    """The class that ``namedtuple("Name", fields)`` returns."""
 
     fields: tuple[str, ...]
 

@@ -234,6 +234,6 @@ def _import(interp: Interpreter, call: Call, name: Value, *_: Value, **__: Value
 
 
 def imported(interp: Interpreter, name: str) -> Value:
-    """What a call imports by *name*: ``importlib.import_module("functools")``."""
+    """The module that a call imports by *name*: ``importlib.import_module("functools")``."""
     source = interp.sources.module(name, 0, interp.source)
     return interp.module(source) if source is not None else Name(name)

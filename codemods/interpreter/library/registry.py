@@ -95,7 +95,7 @@ class Models:
     def call(
         self, interp: Interpreter, call: Call, *args: Value, given: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """What the first model that covers the call returns; ``DECLINED`` where none does.
+        """The result of the first model that covers the call; ``DECLINED`` where none does.
 
         *args* (the receiver of a method) go before the arguments that are *given*.
         """

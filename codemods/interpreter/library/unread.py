@@ -39,7 +39,7 @@ def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str
 
 
 def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
-    """What a function that was not read has done to an object it was given: its state may have been reset."""
+    """Forget the state of an object that was handed to an unread function: it may have been reset there."""
     if not isinstance(value, (Instance, TorchModule)) or id(value) in seen:
         return
     seen.add(id(value))
