@@ -75,7 +75,7 @@ class Carrier:
 
     statement: Span
     expression: Span | None
-    """What was written for the value, where that is an expression of its own: the argument of an ``append``."""
+    """The value's own expression, where it has one: the argument of an ``append``."""
     name: str
     """Source text of the place: ``temp``, ``self.hidden``, ``cache[key]``."""
     form: Form
@@ -93,7 +93,7 @@ class Outer:
     used: Span
     walked: Span | None
     walked_by: Span | None = None
-    """Where the freeing pass came through, as seen by the function in which that pass stands."""
+    """The place that the freeing pass came through, as seen by the function in which this pass stands."""
     enters: tuple[bool, bool] = (False, False)
     """Whether the value enters a network there: by its use, and by the operation that the freeing pass came through."""
     mixed: bool = False
@@ -206,7 +206,7 @@ class StaleGraph(Fact):
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     text: str = field(default="", compare=False, metadata={"role": False})
-    """How the tensor is made, for the message where nothing keeps it: ``self.net(...)``."""
+    """The expression that makes the tensor, for the message where nothing keeps it: ``self.net(...)``."""
     sources: tuple[Carrier, ...] = field(default=(), compare=False, metadata={"role": False})
     """For a tensor made before the loop: the statements by which every part of it with a graph came, in order."""
     computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
@@ -259,7 +259,7 @@ class Overwritten(Fact):
     outer: Outer | None = None
     name: str = ""
     text: str = field(default="", compare=False, metadata={"role": False})
-    """How the tensor is made, for the message where nothing keeps it: ``conv(x)``."""
+    """The expression that makes the tensor, for the message where nothing keeps it: ``conv(x)``."""
     by_step: bool = False
     """Whether an optimizer's step made the change."""
     parameter: bool = False
@@ -371,11 +371,11 @@ class LeafChanged(Fact):
 
 
 TENSORS_AND_NUMBERS = "tensors and numbers"
-"""How a copy of a display of both drops graphs."""
+"""Kind of drop: a copy of a display of both."""
 
 
 ARRAY_OF_SEVERAL = "array of several"
-"""How a function of NumPy that is given tensors in a list drops their graphs."""
+"""Kind of drop: a call of a function of NumPy with tensors in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,11 +422,11 @@ class CutGraph(Fact):
     wanted: tuple[str, ...] = ()
     """The parameters that an optimizer holds and the dropped graph leads to."""
     built: tuple[Span, ...] = ()
-    """Where those were made from which ``requires_grad`` was taken."""
+    """Places that made the parameters from which ``requires_grad`` was taken."""
     spared: bool = False
     """Whether the optimizer holds only some of the parameters from which ``requires_grad`` was taken."""
     probable: bool = False
-    """Whether what lost its graph are probabilities: results of a sigmoid or a softmax."""
+    """Whether the values that lost their graphs are probabilities: results of a sigmoid or a softmax."""
     name: str = ""
 
     @property
@@ -589,14 +589,14 @@ class GraphHeld(Fact):
     kept: Span
     loop: Span
     expression: Span | None = field(default=None, metadata={"role": False})
-    """What is written for the value, where that is an expression of its own."""
+    """The value's own expression, where it has one."""
     form: Form = Form.TENSOR
     parts: tuple[Span, ...] = ()
-    """What is written for those values with a graph that are put into a container or an object first."""
+    """Expressions of the values with a graph that are put into a container or an object first."""
     evaluates: bool = False
     """Whether the loop evaluates: nothing in it needs a graph at all."""
     mixed: bool = field(default=False, metadata={"role": False})
-    """Whether what is kept is a dictionary of tensors and of other things."""
+    """Whether the kept value is a dictionary of tensors and other things."""
     name: str = ""
 
     @property
@@ -673,12 +673,12 @@ class GraphCopied(Fact):
     """The statement that put the tensor into the object that is copied."""
     call: Span
     carriers: tuple[Carrier, ...] = ()
-    """The statements that put tensors with graphs into what is copied."""
+    """The statements that put tensors with graphs into the copied object."""
     value: Span | None = field(default=None, metadata={"role": False})
-    """What is copied, where that is the tensor itself or a container of tensors."""
+    """The copied expression, where it is the tensor itself or a container of tensors."""
     form: Form = Form.TENSOR
     path: str = ""
-    """Where in the copied object the tensor is: ``.encoder.features``."""
+    """Path of the tensor in the copied object: ``.encoder.features``."""
     name: str = ""
 
     @property
@@ -702,7 +702,7 @@ class GraphSent(Fact):
     call: Span
     value: Span | None = field(default=None, metadata={"role": False})
     carriers: tuple[Carrier, ...] = ()
-    """What put tensors with graphs into the container that is sent."""
+    """The statements that put tensors with graphs into the container that is sent."""
     form: Form = Form.TENSOR
     by_loader: bool = False
     """Whether a ``DataLoader`` has workers that collect it: they stack what they read in memory that is shared."""

@@ -60,7 +60,7 @@ class Repair:
     codemod: type[Codemod]
     remedy: str
     cause: Span
-    """Where to look first for the mistake."""
+    """First place to look for the mistake."""
     keeps: Keeps = Keeps.EDGES
 
 

@@ -29,7 +29,7 @@ class Operation(NamedTuple):
     """Whether it is known what it saves."""
 
     tensors: tuple[str, ...] = ()
-    """Those of its arguments that are tensors."""
+    """Names of its arguments that are tensors."""
     places: str = ""
     """Whether it gives values and their places: ``always``, or ``along`` a dimension that it is told."""
 
@@ -53,7 +53,7 @@ class Module(NamedTuple):
 
 _UNKNOWN = Operation("")
 _FAMILIES = ("{}", "linalg_{}", "special_{}", "fft_{}")
-"""What the table calls ``torch.linalg.solve`` and ``torch.special.entr``."""
+"""Forms of names in the table, such as those for ``torch.linalg.solve`` and ``torch.special.entr``."""
 _OTHER_NAMES = {"rsub": "sub", "logsigmoid": "log_sigmoid"}
 
 

@@ -307,7 +307,7 @@ _OF_EVERY_MODULE = frozenset(
         "set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad"
     ).split()
 )
-"""What every ``nn.Module`` has, whatever else the program sets; :data:`OF_MODULES` is what some module of torch has."""
+"""Attributes of every ``nn.Module``, whatever else the program sets; :data:`OF_MODULES` are those of some module."""
 
 
 def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
@@ -336,7 +336,7 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
             value.cell.leaf.asked = True
         return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
-        # Who decides by the shape would not send back what cannot be.
+        # Code that decides by the shape would not send back a tensor of several elements.
         if value.cell.node is None:
             value.cell.extent = NOTHING
         elif value.cell.extent.several:

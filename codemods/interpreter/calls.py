@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 DEPTH = 24
 """Calls inside calls that are entered."""
 _RECURSION = 3
-"""How often a function may stand on the stack of calls."""
+"""Number of times that a function may stand on the stack of calls."""
 
 
 def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:

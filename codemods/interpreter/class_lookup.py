@@ -193,7 +193,7 @@ def bind(function: Value, receiver: Value) -> Value:
 
 
 EXITS = "~exits"
-"""Where an object of a class derived from ``ExitStack`` has what it is as such."""
+"""Name under which an object of a class derived from ``ExitStack`` has its exit stack part."""
 
 
 def exits_of(value: Value) -> Exits | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 CUTS = 24
-"""How many drops on one value's way are remembered."""
+"""Number of drops on one value's way that are remembered."""
 
 _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, ARRAY_OF_SEVERAL, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 _PARTS = ("Subset", "random_split")
-"""What takes parts of a dataset."""
+"""Classes and functions that take parts of a dataset."""
 _WORKERS = 5
 """The position of ``num_workers`` among a loader's arguments."""
 
@@ -55,12 +55,12 @@ class Served:
     source: Value
     """The object of the program's own, or an item: of a ``TensorDataset`` all its tensors."""
     node: ast.expr
-    """Where the dataset was made, or what hands out the object's items."""
+    """The expression that made the dataset, or that hands out the object's items."""
     written: tuple[Site, ...] = ()
-    """What is written for the tensors of a ``TensorDataset``."""
+    """The argument expressions of a ``TensorDataset``."""
     kind: Kind = Kind.DATASET
     loader: Site | None = None
-    """Where the loader was made."""
+    """The expression that made the loader."""
 
 
 def make(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:

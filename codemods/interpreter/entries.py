@@ -79,7 +79,7 @@ def is_model_that_overwrites(text: str) -> bool:
 _PARAMETER = re.compile(r"\b(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
 _VIEWS = "view reshape squeeze unsqueeze flatten t transpose permute narrow select diagonal".split()
 _PART_OF = rf"(?:\[[^\]\n]*\]|\.T\b|\.(?:{'|'.join(_VIEWS)})\([^()\n]*\))*"
-"""What leads from a tensor to a part of it."""
+"""Pattern of the steps from a tensor to a part of it."""
 _CHANGED = _PART_OF + (
     r"(?:\[[^\]\n]*\]\s*=(?!=)"  # an item is set
     r"|\s*(?:[-+*/]|\*\*|//)="
@@ -219,7 +219,7 @@ _BASES = 4
 
 
 CONTAINS, LEADS = 2, 1
-"""How near a function is to a pass: it contains one, or leads to one by name."""
+"""Nearness of a function to a pass: it contains one, or leads to one by name."""
 
 
 class Ways(NamedTuple):
@@ -350,7 +350,7 @@ _SCOPES = frozenset(
         *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Global),
     )
 )
-"""What has names of its own, the function itself included."""
+"""Nodes that bind names of their own, the function itself included."""
 _LOOPS = frozenset((ast.For, ast.While))
 _MAY_FAIL = frozenset((ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign))
 

@@ -35,11 +35,11 @@ ITERATIONS = 4
 DEPTH = 4
 """Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
 OPERANDS = 16
-"""So many of the values that one was computed of are looked at."""
+"""Number of operands behind a value that are looked at."""
 LAYER = 64
 """Operations between a layer's output and that of the layer before."""
 FEW = 64
-"""So many values are few enough to be kept with their graphs."""
+"""Number of values that are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
     """add_scalar add_scalars info debug warning error write set_postfix set_postfix_str set_description log_metric
     log_metrics log save extreme sum abs pow""".split()

@@ -87,7 +87,7 @@ def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
 
 
 OWN = "~optimizer"
-"""Where an object of a class derived from ``torch.optim.Optimizer`` has what it is as such."""
+"""Name under which an object of a class derived from ``torch.optim.Optimizer`` has its optimizer part."""
 
 
 def become(

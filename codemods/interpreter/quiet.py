@@ -46,7 +46,7 @@ _CALLS = 3
 _PARTS = 6
 """Objects within objects that are looked at."""
 _NOBODY: Value = object()
-"""What a name stands for that nothing is known of."""
+"""Value of a name of which nothing is known."""
 
 
 def is_numeric(node: ast.expr) -> bool:

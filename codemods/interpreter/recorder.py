@@ -88,7 +88,7 @@ class Recorder(Interpreter):
             for kept in container.kept if container is not None else ():
                 value = value.through(kept)
         elif isinstance(value, (Sequence, Mapping)) and container is not None:
-            # What carried a list of tuples on carried each of the tuples on.
+            # The statements that carried a list of tuples on carried each of the tuples on.
             value.kept = recent_stores((*value.kept, *(kept for kept in container.kept if kept not in value.kept)))
         return value
 

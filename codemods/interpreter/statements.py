@@ -97,7 +97,7 @@ _ADDING = frozenset(
 )
 
 _BUILDING = (ast.BinOp, ast.List, ast.Tuple)
-"""How a list is made that may be an old one with something new: ``[*losses, loss]``."""
+"""Expressions that may make a list of an old one and new items: ``[*losses, loss]``."""
 
 
 def _adds(node: ast.expr) -> bool:

@@ -32,7 +32,7 @@ ITEMS = 8
 """A container of at most so many known items is run in full."""
 
 PARTS = 64
-"""So many where they are a model's modules or parameters: what freezes or resets them must reach them all."""
+"""Limit for a model's modules or parameters: code that freezes or resets them must reach them all."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Stream:
     at: Callable[[int, bool], Value]
     whole: int = ITEMS
     limit: int | None = None
-    """How many items there are to be seen, where there are more than that, and not of the same kind."""
+    """Number of items that are known one by one, where there are more, and not of the same kind."""
     lazy: bool = False
     """Whether asking for an item that there is not ends it: a generator."""
     turn: Callable[[], int] = lambda: 0

@@ -17,7 +17,7 @@ Value = Any
 V = TypeVar("V")
 
 NAMES_PER_VALUE = 9
-"""How many of the last statements that carried a value are remembered."""
+"""Number of the last statements that carried a value on that are remembered."""
 
 
 def recent_stores(carried: tuple[StoreEvent, ...]) -> tuple[StoreEvent, ...]:
@@ -158,9 +158,9 @@ class Symbol:
     detachment: Detachment | None = None
     """For a number, or an array of NumPy: the graph that it was taken out of."""
     usual: Value = None
-    """What it is where the script is started without arguments, if a default says so: a constant."""
+    """Its value, a constant, if the script is started without arguments and a default gives one."""
     short: Hashable = None
-    """What stands for the key in the keys of values computed from it, once that was asked for (see ``Machine.key``)."""
+    """Stand-in for the key in the keys of values computed from it, once it was asked for (see ``Symbols.key``)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -187,7 +187,7 @@ class Sequence:
     fields: tuple[str, ...] = ()
     """Names of the items of a named tuple."""
     least: int = 0
-    """How many it holds at least, by the last question that was asked of its length: ``if len(window) > 4``."""
+    """Least number of items, by the last question about its length: ``if len(window) > 4``."""
 
     def loses_an_unknown_one(self) -> bool:
         """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""
@@ -265,20 +265,20 @@ class Function:
     name: str
     owner: Class | None = None
     grad_mode: bool | None = None
-    """What a ``no_grad``/``enable_grad`` decorator sets for the call."""
+    """Grad mode that a ``no_grad``/``enable_grad`` decorator sets for the call."""
     generator: bool = False
     flavour: str = ""
     """``staticmethod``, ``classmethod``, ``property`` or nothing."""
     cache: dict[Hashable, Binding] | None = None
-    """What it returned so far, by its arguments, where it is decorated to be called once for each."""
+    """For a function with a cache: its results so far, by the arguments."""
     cached_by: Site | None = None
-    """That decorator."""
+    """The decorator that makes the cache."""
     setter: Function | None = None
-    """Of a property: what an assignment to it calls."""
+    """For a property: the function that an assignment calls."""
     deleter: Function | None = None
-    """The same for ``del``."""
+    """For a property: the function that ``del`` calls."""
     statement: Site | None = None
-    """Of a lambda: the statement in which it is written."""
+    """For a lambda: the statement in which it is written."""
 
 
 @dataclass(eq=False, slots=True)
@@ -289,9 +289,9 @@ class Class:
     node: ast.ClassDef
     source: Source
     scope: Scope | None = None
-    """The one around its body."""
+    """The scope around its body."""
     members: dict[str, Instance] = field(default_factory=dict)
-    """Of an enumeration, by their names."""
+    """For an enumeration: its members by their names."""
     metaclass: Class | None = None
     """The program's own class that it is an object of."""
     lineage: list[Value] | None = None
@@ -307,7 +307,7 @@ class Instance:
     kept: tuple[StoreEvent, ...] = ()
     """The last statements that carried such an object on."""
     items: Sequence | Mapping | None = None
-    """What it holds as the list or the dictionary that its class is derived from."""
+    """The items of an object whose class is derived from a list or a dictionary."""
 
 
 class Registered(dict[str, Binding]):
@@ -405,7 +405,7 @@ class TorchModule:
     children: dict[Hashable, Binding] = field(default_factory=dict)
     options: dict[str, Value] = field(default_factory=dict)
     site: Site | None = None
-    """Where it was made, or told to work in place."""
+    """The place that made it, or made it work in place."""
 
     @property
     def cls(self) -> Name:
@@ -428,13 +428,13 @@ class Exits:
     """A ``contextlib.ExitStack``."""
 
     pending: list[Value] = field(default_factory=list)
-    """What it is to call or to leave, the last first."""
+    """The callbacks to call and the context managers to leave, the last first."""
 
 
 @dataclass(eq=False, slots=True)
 class Optimizer:
     leaves: dict[Leaf, None]
-    """In the order in which it was given them, so that whoever goes through them always meets the same ones first."""
+    """The leaves in the order in which it was given them, so that a loop over them is always in one order."""
     kind: str = ""
     """The name of its class."""
     cells: list[TensorImpl] = field(default_factory=list)

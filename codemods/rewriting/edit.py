@@ -27,7 +27,7 @@ class Edit(cst.CSTTransformer):
         self._partners: dict[cst.CSTNode, cst.CSTNode] = {}
         """New nodes, and the nodes of the tree that they stand for."""
         self._said: dict[cst.CSTNode, cst.CSTNode] = {}
-        """Those of the new nodes of which a rule said it."""
+        """New nodes that a rule declared to stand for old ones."""
         self._renewed: dict[cst.CSTNode, cst.CSTNode] = {}
         """Inserted statements with the comments of those before which they stand, and without."""
 

@@ -52,7 +52,7 @@ class Codemod(CodemodCommand, ABC):
     name: ClassVar[str] = ""
     answers: ClassVar[tuple[type[Fact], ...]] = ()
     rank: ClassVar[int] = 50
-    """Where several codemods answer one fact, those of lower rank are asked first."""
+    """Rank among the codemods that answer one fact: lower ones are asked first."""
     recomputes: ClassVar[bool] = False
     """Whether it computes values anew.  Mistakes that come to light behind it are then repaired by it alone, and their
     values never detached: the new value would be one of old parameters."""

@@ -68,7 +68,7 @@ class ClearStore(Codemod):
             yield from _filled_twice(fact, failed, tree)
         if fact.kept is None or not fact.inside or failed is None or not tree.block_of(failed):
             return
-        # What is kept last may be a copy of the store: a list that a comprehension makes of it.
+        # The value kept last may be a copy of the store: a list that a comprehension makes of it.
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in reversed(fact.carriers)))):
             kept = tree.statement(span)
             store = store_of(kept, tree, {one.name for one in fact.carriers if one.statement == span})
@@ -265,7 +265,7 @@ def _before_it_is_filled(
         places = [place]
     given = {one.name.value for one in home.params.params} if isinstance(home, cst.FunctionDef) else set()
     loop = next(tree.loops_around(failed), None)
-    # What the function makes itself is there in its loop.
+    # A store that the function makes itself exists inside its loop.
     begins = home if all(place.partition(".")[0] in given for place in places) else loop
     body = tree.body_of(begins) if begins is not None else []
     if body and places and fills_in_a_hook(kept, tree):

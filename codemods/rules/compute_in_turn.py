@@ -78,11 +78,11 @@ class _Ahead:
     target: cst.BaseAssignTargetExpression
     source: cst.BaseExpression
     statements: list[Statement]
-    """What makes it."""
+    """The statements that make the container."""
     inner: list[Statement] = field(default_factory=list)
-    """What such a loop computes for an item before it keeps it."""
+    """Statements by which a loop computes an item before it keeps it."""
     key: cst.BaseExpression | None = None
-    """Of a dictionary."""
+    """For a dictionary: the key."""
 
 
 class _Reading(NamedTuple):
@@ -90,9 +90,9 @@ class _Reading(NamedTuple):
 
     edit: Edit
     name: str
-    """What it calls an item."""
+    """The loop's name for an item."""
     places: int
-    """How often it read the container."""
+    """Number of reads of the container in the loop."""
     before: tuple[str, ...] = ()
     """Statements that make the names of an item's computation."""
     bound: frozenset[str] = frozenset()

@@ -95,7 +95,7 @@ class GuardFeatures(Codemod):
             yield from self._handed_out(fact, tree)
         if fact.loop is None or fact.inside:
             return
-        # What a call took with it, as `partial` does, was kept by no statement of its own.
+        # A value that a call took along, as `partial` does, was kept by no statement of its own.
         kept = tree.statement(fact.kept or (fact.outer.made if fact.outer is not None else fact.made))
         loop = tree.statement(fact.loop)
         if kept is None or loop is None:

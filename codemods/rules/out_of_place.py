@@ -429,7 +429,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         elif whole:  # `keep, move = z[:, :half], z[:, half:]`, of which `move` is changed and `keep` was saved
             read = [one for one in operands if isinstance(one, cst.Name) and _is_part_of(one, whole, tree)]
             name = tree.code(read[0]) if read else name
-    # What is read inside an operand: `x @ self.weight.t()`.
+    # A read inside an operand: `x @ self.weight.t()`.
     read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
     if not read:
         other = _assigned_from(name, operands, tree)

@@ -14,7 +14,7 @@ from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
 _MISSING = frozenset(("None", "{}", "dict()", "False", "OrderedDict()", "collections.OrderedDict()"))
-"""What a cache is before something is in it."""
+"""Sources of an empty cache."""
 
 
 class RecomputeCached(Codemod):

@@ -50,7 +50,7 @@ class SoftenIndex(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
-        # What is computed of the index, a quotient above all, drops the graph again.
+        # A value computed from the index, a quotient above all, drops the graph again.
         if not fact.drops or fact.several or fact.silent or any(drop.how != "integer" for drop in fact.drops):
             return
         call = tree.expression(min(drop.span for drop in fact.drops))

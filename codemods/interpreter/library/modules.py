@@ -62,7 +62,7 @@ def call_module_method(
     return interp.opaque(name, [*args, *keywords.values()], node) if result is DECLINED else result
 
 
-# What is in a module
+# Parts of a module
 
 
 @of_module("parameters")
@@ -174,7 +174,7 @@ def _write_parameters(interp: Interpreter, call: Call, module: TorchModule | Ins
         interp.tape.change(leaf.storage, interp.site(call.node), stack=interp.stack, parameter=True)
 
 
-# What gives the module back
+# Methods that return the module
 
 
 @of_module("to", "cuda", "cpu", "float", "double", "half", "share_memory", "type")

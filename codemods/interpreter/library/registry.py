@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 DECLINED = object()
-"""What a model returns for values that it does not cover: the next model is asked."""
+"""Result of a model for values that it does not cover: the next model is asked."""
 _BEFORE = 2
 """The parameters of a model that are no arguments of the call: the interpreter and the call."""
 

@@ -20,7 +20,7 @@ _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_sca
 # Classes of libraries that are layers with parameters, or neurons that compute on the graph of their input and state.
 _LAYER = re.compile(r"(torch_geometric|torch_geometric_temporal|dgl|snntorch|norse)\.([a-z_]+\.)*[A-Z]\w*$")
 
-# Those of the same libraries that are none.
+# Classes and functions of the same libraries that are no layers.
 _IS_DATA = re.compile(r"\b(data|datasets|loader|sampler|transforms|utils|explain|profile)\.|Loader$|Data$|Dataset$")
 
 

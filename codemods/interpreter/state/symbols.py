@@ -26,7 +26,7 @@ class Symbols(Environment):
         super().__init__(sources)
         self.policy = policy
         self.defaults: dict[Hashable, Value] = {}
-        """What arguments of the command line are where none is given, by the keys of their values."""
+        """Defaults of command line arguments, by the keys of their values."""
         self.served: dict[Hashable, Served] = {}
         """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.named: dict[Hashable, Value] = {}
@@ -44,7 +44,7 @@ class Symbols(Environment):
         self._unknowns: dict[Hashable, Symbol] = {}
         self._numbers: dict[Hashable, int] = {}
         self._objects: list[object] = []
-        """What was asked for its identity, in this order."""
+        """Objects whose identity was asked for, in this order."""
         self._identities: dict[int, int] = {}
         """The identities of these, by their addresses."""
         self._fresh = Numbers()
