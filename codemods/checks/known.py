@@ -40,7 +40,7 @@ class Edge(NamedTuple):
     gap: tuple[int, ...]
     """For each common loop, the number of iterations between the producer and the pass."""
     lag: tuple[int, ...] = ()
-    """The number of these between the producer and the consumer: a state's way from one time step to the next."""
+    """The number of iterations between the producer and the consumer: a state's way from one time step to the next."""
 
 
 @dataclass
