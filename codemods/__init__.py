@@ -1,4 +1,4 @@
-"""What goes wrong on autograd's tape, and how each mistake is rewritten.  No torch, no I/O, nothing of autofix."""
+"""Mistakes on autograd's tape, and the rewrite of each.  No torch, no I/O, nothing of autofix."""
 
 from pathlib import Path
 

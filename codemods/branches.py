@@ -1,4 +1,4 @@
-"""What a patch computes anew, or elsewhere, must be what stood there on every path: not one of several branches."""
+"""Values that a patch computes anew or elsewhere: on every path the value from before, not that of one branch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Definition(NamedTuple):
 
 
 def computes_one_of_several(patch: Patch) -> str:
-    """The name that *patch* computes by what only one of several branches of the program gives it; empty for none."""
+    """The name that *patch* computes as only one of several branches of the program does; empty for none."""
     program, patched = patch.program, patch.patched
     for mine, theirs in program.changed(patched):
         before, after = _definitions(mine.text), _definitions(theirs.text)
@@ -160,7 +160,7 @@ def _asks_the_same_twice(test: str) -> bool:
 
 
 def _reads(test: str, target: str) -> bool:
-    """Whether a condition reads what an assignment to *target* changes: ``opt.flag`` reads ``opt``, and ``.flag``."""
+    """Whether a condition reads the *target* of an assignment: ``opt.flag`` reads ``opt``, and ``.flag``."""
     before = "" if target.startswith(".") else r"(?<![\w.])"
     return re.search(rf"{before}{re.escape(target)}(?!\w)", test) is not None
 
@@ -196,7 +196,7 @@ def _tries(tree: ast.Module) -> dict[ast.stmt, str]:
 
 
 class _Place(NamedTuple):
-    """What is around a statement."""
+    """Surroundings of a statement: its function, the branches and the loops that it stands in."""
 
     function: str = ""
     """The qualified name of the function."""
@@ -224,7 +224,7 @@ def _statements(
 def _blocks(
     node: ast.stmt, place: _Place, tries: Mapping[ast.stmt, str]
 ) -> Iterator[tuple[Sequence[ast.stmt], _Place]]:
-    """The blocks of a statement, each with what is around it."""
+    """The blocks of a statement, each with its surroundings."""
     match node:
         case ast.If(test=test):
             yield node.body, place.side(ast.unparse(test), "if")

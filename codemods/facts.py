@@ -1,4 +1,4 @@
-"""What can go wrong on autograd's tape, as plain data.
+"""Facts: the mistakes on autograd's tape, as plain data.
 
 A fact names its kind and a source span for every role in it.  Both witnesses, the one that reads the source and the one
 that watches a run, speak in these terms, and a codemod never learns which of them spoke.
@@ -41,7 +41,7 @@ class Span:
 
 
 class Certainty(StrEnum):
-    """How sure a witness is.  ``LIKELY`` means that the fact rests on a call whose source was not read."""
+    """Certainty of a witness.  ``LIKELY`` means that the fact rests on a call whose source was not read."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -75,7 +75,7 @@ class Carrier:
 
     statement: Span
     expression: Span | None
-    """What was written for the value, where that is an expression of its own: the argument of an ``append``."""
+    """The value's own expression, where it has one: the argument of an ``append``."""
     name: str
     """Source text of the place: ``temp``, ``self.hidden``, ``cache[key]``."""
     form: Form
@@ -87,30 +87,30 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """The same roles as seen by the function in which the failing backward stands: there ``D(fake)`` is one place."""
+    """Roles of a fact as seen by the function in which the failing backward stands: there ``D(fake)`` is one place."""
 
     made: Span
     used: Span
     walked: Span | None
     walked_by: Span | None = None
-    """Where the freeing pass came through, as seen by the function in which that pass stands."""
+    """The place that the freeing pass came through, as seen by the function in which this pass stands."""
     enters: tuple[bool, bool] = (False, False)
-    """Whether the value enters a network there: what used it, and what the freeing pass came through."""
+    """Whether the value enters a network there: by its use, and by the operation that the freeing pass came through."""
     mixed: bool = False
     """Whether the value is combined, element by element, with another that has a graph of its own."""
     passes: tuple[Span, Span] | None = None
-    """Where the ways to two passes part, if one function makes both: the innermost calls that are not the same.
+    """Places at which the ways to two passes part, if one function makes both: the innermost calls that differ.
 
-    For what is overwritten, the ways to the change and to the pass, if other functions make them.
+    For an overwritten tensor, the ways to the change and to the pass, if other functions make them.
     """
     wanted: tuple[bool, bool] = (False, False)
-    """Whether a step uses what the freeing and the failing pass send through the value, beside what they send to the
-    same parameters on other ways.
+    """Whether a step uses the gradients that the freeing and the failing pass send through the value, beside those that
+    they send to the same parameters on other ways.
     """
     wanted_behind: tuple[bool, bool] = (False, False)
-    """The same of the parameters behind the call that made the value."""
+    """``wanted``, of the parameters behind the call that made the value."""
     incidental: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """What the freeing and the failing pass reach through the value and are not made for: names of parameters."""
+    """Names of parameters that the freeing and the failing pass reach through the value, but are not made for."""
     weights: tuple[tuple[Span, ...], tuple[Span, ...]] = ((), ())
     """The factors by which the freeing and the failing pass weigh log-likelihoods with the value, its only use."""
     weighed: tuple[str, ...] = ()
@@ -121,14 +121,14 @@ class Outer:
 
 @dataclass(frozen=True, slots=True)
 class Severed:
-    """What one of two passes over a shared value should reach, and does not: the value was made of a detached one."""
+    """Parameters that one of two passes over a shared value misses, because the value was made of a detached one."""
 
     cut: Span
     """The detached value: ``fake.detach()``."""
     first: bool
-    """Whether it is the pass that frees the graph, or keeps it for the other; else the pass that fails."""
+    """Whether the first pass misses them, which frees the graph or keeps it for the other; else the pass that fails."""
     wanted: tuple[str, ...]
-    """The parameters of which the value was computed that is detached, and which are stepped."""
+    """The stepped parameters from which the detached value was computed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,22 +195,22 @@ class StaleGraph(Fact):
     failed: Span
     loop: Span | None = None
     inside: bool = True
-    """Whether an earlier iteration of the loop made it; false where it was made before the loop."""
+    """Whether an earlier iteration of the loop made the tensor; false for a tensor made before the loop."""
     carriers: tuple[Carrier, ...] = ()
-    """All the statements that carried it, in order."""
+    """All the statements that carried the tensor, in order."""
     outside: tuple[Carrier, ...] = ()
-    """Those that set attributes or items, under the names that callers have for the attribute or the container."""
+    """The carriers that set attributes or items, under the callers' names for the attribute or the container."""
     outer: Outer | None = None
     together: bool = field(default=False, metadata={"role": False})
     """Whether one step, and no other, uses the gradients of both passes."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     text: str = field(default="", compare=False, metadata={"role": False})
-    """How the tensor is made, for the message where nothing keeps it: ``self.net(...)``."""
+    """The expression that makes the tensor, for the message where nothing keeps it: ``self.net(...)``."""
     sources: tuple[Carrier, ...] = field(default=(), compare=False, metadata={"role": False})
-    """Of what was made before the loop: the statements by which everything in it came that has a graph, in order."""
+    """For a tensor made before the loop: the statements by which every part of it with a graph came, in order."""
     computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
-    """Of the same: the statements that keep what has a graph, of all that crosses the loop to the same pass."""
+    """For such a tensor: the statements that keep a graph, among all values that cross the loop to the same pass."""
     severed: Severed | None = None
 
     @property
@@ -259,7 +259,7 @@ class Overwritten(Fact):
     outer: Outer | None = None
     name: str = ""
     text: str = field(default="", compare=False, metadata={"role": False})
-    """How the tensor is made, for the message where nothing keeps it: ``conv(x)``."""
+    """The expression that makes the tensor, for the message where nothing keeps it: ``conv(x)``."""
     by_step: bool = False
     """Whether an optimizer's step made the change."""
     parameter: bool = False
@@ -272,8 +272,9 @@ class Overwritten(Fact):
 
     @property
     def cause(self) -> Span:
-        """PyTorch names what needs the old value.  To blame is what overwrites it, or, if that is a training step's
-        business, what keeps the graph over the step.
+        """The overwriting statement, or, if a training step overwrites the value, the one that keeps the graph over it.
+
+        PyTorch names the operation that needs the old value.
         """
         if self.loop is None and not self.by_step and not self.parameter:
             return self.changed
@@ -281,7 +282,7 @@ class Overwritten(Fact):
 
     @property
     def _computed_too_early(self) -> Span | None:
-        """What is computed before a step that a helper of several callers makes: the helper is not to blame."""
+        """Computation before a step that a helper of several callers makes, which is not to blame; None for others."""
         if self.by_step and self.outer is not None and self.outer.passes is not None:
             return self.outer.made
         return None
@@ -370,11 +371,11 @@ class LeafChanged(Fact):
 
 
 TENSORS_AND_NUMBERS = "tensors and numbers"
-"""How a copy of a display of both drops graphs."""
+"""Kind of drop: a copy of a display of both."""
 
 
 ARRAY_OF_SEVERAL = "array of several"
-"""How a function of NumPy that is given tensors in a list drops their graphs."""
+"""Kind of drop: a call of a function of NumPy with tensors in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,11 +422,11 @@ class CutGraph(Fact):
     wanted: tuple[str, ...] = ()
     """The parameters that an optimizer holds and the dropped graph leads to."""
     built: tuple[Span, ...] = ()
-    """Where those were made from which ``requires_grad`` was taken."""
+    """Places that made the parameters from which ``requires_grad`` was taken."""
     spared: bool = False
     """Whether the optimizer holds only some of the parameters from which ``requires_grad`` was taken."""
     probable: bool = False
-    """Whether what lost its graph are probabilities: results of a sigmoid or a softmax."""
+    """Whether the values that lost their graphs are probabilities: results of a sigmoid or a softmax."""
     name: str = ""
 
     @property
@@ -588,14 +589,14 @@ class GraphHeld(Fact):
     kept: Span
     loop: Span
     expression: Span | None = field(default=None, metadata={"role": False})
-    """What is written for the value, where that is an expression of its own."""
+    """The value's own expression, where it has one."""
     form: Form = Form.TENSOR
     parts: tuple[Span, ...] = ()
-    """What is written for those values with a graph that are put into a container or an object first."""
+    """Expressions of the values with a graph that are put into a container or an object first."""
     evaluates: bool = False
     """Whether the loop evaluates: nothing in it needs a graph at all."""
     mixed: bool = field(default=False, metadata={"role": False})
-    """Whether what is kept is a dictionary of tensors and of other things."""
+    """Whether the kept value is a dictionary of tensors and other things."""
     name: str = ""
 
     @property
@@ -672,12 +673,12 @@ class GraphCopied(Fact):
     """The statement that put the tensor into the object that is copied."""
     call: Span
     carriers: tuple[Carrier, ...] = ()
-    """The statements that put tensors with graphs into what is copied."""
+    """The statements that put tensors with graphs into the copied object."""
     value: Span | None = field(default=None, metadata={"role": False})
-    """What is copied, where that is the tensor itself or a container of tensors."""
+    """The copied expression, where it is the tensor itself or a container of tensors."""
     form: Form = Form.TENSOR
     path: str = ""
-    """Where in the copied object the tensor is: ``.encoder.features``."""
+    """Path of the tensor in the copied object: ``.encoder.features``."""
     name: str = ""
 
     @property
@@ -701,7 +702,7 @@ class GraphSent(Fact):
     call: Span
     value: Span | None = field(default=None, metadata={"role": False})
     carriers: tuple[Carrier, ...] = ()
-    """What put tensors with graphs into the container that is sent."""
+    """The statements that put tensors with graphs into the container that is sent."""
     form: Form = Form.TENSOR
     by_loader: bool = False
     """Whether a ``DataLoader`` has workers that collect it: they stack what they read in memory that is shared."""

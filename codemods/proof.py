@@ -1,4 +1,4 @@
-"""The symbolic half of the proof: what a patch must keep on the symbolic tape.
+"""The symbolic half of the proof: the properties that a patch must keep on the symbolic tape.
 
 A patch stands when the fact is gone, no new fact, error or root without a graph appears, every parameter that a pass
 gave a gradient which a step used still gets one from that pass, and, for a patch that only cuts, every edge of useful
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Keeps(StrEnum):
-    """What a candidate promises to leave as it was."""
+    """Property of the gradient flow that a candidate promises to keep."""
 
     EDGES = "edges"
     """Every fresh edge: nothing of the gradient inside an iteration is lost."""
@@ -34,21 +34,21 @@ class Keeps(StrEnum):
     TRAINED = "trained"
     """Every parameter still gets a gradient from the same pass, though not through all of the layers."""
     RATIO = "ratio"
-    """The same, and what a ratio of new to old let cancel out in the first pass of all is gradient in it, too."""
+    """As ``PARAMETERS``; gradients that a ratio of new to old cancelled out in the first pass of all appear, too."""
     ONCE = "once"
-    """The same, and what one pass has sent back is not sent back again by a later one."""
+    """As ``PARAMETERS``; a later pass does not send back again the gradient that an earlier one has sent."""
     INPUTS = "inputs"
-    """The same, as if no module had ever written over its input."""
+    """As ``PARAMETERS``, of a program in which no module had ever written over its input."""
     ANEW = "anew"
-    """The same, and each iteration begins as the first one began."""
+    """As ``PARAMETERS``; each iteration begins as the first one began."""
     REACHED = "reached"
-    """The same, and the pass that ended at a detached value goes on to the parameters that this was computed of."""
+    """As ``PARAMETERS``; the pass that ended at a detached value goes on to the parameters behind this value."""
     OWN = "own"
-    """The same but for what one of two passes trains by the way (``Outer.incidental``)."""
+    """As ``PARAMETERS``, but for those that one of two passes trains by the way (``Outer.incidental``)."""
     SMOOTH = "smooth"
-    """The same, and a smooth function takes the place of a threshold or an index, so that the losses are others."""
+    """As ``PARAMETERS``; a smooth function takes the place of a threshold or an index, so that the losses change."""
     LATER = "later"
-    """The same; nothing is computed before a step that it came after, but behind one that it came before."""
+    """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Verdict:
 
 
 def key_of(fact: Fact, lines: Patch | None = None) -> Hashable:
-    """What makes two facts the same story, in the lines of the original text."""
+    """Key that is equal for facts with one story: kind, roles and lines, these in the original text."""
     where = lines.original if lines is not None else lambda line: line
     return (type(fact), *((role.name, where(role.span.line)) for role in fact.roles() if role.name != "walked"))
 
 
 def judge(lines: Patch, before: AnalysisResult, after: AnalysisResult, fact: Fact, keeps: Keeps) -> Verdict:
-    """Whether a patch, which tells what each line of the patched program was, repairs *fact* and loses nothing."""
+    """Verdict on a patch: whether it repairs *fact* and loses nothing; *lines* maps its lines to the original's."""
     if not after.complete:
         return Verdict(False, reason="the patched program is too large to be read in full")
     known = Counter(key_of(one) for one in before.facts)
@@ -109,7 +109,7 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
     severed = _severed(fact)
     if severed is not None and keeps is Keeps.REACHED:
         more -= set(severed.wanted)
-    # What a forward pass computes with a parameter, it trains.
+    # A new gradient is fine for these facts: a parameter that takes part in the forward pass is to be trained.
     if more and not isinstance(fact, (LeafChanged, ComputedParameter)):
         return f"{_names(more)} would get gradients that no step used before"
     if keeps is Keeps.EDGES:
@@ -127,12 +127,12 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
 
 
 def passes_by_the_way(fact: Fact) -> set[int]:
-    """The lines of passes that train by the way what another pass is there for."""
+    """The lines of passes that train, by the way, parameters of which another pass takes care."""
     return {line for line, _ in _incidental(fact)}
 
 
 def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
-    """Line of the pass and name of what it trains by the way."""
+    """Pairs of the line of a pass and the name of a parameter that it trains by the way."""
     if not isinstance(fact, (StaleGraph, Overwritten)) or fact.outer is None:
         return frozenset()
     found: set[tuple[int, str]] = set()
@@ -145,25 +145,28 @@ def _incidental(fact: Fact) -> frozenset[tuple[int, str]]:
 
 
 def _trained_once(before: AnalysisResult, after: AnalysisResult, lines: Patch) -> str:
-    """What only the first iteration still trains: the state that began with it is cut from then on."""
+    """Objection that a parameter is trained in the first iteration only, as its state is cut later; empty for none."""
     once = {name for line, name in after.once if (lines.original(line), name) not in before.once}
     once -= {name for line, name in after.trained - after.once}
     return f"{_names(once)} would be trained in the first iteration only" if once else ""
 
 
 def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: Patch, fact: Fact) -> str:
-    """What would be computed before a step that it came after, where a step is moved."""
+    """Objection that a moved step leaves a computation in front of it that came after it; empty for none."""
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
     waiting = _in_original(after.waiting, lines) - before.waiting
-    early = min((place[0] for place, _ in waiting if min(place) > 0), default=0)  # not what the patch itself computes
+    early = min((place[0] for place, _ in waiting if min(place) > 0), default=0)  # no line of the patch itself
     return f"line {early} would be computed before the step that it comes after" if early else ""
 
 
 def _without_one_pass(
     before: AnalysisResult, after: AnalysisResult, lines: Patch, fact: StaleGraph, gone: frozenset[int]
 ) -> str:
-    """The same where one of two passes over one loss may go, or both for a new one: what they trained, that trains."""
+    """Objection to a patch that drops one of two passes over one loss, or replaces both by a new one; empty for none.
+
+    The remaining pass, or the new one, must train every parameter that the two trained.
+    """
     twice = {fact.freed.line, fact.failed.line}
     new = {line for line in after.passes if lines.original(line) < 0} if gone == twice else set()
     if not gone < twice and len(new) != 1:
@@ -176,14 +179,14 @@ def _without_one_pass(
 
 
 def _still_cut(fact: Fact, after: AnalysisResult, lines: Patch) -> str:
-    """What the pass that found no graph still does not reach."""
+    """Objection that the pass without a graph still misses parameters after the repair; empty for none."""
     if not isinstance(fact, CutGraph):
         return ""
     if fact.failed.line not in {lines.original(line) for line in after.passes}:
         return "the backward still finds no graph"
     missing = set(fact.wanted) - {name for line, name in after.trained if lines.original(line) == fact.failed.line}
     if missing < set(fact.wanted) and all(drop.how == "frozen" for drop in fact.drops):
-        return ""  # who freezes a model and gives all of it to the optimizer means most of it to stay as it is
+        return ""  # most of a model that is frozen and given to the optimizer as a whole is meant to stay as it is
     return f"{_names(missing)} would not be trained" if missing else ""
 
 
@@ -192,7 +195,7 @@ def _severed(fact: Fact) -> Severed | None:
 
 
 def _still_severed(fact: Fact, after: AnalysisResult, lines: Patch) -> str:
-    """What the pass that ends at a detached value still does not reach."""
+    """Objection that the pass which ends at a detached value still misses the parameters behind it; empty for none."""
     severed = _severed(fact)
     if severed is None or not isinstance(fact, (StaleGraph, Overwritten)):
         return ""

@@ -43,11 +43,11 @@ _ROUNDS = 24
 _STEPS = 600_000
 """Expressions and statements evaluated for all candidates of one text."""
 _OF_ONE = 4 / 5
-"""How much of that the candidates of one fact may take: another may have the repair that takes this one along."""
+"""Share of ``_STEPS`` for the candidates of one fact: the repair of another fact may repair this one as well."""
 _CANDIDATES = 40
-"""Candidates of one program that cost nothing but the steps of what is seen of them."""
+"""Candidates of one program that cost only the steps of their analysis."""
 _OF_CANDIDATE = 4_000
-"""Steps that each further one counts for: what it takes to write it."""
+"""Steps charged for each further candidate: the cost of writing it."""
 _DEPTH = 3
 """Mistakes that may come to light behind one another before a candidate is given up."""
 
@@ -60,7 +60,7 @@ class Repair:
     codemod: type[Codemod]
     remedy: str
     cause: Span
-    """Where to look first for the mistake."""
+    """First place to look for the mistake."""
     keeps: Keeps = Keeps.EDGES
 
 
@@ -85,7 +85,7 @@ class Mended:
 
 @dataclass(frozen=True)
 class _Reached:
-    """What some repairs lead to: their patch, what is seen of the patched program, and the repairs."""
+    """Result of some repairs: their patch, the analysis of the patched program, and the repairs."""
 
     patch: Patch
     seen: AnalysisResult
@@ -94,20 +94,20 @@ class _Reached:
 
 @dataclass
 class _Case:
-    """A fact to repair, in a program that *way* leads to, and what was seen of that."""
+    """A fact to repair in the program that *way* leads to, and the analysis of this program."""
 
     fact: Fact
     way: Patch
     seen: AnalysisResult
     start: AnalysisResult
-    """What was seen of the program that nothing may be lost of."""
+    """Analysis of the program of which nothing may be lost."""
     depth: int
-    """How many mistakes it lies behind."""
+    """Number of mistakes that the fact lies behind."""
     tree: Tree
     only: Path | None
-    """The path that showed it; None where there is no other."""
+    """The path that showed the fact; None where there is no other."""
     shown: AnalysisResult
-    """What was seen on that path."""
+    """Analysis of that path alone."""
     partial: _Reached | None = None
     """The first patch that leaves another value on the way of the same pass, for want of one that cures both."""
 
@@ -128,18 +128,18 @@ class _Search:
     limit: int = _STEPS
     """Steps for all facts."""
     within_first: bool = False
-    """Whether what one iteration shares is repaired before what several do."""
+    """Whether values shared within one iteration are repaired before those shared by several."""
     to_the_last: bool = False
     """Whether candidates that come last are tried."""
     passed_over: bool = False
-    """Whether there were such ones that were not."""
+    """Whether candidates that come last were left out."""
     came: Patch | None = None
     """The repairs so far of the program as its author wrote it."""
     steps: int = 0
     tried: int = 0
     """Candidates so far."""
     most: int = _STEPS
-    """How many steps may have been made when the fact at hand is given up."""
+    """Number of steps at which the fact at hand is given up."""
     trees: dict[Program, Tree] = field(default_factory=dict)
     parsed: dict[str, ParsedModule] = field(default_factory=dict)
     """The files of all programs, by their texts: most files are the same in all."""
@@ -160,7 +160,7 @@ class _Search:
         return known
 
     def see(self, way: Patch, only: Path | None = None) -> AnalysisResult:
-        """What is seen of the program that *way* leads to from the one of the repairs so far."""
+        """Analysis of the program that *way* leads to, without the facts that the repairs so far account for."""
         seen = self.analyze(way.patched, only)
         if not any(isinstance(one, StaleGraph | Overwritten) and one.severed for one in seen.facts):
             return seen
@@ -169,7 +169,7 @@ class _Search:
     def repair(
         self, fact: Fact, way: Patch, seen: AnalysisResult, start: AnalysisResult, depth: int
     ) -> _Reached | None:
-        """A patch that repairs *fact* of the program that *way* leads to; *start* is what nothing may be lost of."""
+        """A patch that repairs *fact* of the program that *way* leads to; of *start* nothing may be lost."""
         path = seen.paths[seen.facts.index(fact)]
         only = None if seen.alone else path
         shown = seen if seen.alone else self.see(way, path)
@@ -185,7 +185,7 @@ class _Search:
 
     def _by(self, rule: Codemod, case: _Case) -> _Reached | None:
         """The patch of one codemod: that of a candidate which repairs the fact alone, before one that needs others."""
-        # Another codemod may have what repairs the fact alone: half of what is left is for it.
+        # Another codemod may have a candidate that repairs the fact alone: half of the remaining steps are for it.
         chases_to = (self.steps + self.most) // 2
         revealing: list[Candidate] = []
         for candidate in _distinct(rule.offers(case.fact, case.tree), {case.way.patched, *self.rejected}):
@@ -204,7 +204,7 @@ class _Search:
                 continue
             verdict, reached = self._weighed(rule, candidate, case)
             if verdict.stands:
-                # What is right whatever else fails (an advantage is a number) does not give way to what cures both.
+                # One that is right whatever else fails (an advantage is a number) does not give way to one for both.
                 if candidate.keeps is Keeps.OWN or not _shares_pass(case.fact, reached.seen, reached.patch):
                     return reached
                 case.partial = case.partial or reached
@@ -232,7 +232,7 @@ class _Search:
         return verdict
 
     def _weighed(self, rule: Codemod, candidate: Candidate, case: _Case) -> tuple[Verdict, _Reached]:
-        """The verdict on all paths, and what the candidate leads to."""
+        """The verdict on all paths, and the result of the candidate."""
         further = case.way.then(candidate.patch)
         after = self.see(further)
         verdict = judge(candidate.patch, case.seen, after, case.fact, candidate.keeps)
@@ -277,7 +277,7 @@ class _Search:
     def at_once(self, facts: Sequence[Fact], seen: AnalysisResult, program: Program) -> _Reached | None:
         """One patch with the first candidate for each of several *facts* that have nothing to do with one another.
 
-        What is seen of a large program takes long; so it is looked at once for all of them.
+        The analysis of a large program takes long, so there is one for all of them.
         """
         tree = self.tree(program)
         edits: list[Replacement] = []
@@ -304,7 +304,7 @@ class _Search:
                 return None
         if self._touches_spared(after, patch):
             return None
-        # What releases one total may release those that it is added to: then each is repaired in its turn.
+        # The release of one total may release those that it is added to: then each is repaired in its turn.
         first = min(chosen, key=lambda one: one[0].cause)[2]
         if len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
             return None
@@ -316,7 +316,7 @@ class _Search:
 
     @contextlib.contextmanager
     def _only_to(self, steps: int) -> Iterator[None]:
-        """Give up, inside, what takes more than so many *steps* in all."""
+        """Limit the search inside the block to *steps* in all."""
         most, self.most = self.most, min(self.most, steps)
         try:
             yield
@@ -351,7 +351,7 @@ class _Search:
     def _lighter(
         self, first: _Reached, deeper: _Reached, way: Patch, seen: AnalysisResult, fact: Fact
     ) -> _Reached | None:
-        """What came after the *first* repair, without that one, if it cures *fact* alone: what lies behind both."""
+        """The *deeper* repairs without the *first* one, if they cure *fact* by themselves; else None."""
         alone = deeper.patch.before(first.patch)
         if alone is None or not alone.edits or alone.patched == deeper.patch.patched:
             return None
@@ -397,12 +397,12 @@ def _compiles(program: Program) -> bool:
 
 
 def _both(first: _Reached, then: _Reached) -> _Reached:
-    """What two repairs, one after the other, lead to."""
+    """Combined result of two repairs, applied one after the other."""
     return _Reached(first.patch.then(then.patch), then.seen, (*first.repairs, *then.repairs))
 
 
 def _apart_from_repairs(seen: AnalysisResult, way: Patch) -> AnalysisResult:
-    """What a repair detached is no mistake of the author's, who may have detached too much elsewhere."""
+    """Analysis in which no fact is severed by a ``detach`` of the patch *way*: only the author's own are mistakes."""
     before, after = way.program.lines, way.patched.lines
 
     def own(fact: Fact) -> Fact:
@@ -421,7 +421,7 @@ def _keeps_old_weights(patch: Patch, after: AnalysisResult) -> bool:
 
 
 def _more_kept(patch: Patch) -> int:
-    """How many more calls say ``retain_graph=True`` behind a patch than before."""
+    """Number of calls with ``retain_graph=True`` that a patch adds; negative if it removes some."""
     before, now = (
         sum(_graphs_kept(program.texts[path]) for path in patch.paths) for program in (patch.program, patch.patched)
     )
@@ -429,7 +429,7 @@ def _more_kept(patch: Patch) -> int:
 
 
 def _graphs_kept(text: str) -> int:
-    """How many calls of a file say ``retain_graph=True``."""
+    """Number of calls in a file with ``retain_graph=True``."""
     keywords = (one for one in ast.walk(sources.parse(text).tree) if isinstance(one, ast.keyword))
     kept = (one.value for one in keywords if one.arg == "retain_graph")
     return sum(isinstance(value, ast.Constant) and value.value is True for value in kept)
@@ -457,9 +457,10 @@ def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[C
 
 
 def _order(fact: Fact) -> tuple[bool, bool, bool, int]:
-    """What stops the program first comes first; of values that share one iteration, the one that is made last.
+    """Sort key of the order in which facts are repaired: the ones that stop the program first come first.
 
-    Of the ways on which a loss misses a parameter, the one that lost its graph at most places.
+    Of the values shared within one iteration, the last made one comes first; of the ways on which a loss misses a
+    parameter, the one that lost its graph at most places.
 
     A step that comes too early is a matter of order only where no graph is shared that should not be.
     """
@@ -513,7 +514,7 @@ def mend(
     search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit)
     mended = _without_halves(search, program, start)
     if both and not mended.repairs:
-        # What several iterations share may have come from what one of them shares.
+        # A value shared by several iterations may come from one that is shared within an iteration.
         again = replace(search, steps=0, within_first=True)
         return _without_halves(again, program, start)
     if search.passed_over and mended.left:
@@ -572,9 +573,9 @@ def _still_failing(mended: Mended) -> frozenset[int]:
 
 
 def _apart(facts: Sequence[Fact]) -> Sequence[Fact]:
-    """Of *facts* that are all of graphs kept for nothing, each by another statement, the first of those that are alike.
+    """The first of each group of like *facts*, if all are of graphs kept for nothing by several statements; else empty.
 
-    Two are alike that differ in the loop alone: what releases one releases the other.
+    Two facts are alike if they differ in the loop alone: the release of one releases the other.
     """
     held = {(fact.kept, fact.handed): fact for fact in reversed(facts) if isinstance(fact, GraphHeld)}
     is_all = all(isinstance(fact, GraphHeld) for fact in facts)
@@ -594,9 +595,9 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
     if search.certain:
         given_up |= {key_of(fact) for fact in start.facts if fact.certainty is not Certainty.CERTAIN}
     refused: set[Hashable] = set()
-    """What no candidate repaired so far; tried again once others are repaired, as a second run of the tool would."""
+    """Facts that no candidate repaired so far; tried again once others are repaired, as by a second run of the tool."""
     tried: set[Program] = set()
-    """Programs in which all that is kept for nothing was tried to be released at once."""
+    """Programs in which the release of all needlessly kept graphs at once was tried."""
     since = refunded = 0
     for _ in range(_ROUNDS):
         known = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
@@ -618,7 +619,7 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
             refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue
         step, seen = outcome.patch, outcome.seen
-        if refunded < search.limit:  # what came to a repair is not taken from those that are left
+        if refunded < search.limit:  # the steps of a successful repair are not charged to the remaining facts
             refunded += search.steps - before
             search.steps = before
         for repair in outcome.repairs:

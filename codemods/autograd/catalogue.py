@@ -29,7 +29,7 @@ class Operation(NamedTuple):
     """Whether it is known what it saves."""
 
     tensors: tuple[str, ...] = ()
-    """Those of its arguments that are tensors."""
+    """Names of its arguments that are tensors."""
     places: str = ""
     """Whether it gives values and their places: ``always``, or ``along`` a dimension that it is told."""
 
@@ -53,7 +53,7 @@ class Module(NamedTuple):
 
 _UNKNOWN = Operation("")
 _FAMILIES = ("{}", "linalg_{}", "special_{}", "fft_{}")
-"""What the table calls ``torch.linalg.solve`` and ``torch.special.entr``."""
+"""Forms of names in the table, such as those for ``torch.linalg.solve`` and ``torch.special.entr``."""
 _OTHER_NAMES = {"rsub": "sub", "logsigmoid": "log_sigmoid"}
 
 
@@ -121,7 +121,7 @@ def operation(name: str) -> Operation:
 
 
 def kind(name: str) -> str:
-    """What kind of result an operation has; empty where that is not known."""
+    """The kind of result that an operation has; empty where it is not known."""
     return operation(name).kind
 
 
@@ -148,7 +148,7 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
 
 
 def operand_names(name: str) -> tuple[str, str]:
-    """What the table calls the two operands of an operator."""
+    """The names of an operator's two operands in the table."""
     first, second, *_ = (*operation(name).arguments, "self", "other")
     return first, second
 

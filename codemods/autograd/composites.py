@@ -114,7 +114,7 @@ SAVES: dict[str, dict[str, str]] = {
     **{name: {} for name in ("vstack", "hstack", "dstack", "column_stack", "type_as", "tile", "diff", "interpolate")},
     **{f"upsample{how}": {} for how in ("", "_nearest", "_bilinear")},
 }
-"""What composite operations of several parts save, where a gradient is wanted for an argument.
+"""By argument, the values that composite operations of several parts save if it requires a gradient.
 
 Only where the other operand needs a gradient.  Source: aten's CompositeImplicit kernels (`linear` is addmm, `matmul` is
 mm or bmm), and ``torch.nn.functional``.

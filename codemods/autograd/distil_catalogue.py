@@ -59,7 +59,7 @@ def _is_tensor(nctype: Any) -> bool:
 
 
 def _saves(info: Any) -> dict[str, set[str]]:
-    """What is saved when an argument requires a gradient: names of arguments, or ``result``.
+    """By argument, the values saved when it requires a gradient: names of arguments, or ``result``.
 
     A wrapped number is saved as a tensor as well: ``x * 2`` cannot be walked twice.  Further outputs (a dropout's mask,
     a norm's statistics) keep their names: no script gets hold of them.  Source: ``gen_variable_type.guard_for``, by
@@ -109,7 +109,7 @@ def _aliases(function: Any) -> str:
 
 
 def _kind(name: str, functions: list[Any], arguments: list[str]) -> str:
-    """What kind of result an operation has."""
+    """The kind of result that an operation has; empty for none of those told apart."""
     tags = {tag for function in functions for tag in function.tags}
     kinds = {str(argument.type) for one in functions for argument in one.func.arguments.flat_positional}
     alias = next(filter(None, map(_aliases, functions)), "")

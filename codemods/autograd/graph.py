@@ -14,7 +14,7 @@ from autofix.codemods.source.sources import Site
 
 
 class LoopPoint(NamedTuple):
-    """Where a dynamic loop stands: the statement, which run of it, which iteration (from 0)."""
+    """State of a dynamic loop: the statement, the number of this run, the number of the iteration (from 0)."""
 
     statement: Site
     instance: int
@@ -35,7 +35,7 @@ def crossing(earlier: Loops, later: Loops) -> LoopPoint | None:
 
 
 def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
-    """How many iterations of each common loop lie between two moments."""
+    """For each common loop, the number of iterations between two moments; trailing zeros are left out."""
     gaps = []
     for before, after in zip(made, seen, strict=False):
         if before.instance != after.instance:
@@ -56,16 +56,16 @@ class DetachSite(NamedTuple):
     nodes: tuple[Node, ...]
     """The graph that was lost."""
     guard: Site | None = None
-    """What turned recording off: a ``with`` statement, a decorated function, a call."""
+    """The place that turned recording off: a ``with`` statement, a decorated function, a call."""
     leaves: tuple[Leaf, ...] = ()
     """For ``frozen``: the parameters that would have given it a graph."""
 
 
 class Detachment(NamedTuple):
-    """What a value without a graph knows of the graph that it could have had."""
+    """Provenance of a value without a graph: the places at which the graph that it could have had was lost."""
 
     cuts: tuple[DetachSite, ...]
-    """In the order in which the value met them."""
+    """The places, in the order in which the value met them."""
     several: bool = False
     """Whether several values that lost their graphs met in it, so that one of them may be meant to have none."""
 
@@ -84,7 +84,7 @@ class StoreEvent(NamedTuple):
     items: bool = False
     """Whether the name is that of the container."""
     whole: str = ""
-    """See :func:`~autofix.codemods.interpreter.forms.whole_of`, of what has a form without a name."""
+    """For a value whose form has no name: see :func:`~autofix.codemods.interpreter.forms.whole_of`."""
 
 
 class Change(NamedTuple):
@@ -94,22 +94,22 @@ class Change(NamedTuple):
     by_step: bool
     clock: int
     origin: Site | None = None
-    """Where the module was made that changed it."""
+    """Construction of the module that made the change."""
     part: bool = False
-    """Whether it was made through a part of the tensor, picked by index, that other names do not see."""
+    """Whether the change was made through a part of the tensor, picked by index, that other names do not see."""
     stack: tuple[Site, ...] = ()
     """The calls of the program's own functions that it was made in, outermost first."""
     parameter: bool = False
-    """Whether it is a parameter that was changed, and not by a step."""
+    """Whether a parameter was changed, and not by a step."""
 
 
 @dataclass(eq=False, slots=True)
 class Storage:
-    """What views share: a version counter and the places that raised it."""
+    """Storage shared by views: a version counter and the places that raised it."""
 
     changes: list[Change] = field(default_factory=list)
     inference: Site | None = None
-    """What switched the inference mode on in which it was made."""
+    """The place that switched on the inference mode in which it was made."""
 
     @property
     def version(self) -> int:
@@ -127,21 +127,21 @@ class Leaf:
     frozen: bool = False
     """Whether ``requires_grad`` was taken from it."""
     frozen_at: Site | None = None
-    """Where it was taken last."""
+    """The last place that took it."""
     copied: Detachment | None = None
-    """Where it is a copy of what had a graph: ``torch.tensor(loss, requires_grad=True)``."""
+    """For a copy of a value with a graph: the lost graph of ``torch.tensor(loss, requires_grad=True)``."""
     asked: bool = False
     """Whether the program asks for its gradient."""
     given: bool = False
     """Whether the program sets its gradient by hand."""
     parts: dict[str, bool] = field(default_factory=dict)
-    """Of a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
+    """For a module whose parameters are known by name: whether each is frozen by itself, or frozen in its place."""
     supposed: bool = False
-    """Whether nothing tells that it is a parameter but that the program puts one in its place."""
+    """Whether the only sign of a parameter is that the program puts one in its place."""
     doubtful: bool = False
-    """Whether it stands for the parameters of what may have none: a value of which only its mode is set."""
+    """Whether it stands for the parameters of a value that may have none: one of which only the mode is set."""
     within: tuple[Leaf, str] | None = None
-    """Of a parameter that was put in the place of a module's: the module's leaf and the name."""
+    """For a parameter that was put in the place of a module's: the module's leaf and the name."""
 
 
 class Group(NamedTuple):
@@ -152,7 +152,7 @@ class Group(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """What an optimizer is given and is no leaf: where it is computed, its name, whether that is so on a GPU only."""
+    """A non-leaf given to an optimizer: where it is computed, its name, and whether it is a non-leaf on a GPU only."""
 
     made: Site
     name: str
@@ -186,29 +186,29 @@ class Node:
     opaque: bool = False
     """Whether it stands for a model whose source was not read."""
     doubtful: bool = False
-    """Whether it stands for a call of which it is not even known that its result carries the arguments' graph."""
+    """Whether it stands for a call whose result may not even carry the graph of the arguments."""
     layer: bool = False
-    """Whether an object was called that is a layer by all appearances: then a loss that comes from it has a graph."""
+    """Whether it stands for a call of a layer by all appearances: then a loss that comes from it has a graph."""
     leaf: Leaf | None = None
     scalar: bool = False
     """Whether its result certainly has no dimensions."""
     stack: tuple[Site, ...] = ()
     """The calls of the program's own functions that it was made in, outermost first."""
     missing: tuple[Detachment, ...] = ()
-    """What those of the arguments lost that came without a graph."""
+    """The lost graphs of the arguments that came without one."""
     constants: tuple[DetachSite, ...] = ()
-    """Where arguments were detached, which is to say that they are meant as constants."""
+    """The places at which arguments were detached, and so marked as constants."""
     walked: BackwardCall | None = None
     """The first pass that went over it."""
     freed_by: BackwardCall | None = None
     """The pass that freed it."""
     consumer: Node | None = None
-    """Of the nodes through which the pass that consumed it came, the one that was made first."""
+    """The node through which the pass that freed it came; of several, the one that was made first."""
     surely: bool = True
-    """Whether that pass came to it for certain, and not through a call of which nothing is known."""
+    """Whether the freeing pass came to it for certain, and not through a call of which nothing is known."""
 
     def pass_through(self, current: BackwardCall, consumer: Node | None, *, frees: bool, surely: bool) -> None:
-        """The pass *current* has come here from the *consumer*, for certain or not, and may free what is saved."""
+        """Record that the pass *current* came here from the *consumer*, for certain or not; it may free the node."""
         if self.walked is None:
             self.walked = current
         if frees and self.freed_by is None:
@@ -218,7 +218,7 @@ class Node:
 
     @property
     def is_one_of_several(self) -> bool:
-        """Whether it is an item of what a call gave back that was not read: a count, maybe, without a graph."""
+        """Whether it is an item of the result of a call that was not read: a count, maybe, without a graph."""
         return self.operation == "select" and any(operand.node.opaque for operand in self.operands)
 
 
@@ -238,7 +238,7 @@ class BackwardCall:
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
     explores: bool = False
-    """Whether it is a call of ``autograd.grad`` that leaves the graph as it is: more of the same are to come."""
+    """Whether it is a call of ``autograd.grad`` that leaves the graph as it is: further such calls are to come."""
     idle: bool = False
     """Whether it reaches only leaves that nobody trains."""
     steps: set[int] = field(default_factory=set)
@@ -270,7 +270,7 @@ class BackwardWithoutGraph(NamedTuple):
     beside: bool = False
     """Whether it is a part of the value only: the pass has other ways to go, and raises nothing."""
     weighs: bool = False
-    """Whether that part is no more than a factor of the others."""
+    """Whether the part without a graph is no more than a factor of the others."""
     adds: bool = False
     """Whether it is a term of the value, which is a sum: a constant there has no effect on any gradient."""
 
@@ -321,11 +321,11 @@ class GraphLeak(NamedTuple):
     """The argument that has the graph."""
     form: Form = Form.TENSOR
     kept: tuple[StoreEvent, ...] = ()
-    """What put it into the object or the container that is copied."""
+    """The statements that put it into the object or the container that is copied."""
     path: str = ""
-    """Where in the object it is: ``.encoder.features``."""
+    """Its path in the object: ``.encoder.features``."""
     behind: tuple[Leaf, ...] = ()
-    """For what a loader's workers send: the parameters that it was computed with."""
+    """For a value that a loader's workers send: the parameters that it was computed with."""
 
 
 class RetainedGraph(NamedTuple):
@@ -335,15 +335,15 @@ class RetainedGraph(NamedTuple):
     point: LoopPoint
     """The loop, as it stood."""
     cells: tuple[Any, ...]
-    """The tensors that are kept: one, or those in the container or object that is."""
+    """The kept tensors: a single one, or those in the kept container or object."""
     evaluates: bool = False
     """Whether all parameters under the graph belong to models in evaluation mode."""
     parts: tuple[StoreEvent | None, ...] = ()
-    """For each of them what put it into the container or object, or handed it over."""
+    """For each tensor the statement that put it into the container or object, or handed it over."""
     handed: bool = False
     """Whether the parts are arguments of the call that led to the statement."""
     bounded: bool = False
-    """Whether only so many values are kept: then those that no pass has freed are too many."""
+    """Whether the number of kept values is limited: then only graphs that no pass has freed are too many."""
     mixed: bool = False
     """Whether each value is a dictionary of tensors and other things."""
 
@@ -357,15 +357,15 @@ class Tape:
     stale: list[FreedGraphUse] = field(default_factory=list)
     clobbered: list[SavedTensorModified] = field(default_factory=list)
     trained: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
-    """Which pass (by line) gave a parameter a gradient that a step then used."""
+    """Pairs of a pass (by line) and a parameter to which it gave a gradient that a step then used."""
     served: set[tuple[int, str]] = field(default_factory=set)
-    """The same, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
+    """As ``trained``, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
     owned: set[Leaf] = field(default_factory=set)
     """Parameters that some optimizer holds."""
     stepped: set[Leaf] = field(default_factory=set)
-    """Those for which an optimizer's step was made, whether they had a gradient or not."""
+    """Parameters for which an optimizer's step was made, whether they had a gradient or not."""
     owners: dict[Leaf, Site] = field(default_factory=dict)
-    """Where the last optimizer was made that was given a parameter."""
+    """For each parameter, the construction of the last optimizer that was given it."""
     groups: list[Group] = field(default_factory=list)
     """Groups that optimizers were given one by one."""
     unknown_owner: bool = False
@@ -373,7 +373,7 @@ class Tape:
     leaf_changes: dict[Site, bool] = field(default_factory=dict)
     """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
     supposed_changes: set[Site] = field(default_factory=set)
-    """Those of parameters that are only supposed to be some."""
+    """The changes among them of tensors that are only supposed to be parameters."""
     parts_changed: dict[Site, tuple[Site, Site | None]] = field(default_factory=dict)
     """In-place changes of one of several views under grad mode: the call that made the views, and the changing module's
     constructor.
@@ -381,21 +381,21 @@ class Tape:
     outs: set[Site] = field(default_factory=set)
     """Calls with ``out=`` on tensors that require grad."""
     escapes: dict[Site, GraphLeak] = field(default_factory=dict)
-    """Tensors with a graph that were handed to what can take none, by the call."""
+    """By call, the tensors with a graph that were handed to code that can take none."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
     holdings: list[RetainedGraph] = field(default_factory=list)
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
-    """Where parameters were read of which a gradient waited for a step: the line, and those of the calls."""
+    """Places (line, and lines of the calls) that read a parameter whose gradient waited for a step, with its name."""
     faded: set[tuple[int, str]] = field(default_factory=set)
     """Lines of passes and names of leaves that only a closure's first evaluation gives a gradient."""
     reserves: set[str] = field(default_factory=set)
-    """Names of leaves behind what stands in for a missing item, as ``stored.get(key, self.blank)``: any iteration may
-    ask for another one that is missing."""
+    """Names of leaves behind the substitute of a missing item, as in ``stored.get(key, self.blank)``: any iteration may
+    ask for another missing item."""
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) through which passes came."""
     emptied: set[Any] = field(default_factory=set)
-    """Statements that keep values in what is emptied, or does not grow any further, in the very same loop."""
+    """Statements that keep values in a container that the very same loop empties, or stops from growing."""
     handed: list[tuple[Operand, Loops]] = field(default_factory=list)
     """Values that were handed to code that is not read, and the loops that ran then."""
     unreduced: list[tuple[Any, Site, str, bool]] = field(default_factory=list)
@@ -404,22 +404,22 @@ class Tape:
     reduced: set[Site] = field(default_factory=set)
     """Passes that were sent from a scalar."""
     inference: dict[Site, Site] = field(default_factory=dict)
-    """Operations that saved a tensor made in inference mode, and what switched it on."""
+    """Operations that saved a tensor made in inference mode, and the place that switched it on."""
     computed: dict[Site, Computed] = field(default_factory=dict)
-    """Optimizers that are given what is no leaf: where that was made, and its name."""
+    """Optimizers that are given a non-leaf, and the place at which this was made, with its name."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
     cut: list[BackwardWithoutGraph] = field(default_factory=list)
-    """Those of which it is known where the graph was lost."""
+    """Passes without a graph of which it is known where the graph was lost."""
     partial: list[BackwardWithoutGraph] = field(default_factory=list)
-    """Passes that have somewhere to go, though not to what a part of their loss was computed from."""
+    """Passes that have a graph, though not that of one part of their loss."""
 
     def tick(self) -> int:
         self.clock += 1
         return self.clock
 
     def _ask_for(self, inputs: list[Node], current: BackwardCall) -> None:
-        """Gradients of *inputs* are returned: whoever asks for them has a use for them."""
+        """Record that *current* returns the gradients of *inputs*: a requested gradient counts as used."""
         self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
         current.targets.update(id(node) for node in inputs if node.leaf is None)
 
@@ -456,7 +456,7 @@ class Tape:
             self.reached.update(kept.statement.node for kept in root.provenance)
             pending.append((root.node, None, root.provenance, None, _Way.CERTAIN))
         if wanted is not None and not accumulate and all(id(root.node) not in wanted for root in roots):
-            self.rootless.add(site.line)  # nothing that was asked for has any part in it
+            self.rootless.add(site.line)  # none of the requested inputs has a part in it
         found: dict[tuple[int, int], FreedGraphUse] = {}
         while pending:
             node, reader, provenance, entry, certain = pending.pop()
@@ -486,7 +486,7 @@ class Tape:
                 leaves.append(node.leaf)
                 if accumulate:
                     node.leaf.grads.append(current)
-                elif wanted is not None and node.leaf in self.owned:  # asked for: it is an error if a part is missing
+                elif wanted is not None and node.leaf in self.owned:  # requested: a missing part is an error
                     self.trained.add((current.place, node.leaf.name))
                 continue
             walked.append(node)
@@ -568,13 +568,13 @@ class Tape:
 
 
 class _Way(IntEnum):
-    """How certain it is that a backward pass comes to a node."""
+    """Certainty that a backward pass comes to a node."""
 
     DOUBTFUL = 0
     """A call of which nothing is known lies on the way."""
     LIKELY = 1
-    """What is called is a layer by all appearances; or several ways lead from the loss, all of them to such a call: at
-    least one of its results has a graph."""
+    """The called object is a layer by all appearances; or several ways lead from the loss, all to unknown calls, at
+    least one of whose results has a graph."""
     CERTAIN = 2
 
 
@@ -582,7 +582,7 @@ def _on_every_way(roots: list[Node]) -> dict[int, _Way]:
     """The nodes on every way from a loss to its leaves, by identity: a loss that has a graph has theirs.
 
     Nodes are taken in the reverse order of their clocks, consumers before producers; one that is alone is on every way.
-    What is called may have parameters of its own: where several ways lead to a call, none certainly leads behind it.
+    A called object may have parameters of its own: where several ways lead to a call, none certainly leads behind it.
     """
     found: dict[int, _Way] = {}
     if len(roots) != 1:
@@ -687,13 +687,13 @@ def _entry(
 
 
 def useful_edges(one: BackwardCall, wanted: Callable[[Leaf], bool]) -> Iterator[tuple[Node, Node]]:
-    """Edges through which a pass carries gradient to a leaf that *wanted* accepts, or to what it was asked for, without
-    a detour over old nodes.
+    """Edges through which a pass carries gradient to a leaf that *wanted* accepts, or to a requested input, without a
+    detour over old nodes.
     """
     memo: dict[int, bool] = dict.fromkeys(one.targets, True)
     for consumer, producer in one.edges:
         if id(producer) in one.targets:
-            continue  # what it was asked for may become a leaf, if what that was made of loses its graph
+            continue  # a requested input may become a leaf, if the value that it was made of loses its graph
         if id(consumer) not in one.old and id(producer) not in one.old and _leads(producer, wanted, one.old, memo):
             yield consumer, producer
 

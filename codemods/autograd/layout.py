@@ -36,7 +36,7 @@ _OTHERS = frozenset(
     triu cross cosine_similarity pairwise_distance cdist masked_select repeat_interleave pixel_shuffle pixel_unshuffle
     channel_shuffle local_response_norm topk sort kthvalue mode diff""".split()
 )
-"""Those that make contiguous results of contiguous tensors: by their kinds, and others by their names."""
+"""Names of further operations that, like the kinds above, make contiguous results of contiguous tensors."""
 
 _VIEWS = frozenset(
     """view view_as reshape reshape_as flatten ravel unflatten squeeze unsqueeze atleast_1d atleast_2d atleast_3d detach
@@ -44,7 +44,7 @@ _VIEWS = frozenset(
 )
 """Views of contiguous tensors that are contiguous themselves."""
 _PARTS = frozenset("select narrow split split_with_sizes chunk tensor_split unbind".split())
-"""The same where they take parts along the first dimension."""
+"""Views of contiguous tensors that are contiguous if they take parts along the first dimension."""
 
 
 @cache

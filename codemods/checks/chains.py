@@ -1,4 +1,4 @@
-"""Where two chains of calls part: of the places that lead to a moment, the outermost call first."""
+"""The places at which two chains of calls part; a chain is the calls that lead to a moment, the outermost first."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Fact]:
-    """What one path shows."""
+    """All facts that one path shows."""
     yield from stale_graph.facts(interp)
     yield from overwritten.facts(interp)
     yield from refused.changes(interp)
@@ -56,7 +56,7 @@ def left(known: Known) -> tuple[Fact, ...]:
     meant = {drop.span for fact in facts if isinstance(fact, LossEscapes) for drop in fact.drops}
     facts = tuple(fact for fact in facts if not (isinstance(fact, GraphEscapes) and fact.call in meant))
     if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
-        return ()  # the flag is ignored: where nothing else is wrong, the script does what it did
+        return ()  # the flag is ignored: without another mistake, the script runs as it did
     return facts
 
 
@@ -73,14 +73,14 @@ def _is_answered(fact: Fact, known: Known) -> bool:
 
 
 def _without_echoes(facts: dict[Fact, Path]) -> Iterator[Fact]:
-    """Facts once each: a story gives way to the same one of which another path tells more."""
+    """Facts once each: one gives way to its fuller version from another path."""
     for fact in facts:
         if not any(one in facts for one in _fuller(fact)):
             yield fact
 
 
 def _fuller(fact: Fact) -> Iterator[Fact]:
-    """The same story, told with more certainty, or of a row in which there are numbers, too."""
+    """Fuller versions of a fact: one with more certainty, and one of a dictionary that also holds other things."""
     if fact.certainty is not Certainty.CERTAIN:
         yield replace(fact, certainty=Certainty.CERTAIN)
     if isinstance(fact, GraphHeld) and not fact.mixed:

@@ -16,7 +16,7 @@ from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[CutGraph]:
-    """What one path shows of them; *of_script*: whether it leads through the script itself."""
+    """Facts of passes without a graph on one path; *of_script*: whether it leads through the script itself."""
     tape = interp.tape
     cut: set[CutGraph] = set()
     for rootless in tape.cut:
@@ -29,7 +29,7 @@ def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Cut
     for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
         told = _told_as_escape(dropped, rootless, tape)
-        # Who computes the loss of what NumPy's function gives for a tensor takes it for one of torch's.
+        # A loss that is computed from the result of NumPy's function for a tensor takes it for one of torch's.
         meant = isinstance(told, LossEscapes) and not told.call.endswith(".numpy()")
         if meant or (dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape)):
             yield told
@@ -78,7 +78,7 @@ def is_answered(fact: CutGraph, known: Known) -> bool:
 def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     owned = tape.owned
     drops = rootless.detachment.cuts
-    # What is frozen beside these may well be meant to be.
+    # Parameters frozen beside these may well be meant to be.
     drops = tuple(one for one in drops if one.how in ("unflagged", "reentrant")) or drops
     cut = next((one for one in drops if one.nodes), drops[0])
     graph = [node for one in drops for node in one.nodes]
@@ -86,7 +86,7 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     frozen = [leaf for one in drops for leaf in one.leaves if leaf.frozen_at is not None]
     kept = [leaf for leaf in frozen if leaf in owned]
     taken = (kept or frozen)[-1].frozen_at if frozen else None
-    # What to put in the place of a comparison is a choice: the pass fails for certain, but not every loss is meant so.
+    # The substitute for a comparison is a choice: the pass fails for certain, but not every loss is meant so.
     doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
     wanted = {leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned}
     constant = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}

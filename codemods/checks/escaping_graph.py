@@ -12,7 +12,7 @@ from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter) -> Iterator[Fact]:
-    """What one path shows of them."""
+    """Facts of tensors that take their graphs where none can go, on one path."""
     yield from (_fact(site, escape, interp.tape) for site, escape in interp.tape.escapes.items())
 
 
@@ -21,7 +21,7 @@ def _fact(site: Site, escape: GraphLeak, tape: Tape) -> Fact:
     text = site.source.text_of(site.node)
     if escape.where in ("process", "workers"):
         trained = {name for _, name in tape.trained}
-        # Who steps what it was computed with, and trains it nowhere else, does not want it without its graph.
+        # A script that steps the parameters behind the value, and trains them nowhere else, wants it with its graph.
         meant = any(leaf in tape.stepped and leaf.name not in trained for leaf in escape.behind)
         form = Form.OTHER if meant else escape.form
         served = escape.where == "workers"

@@ -1,4 +1,4 @@
-"""What the passes train, and the edges of useful gradient flow."""
+"""Parameters that the passes train, and the edges of useful gradient flow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autofix.codemods.source.sources import Site, last_name
 
 
 def collect(interp: Interpreter, found: Known) -> None:
-    """What the passes train, and the edges of useful gradient flow."""
+    """Record in *found* which parameters the passes of a path train, and the edges of useful gradient flow."""
     tape = interp.tape
     known = tape.owned and not tape.unknown_owner
     place = cache(_place)
@@ -29,7 +29,7 @@ def collect(interp: Interpreter, found: Known) -> None:
 
         for consumer, producer in useful_edges(one, useful):
             found.edges.add(_edge(one, consumer, producer, place))
-        if known and _called(one.site.node) != "grad":  # not of a gradient that is asked for by itself
+        if known and _called(one.site.node) != "grad":  # not for a gradient that is asked for by itself
             found.through.add(one, tape.served)
     found.ways |= tape.trained
     found.waiting |= tape.waiting
@@ -68,7 +68,7 @@ def _place(node: Node) -> Place:
 
 
 def _called(node: ast.AST) -> str:
-    """The name of what a call calls; empty for what else leads into a function: an operator, a property."""
+    """The last name of the function of a call; empty for other ways into a function: an operator, a property."""
     return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 

@@ -14,7 +14,7 @@ from autofix.codemods.interpreter.protocol import Interpreter
 
 
 def facts(interp: Interpreter, known: Known) -> Iterator[GraphHeld]:
-    """What one path shows of them."""
+    """Facts of graphs that one path keeps for nothing; record in *known* the value behind each."""
     for kept in holding.held(interp):
         held = _fact(kept, interp.tape)
         known.holdings[held] = kept

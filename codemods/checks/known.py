@@ -1,4 +1,4 @@
-"""What the paths through a program have shown so far."""
+"""Observations of the paths through a program so far."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from autofix.codemods.source.sources import Source
 
 
 class Place(NamedTuple):
-    """Where a node was made, in terms that an edit elsewhere does not change."""
+    """Place at which a node was made, in terms that an edit elsewhere does not change."""
 
     operation: str
     line: int
     rank: int = 0
-    """Which one it is of those with this operation on this line, from left to right."""
+    """Position among the nodes with this operation on this line, from left to right."""
     calls: tuple[tuple[int, int, str], ...] = ()
-    """The line of each call that led there, which one on its line of those of this name, and the name: two views of one
-    picture are two ways.
+    """For each call that led there: its line, its position among the calls of this name on the line, and the name. Two
+    views of one picture are two ways.
     """
 
 
@@ -34,18 +34,18 @@ class Edge(NamedTuple):
     """An edge of the graph as one pass walked it."""
 
     line: int
-    """Of the pass."""
+    """The line of the pass."""
     consumer: Place
     producer: Place
     gap: tuple[int, ...]
-    """How many iterations of each common loop lie between the producer and the pass."""
+    """For each common loop, the number of iterations between the producer and the pass."""
     lag: tuple[int, ...] = ()
-    """How many lie between the producer and the consumer: a state's way from one time step to the next."""
+    """The number of iterations between the producer and the consumer: a state's way from one time step to the next."""
 
 
 @dataclass
 class Known:
-    """What the paths that were followed so far have shown."""
+    """Observations of all the paths that were followed so far."""
 
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
@@ -56,7 +56,7 @@ class Known:
     repeated: set[int] = field(default_factory=set)
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
-    """What passes trained that were not the first at their place: see :mod:`autofix.codemods.checks.flow`."""
+    """Parameters trained by passes that were not the first at their place: see :mod:`autofix.codemods.checks.flow`."""
     reduced: set[int] = field(default_factory=set)
     """The lines of passes that were sent from scalars alone on some path."""
     crashes: set[tuple[int, str]] = field(default_factory=set)
@@ -65,13 +65,13 @@ class Known:
     training: set[int] = field(default_factory=set)
     """Lines of the passes that reach something which may be trained."""
     holdings: dict[GraphHeld, RetainedGraph] = field(default_factory=dict)
-    """What is kept for nothing, as far as the path knew that showed it."""
+    """The values that a path keeps for nothing, as far as this path knew."""
     executed: set[ast.stmt] = field(default_factory=set)
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""
     shown: Counter[Fact] = field(default_factory=Counter)
-    """On how many paths through the script a pass was found to have no graph."""
+    """For each pass without a graph, the number of paths through the script that found it so."""
     followed: int = 0
     """Paths through the script itself."""
     every: int = 0
@@ -79,11 +79,11 @@ class Known:
     complete: bool = True
     steps: int = 0
     ways_to_passes: Callable[[], Ways] = Ways
-    """What leads to a pass in the program."""
+    """The ways to a pass in the program."""
     prelude: Prelude = field(default_factory=Prelude)
 
     def extent(self) -> tuple[int, ...]:
-        """How much is known: a path after which this is as before showed nothing new."""
+        """Sizes of all collections: if a path leaves them unchanged, it showed nothing new."""
         known = (self.facts, self.edges, self.ways, self.waiting, self.faded, self.repeated, self.later, self.crashes)
         return tuple(map(len, (*known, self.rootless, self.passes, self.training, self.holdings, self.used)))
 

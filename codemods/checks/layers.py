@@ -67,7 +67,7 @@ class ThroughLayers:
     def missing(self, after: ThroughLayers, original: Callable[[int], int]) -> Iterator[tuple[int, str]]:
         """The line of a pass and a parameter that it trains, but no longer through all layers *after* a patch.
 
-        *original* is what a line of the patched program was before.
+        *original* maps a line of the patched program to the one before the patch.
         """
         names = {bit: name for name, bit in self._bits.items()}
         here = self._from(after)
@@ -83,7 +83,7 @@ class ThroughLayers:
                 gone ^= lowest
 
     def _from(self, other: ThroughLayers) -> Callable[[int], int]:
-        """What gives the bits here for the parameters that some bits stand for in *other*."""
+        """Function that translates bits of *other* to the bits that stand for the same parameters here."""
         if self._bits == other._bits:
             return lambda bits: bits
         pairs = [(bit, other._bits[name]) for name, bit in self._bits.items() if name in other._bits]

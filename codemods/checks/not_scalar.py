@@ -11,7 +11,7 @@ from autofix.codemods.interpreter.values import BatchSize
 
 
 def facts(interp: Interpreter, known: Known) -> Iterator[NotScalar]:
-    """What one path shows of them."""
+    """Facts of passes from tensors of several elements on one path; record the passes from scalars in *known*."""
     tape = interp.tape
     unreduced_at = {site for _, site, _, _ in tape.unreduced}
     known.reduced.update(site.span.line for site in tape.reduced - unreduced_at)

@@ -24,7 +24,7 @@ from autofix.codemods.interpreter.rivals import outer_site
 
 
 def facts(interp: Interpreter) -> Iterator[Overwritten]:
-    """What one path shows of them."""
+    """Facts of overwritten saved tensors on one path, one for each story."""
     found = distinct(
         interp.tape.clobbered,
         lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.change, one.failed),

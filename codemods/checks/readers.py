@@ -1,6 +1,6 @@
-"""Who reads what keeps graphs, by the text of the program: also where no path came.
+"""Readers of the names that keep graphs, by the text of the program: also where no path came.
 
-A list of losses that a function returns is read by whoever calls that, under the names that they give it.
+A list of losses that a function returns is read by the callers of this function, under the names that they give it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def _may_send(statement: ast.stmt, held: _Held, known: Known) -> bool:
 
 
 _NAMES = 32
-"""So many names are followed."""
+"""Number of names that are followed."""
 
 
 class _Held(NamedTuple):
-    """A name that stands for what keeps the graphs, or for what is made of it, and the code in which it does."""
+    """A name of the value that keeps the graphs, or of one made from it, and the code in which it has this sense."""
 
     name: str
     source: Source
@@ -142,15 +142,15 @@ def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
 
 
 class _Functions(NamedTuple):
-    """What a file tells of the functions that are called by name."""
+    """Functions of a file that can only be called by name, and all names that the file mentions."""
 
     own: tuple[ast.FunctionDef, ...]
-    """Those of no base and without a decorator."""
+    """The functions without a decorator that are no methods of a derived class and no special methods."""
     mentioned: frozenset[str]
 
 
 def _uncalled(sources: Iterable[Source]) -> set[ast.AST]:
-    """What stands in functions that no file of the program mentions, and no library knows."""
+    """All nodes in functions that no file of the program mentions, and that no library can know."""
     files = [(source.nodes, source.nodes.once(_functions)) for source in sources]
     mentioned = frozenset().union(*(one.mentioned for _, one in files))
     return {

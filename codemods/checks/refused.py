@@ -1,4 +1,4 @@
-"""What autograd or an optimizer refuses by itself: changes, parts, parameters, old functions."""
+"""Operations that autograd or an optimizer refuses by itself: changes, parts, parameters, old functions."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ def calls(interp: Interpreter) -> Iterator[Fact]:
 
 
 BEFORE_THE_END = (ComputedParameter, LegacyApi, LegacyFunction)
-"""What else is told of a path on which an optimizer is refused what it is given."""
+"""Facts that are still told of a path on which an optimizer refuses its parameters."""

@@ -26,7 +26,7 @@ from autofix.codemods.interpreter.rivals import outer_site
 
 
 def facts(interp: Interpreter) -> Iterator[StaleGraph]:
-    """What one path shows of them."""
+    """Facts of passes through a freed graph on one path, one for each story."""
     found = distinct(
         interp.tape.stale,
         lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed),

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def distinct(told: Iterable[T], story: Callable[[T], Hashable]) -> list[T]:
-    """Those with stories of their own, the first of each: a loop that is run many times tells the same ones again."""
+    """The first observation of each story: a loop that is run many times repeats its stories."""
     first: dict[Hashable, T] = {}
     for one in told:
         first.setdefault(story(one), one)
@@ -28,7 +28,7 @@ def story(
     between: BackwardCall | Change,
     failed: BackwardCall,
 ) -> Hashable:
-    """What a fact is made of, as places: two with the same become the same fact."""
+    """Key of the places that a fact is made of: observations with equal keys become one fact."""
     return (
         (node.site, node.stack, node.opaque, crossing(node.loops, failed.loops) is None),
         (reader.site, reader.stack) if reader is not None else None,
@@ -42,7 +42,7 @@ def story(
 
 
 def made(node: Node, provenance: tuple[StoreEvent, ...]) -> Site:
-    """Where a value was made: the expression in the first statement that kept it, else where its node is."""
+    """Place at which a value was made: the expression in the first statement that kept it, else its node's site."""
     ordered = sorted(provenance, key=lambda kept: kept.clock)
     if ordered:
         statement = ordered[0].statement.span
@@ -57,7 +57,7 @@ _LONGEST = 40
 
 
 def told(site: Site) -> str:
-    """What a message calls a tensor that nothing keeps: the expression, or ``self.net(...)`` where that is long."""
+    """Text for a tensor that nothing keeps: its expression, or ``self.net(...)`` for a long one; empty if too long."""
     text = site.source.text_of(site.node)
     if len(text) <= _LONGEST:
         return text

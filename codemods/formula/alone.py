@@ -21,12 +21,12 @@ from autofix.codemods.rewriting.tree import Tree
 
 _ARRAYS = frozenset(("array", "asarray", "ascontiguousarray"))
 _AS_THEY_ARE = {"dot": ("matmul", 2), "where": ("where", 3), "outer": ("outer", 2)}
-"""Functions that take so many tensors and nothing else; torch's ``dot`` is for vectors only."""
+"""Functions that take only tensors: torch's name and their number; torch's ``dot`` is for vectors only."""
 _NUMBERS_TOO = (Takes.OPERAND, Takes.PLAIN, Takes.INTEGERS)
 
 
 def in_torch(tree: Tree, node: cst.Call, *, several: bool = False) -> Change | None:
-    """What makes a call of torch's of *node*; None where it would not certainly compute the same.
+    """Rewrite of *node* to a call of torch's; None where the result would not certainly be equal.
 
     *several*: the first argument is a list of tensors, not one tensor.
     """
@@ -49,7 +49,7 @@ def in_torch(tree: Tree, node: cst.Call, *, several: bool = False) -> Change | N
 
 
 def _of_numpy(tree: Tree, node: cst.Call) -> str:
-    """What NumPy calls the function: ``linalg.norm`` of ``np.linalg.norm(x)``; empty for a function that is not its."""
+    """NumPy's name of a called function: ``linalg.norm`` of ``np.linalg.norm(x)``; empty for others."""
     head, _, rest = tree.code(node.func).partition(".")
     path = dict(imports_of(tree, tree.module_of(node))).get(head, "")
     return f"{path}.{rest}".strip(".").removeprefix("numpy.") if path.partition(".")[0] == "numpy" else ""
@@ -89,7 +89,7 @@ def _of_several(tree: Tree, node: cst.Call, name: str) -> Change | None:
 
 
 def _reduced(tree: Tree, node: cst.Call, owner: str, name: str) -> Change | None:
-    """The same reduction as a function, or as a method of ``x``: *owner* is ``torch.`` or ``x.``."""
+    """Rewrite of a reduction to a function (*owner* is ``torch.``) or a method (``x.``); None for unknown arguments."""
     words = [arg.keyword.value if arg.keyword is not None else "axis" for arg in node.args[1:]]
     known = {"axis", "keepdims"} | ({"ddof"} if name in BIASED else set())
     if not known.issuperset(words) or len(set(words)) < len(words) or (words and "axis" not in words):

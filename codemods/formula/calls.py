@@ -20,7 +20,7 @@ _READERS = frozenset(("sklearn", "matplotlib", "seaborn", "pandas"))
 
 
 class Calls(Expressions):
-    """How calls are read."""
+    """Reader of calls."""
 
     def _call(self, node: cst.Call) -> Value:
         path = self.path(node.func)

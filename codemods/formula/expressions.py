@@ -1,4 +1,4 @@
-"""How each kind of expression is read."""
+"""The reading of each kind of expression."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_SMOOTH = (cst.FloorDivide, cst.Modulo, cst.LeftShift, cst.RightShift)
 
 
 class Expressions(Places):
-    """How expressions are read."""
+    """Reader of expressions."""
 
     @abstractmethod
     def _call(self, node: cst.Call) -> Value:
@@ -25,7 +25,7 @@ class Expressions(Places):
 
     @abstractmethod
     def _assign(self, target: cst.BaseExpression, value: Value, key: Hashable) -> None:
-        """Something is named."""
+        """Bind *target* to *value*, under the *key* of its definition."""
 
     def eval(self, node: cst.BaseExpression) -> Value:
         return replace(self._value(node), node=node)
@@ -104,7 +104,7 @@ class Expressions(Places):
             self.refuse("a condition")
 
     def _mention(self, node: cst.CSTNode) -> None:
-        """Something is done with names that is not followed."""
+        """Refuse the formula if a node that is not followed mentions a tensor of it."""
         for one in self.tree.names_in(node):
             if self.eval(one).live:
                 self.refuse("a statement that is not followed")
@@ -149,7 +149,7 @@ class Expressions(Places):
         if isinstance(node.operator, _NOT_SMOOTH) or (logical and not all(value.truth for value in values)):
             return self.unknown(values)
         if isinstance(node.operator, cst.Subtract) and any(value.truth for value in values):
-            return self.unknown(values)  # torch does not subtract what is true and false
+            return self.unknown(values)  # torch does not subtract truth values
         found = self._computed(node, values)
         if isinstance(node.operator, cst.MatrixMultiply):
             return replace(found, rank=None, truth=False)
@@ -189,7 +189,7 @@ class Expressions(Places):
         return Value(Kind.LIST, item.live, item.fixed, item.needs, item.sources, (item,), edits=item.edits)
 
     def _items(self, node: cst.BaseExpression) -> Value:
-        """What a loop goes through."""
+        """The value whose items a loop goes through."""
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value not in self._env:
             name = node.func.value
             if name == "range":

@@ -1,4 +1,4 @@
-"""What is noted while a program is read: values, the edits that they want, and why a formula stays what it is."""
+"""Notes taken while a program is read: values, the edits that they want, and the reasons why a formula stays."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ALONE = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Ele
 
 
 class Taken(Enum):
-    """What stays an array, and is taken over by torch where the formula meets it."""
+    """Kinds of arrays that stay arrays, and are taken over by torch where the formula meets them."""
 
     NEEDED = auto()
-    """Constant arrays that something else reads as well."""
+    """Constant arrays that code outside the formula reads as well."""
     CONSTANT = auto()
     """All constant arrays."""
     UNKNOWN = auto()
-    """Whatever it is computed with, of which nothing is known: a scaler's ``self.std``."""
+    """Also values of which nothing is known: a scaler's ``self.std``."""
 
 
 class Marks(ABC):
@@ -85,9 +85,9 @@ class Marks(ABC):
         return OTHER
 
     def unknown(self, values: Iterable[Value], *, reads: bool = False) -> Value:
-        """The value of what torch may not have, which is not part of the formula.
+        """The value of an operation on *values* that torch may not have, and that is not part of the formula.
 
-        *reads*: whether it is known to do nothing but to read the array.
+        *reads*: whether the operation is known to do nothing but to read the arrays.
         """
         found = [value for value in values if value.live]
         if found and not (self._shown or reads):
@@ -97,7 +97,7 @@ class Marks(ABC):
         return OTHER
 
     def _show(self, value: Value) -> None:
-        """A tensor of the formula is printed, drawn or stored: as the array, or the number, that it was."""
+        """Convert a tensor of the formula that is printed, drawn or stored to the array, or the number, that it was."""
         node = value.node
         if not value.live or node is None:
             return
@@ -131,7 +131,7 @@ class Marks(ABC):
         )
 
     def demand(self, value: Value) -> None:
-        """*value* meets a tensor of the formula: it must be a tensor, or a number."""
+        """Require that *value*, which meets a tensor of the formula, be a tensor or a number."""
         if value.live or value.kind is Kind.NUMBER:
             if value.live and value.kind is Kind.OTHER:
                 self.refuse("a value of several kinds")
@@ -155,7 +155,7 @@ class Marks(ABC):
                 self._edits[node] = how
 
     def _store(self, key: Hashable, value: Value) -> Value:
-        """What a name, an argument or a result stands for."""
+        """The value of the definition *key* (a name, an argument or a result) once it is given *value*."""
         if value.kind is Kind.TUPLE:
             items = tuple(self._store((key, at), item) for at, item in enumerate(value.items))
             return replace(value, items=items, edits=(), node=None, live=any(item.live for item in items))
@@ -175,14 +175,14 @@ class Marks(ABC):
         return found
 
     def _want(self, value: Value) -> None:
-        """What *value* needs to be a tensor; of a tuple, the items that are."""
+        """Want the definitions that a live *value* needs to be a tensor; of a tuple, those of its items."""
         if value.kind is Kind.TUPLE:
             for item in value.items:
                 self._want(item)
         elif value.live:
             self._wanted |= value.needs
 
-    # What expressions become
+    # Rewrites of expressions
 
     def placed(self, node: cst.CSTNode, value: cst.BaseExpression) -> cst.BaseExpression:
         """*value* in the place of *node*, in parentheses only where something may bind tighter."""
@@ -191,7 +191,7 @@ class Marks(ABC):
         return parenthesised(value)
 
     def taken_over(self, node: cst.BaseExpression, *, exact: bool) -> Change:
-        """An array that stays one: ``torch.from_numpy(weights).float()``."""
+        """Rewrite that takes an array over by torch where it is read: ``torch.from_numpy(weights).float()``."""
         torch = self.tree.torch_name(node)
 
         def change(found: cst.CSTNode) -> cst.CSTNode:
@@ -202,7 +202,7 @@ class Marks(ABC):
         return change
 
     def met(self, values: list[Value]) -> list[Value]:
-        """*values* that are computed with each other: beside an array, what is not known is one as well."""
+        """*values* that are computed with each other; beside an array, an unknown one is taken for an array as well."""
         if any(value.kind is Kind.ARRAY and not value.loose for value in values):
             return [self._unknown_taken_over(value) for value in values]
         return values
@@ -210,7 +210,7 @@ class Marks(ABC):
     def _unknown_taken_over(self, value: Value) -> Value:
         """A value of which nothing is known, met by a formula: ``torch.as_tensor(self.std, dtype=torch.float32)``.
 
-        Whatever NumPy computes with is an array, a number or a list of them, and torch takes all of them.
+        NumPy computes with arrays, numbers and lists of them, and torch takes all of these.
         """
         node = value.node
         if node is None or not self._unknown_too or value.live or value.needs or value.sources:
@@ -231,7 +231,7 @@ class Marks(ABC):
         return Value(Kind.ARRAY, edits=((node, change),), node=node)
 
     def entry(self, node: cst.BaseExpression, inner: cst.BaseExpression, change: Change) -> Value:
-        """A tensor is made an array."""
+        """The array that *node* makes of the tensor *inner*; *change* undoes the conversion."""
         chain: set[cst.CSTNode] = {node}
         edits: list[tuple[cst.CSTNode, Change]] = []
         part: cst.CSTNode = inner
@@ -253,7 +253,7 @@ class Marks(ABC):
         return Value(Kind.ARRAY, sources=sources, given=True, edits=(*edits, (node, change)), node=node)
 
     def _entered(self, node: cst.BaseExpression) -> Change:
-        """What ``x.detach().cpu().numpy()`` becomes: ``x``, or ``x.cpu()`` in a program for several devices."""
+        """Rewrite of ``x.detach().cpu().numpy()``: ``x``, or ``x.cpu()`` in a program for several devices."""
         moved = any(word in self._everything for word in ("cuda", "device", "mps"))
 
         def change(found: cst.CSTNode) -> cst.CSTNode:
@@ -271,7 +271,7 @@ class Marks(ABC):
         return change
 
     def step_after(self, node: cst.Call) -> tuple[cst.CSTNode, str] | None:
-        """The subscript around *node* that takes every so many of its rows, and how many that are."""
+        """The subscript around *node* that takes every n-th row (``x[::n]``), and ``n``; None where there is none."""
         parent = self.tree.parent_of(node)
         if not isinstance(parent, cst.Subscript) or len(parent.slice) != 1:
             return None
@@ -282,7 +282,7 @@ class Marks(ABC):
         return None
 
     def path(self, node: cst.BaseExpression) -> str | None:
-        """The dotted name of something imported, or the name of one of Python's own types; None for anything else."""
+        """The dotted name of an imported object, or the name of one of Python's own types; None for anything else."""
         if isinstance(node, cst.Name):
             if node.value in self._env:
                 return None
@@ -295,7 +295,7 @@ class Marks(ABC):
 
 
 def _is_place(node: cst.BaseExpression) -> bool:
-    """Whether *node* reads what has a name: ``std``, ``self.std``, ``stats["std"]``."""
+    """Whether *node* is a name, or an attribute or item of one: ``std``, ``self.std``, ``stats["std"]``."""
     while isinstance(node, (cst.Attribute, cst.Subscript)):
         node = node.value
     return isinstance(node, cst.Name)

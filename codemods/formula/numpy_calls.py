@@ -149,7 +149,7 @@ def _no_words(node: cst.Call) -> bool:
 
 
 def _method(name: str, words: dict[str, str]) -> Change:
-    """The same call of a method of a tensor."""
+    """Rewrite of a method call to the tensor method *name*, its keywords renamed by *words*."""
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute)
@@ -478,7 +478,7 @@ def _made_array(reader: Marks, node: cst.Call, args: list[Value]) -> Value:
 
 
 def _depth(node: cst.BaseExpression) -> int | None:
-    """How deep a list of written numbers is nested; None for anything else."""
+    """Depth of a nested list of written numbers; None for anything else."""
     if isinstance(node, (cst.List, cst.Tuple)) and node.elements:
         depths = {_depth(element.value) for element in node.elements}
         depth = depths.pop()

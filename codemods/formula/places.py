@@ -13,7 +13,7 @@ from autofix.codemods.formula.values import NUMBER, OTHER, SHAPE, TENSOR, Change
 
 
 class Places(Marks):
-    """How names, attributes and items are read."""
+    """Reader of names, attributes and items."""
 
     def _name(self, node: cst.Name) -> Value:
         if node.value in ("None", "True", "False"):
@@ -48,7 +48,7 @@ class Places(Marks):
         return isinstance(self._scope, cst.Module) and not value.given and self._reads(node.value) > 1
 
     def _reads(self, name: str) -> int:
-        """How often a module reads a name."""
+        """Number of times that the module reads a name."""
         return sum(node.value == name and not self._is_target(node) for node in self.tree.every(cst.Name, self._module))
 
     def _is_target(self, node: cst.Name) -> bool:

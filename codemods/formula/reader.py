@@ -12,7 +12,7 @@ from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.tree import Tree
 
 _PASSES = 16
-"""How often a program is read at most."""
+"""Number of times that a program is read at most."""
 
 
 def in_torch(fact: CutGraph, tree: Tree) -> tuple[Edit, set[cst.CSTNode]] | None:

@@ -1,4 +1,4 @@
-"""The rewrites of single nodes that make a tensor of an array, and what they have to know of the nodes."""
+"""The rewrites of single nodes that make a tensor of an array, and queries about the nodes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def receiver(found: cst.CSTNode) -> cst.BaseExpression:
 
 
 def with_receiver(step: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
-    """The same method or attribute of *value*."""
+    """*step* (a method call or an attribute), taken of *value* instead."""
     if isinstance(step, cst.Call):
         assert isinstance(step.func, cst.Attribute)
         return step.with_changes(func=step.func.with_changes(value=parenthesised(value)))
@@ -125,7 +125,7 @@ def pairs(keys: Iterable[Hashable]) -> Iterator[tuple[object, ...]]:
 
 
 def imports_of(tree: Tree, module: cst.Module) -> Iterator[tuple[str, str]]:
-    """The names under which a module knows what it imports, and what that is."""
+    """Pairs of a name that a module binds by an import, and the dotted path that it stands for."""
     for node in nodes_in(module):
         if isinstance(node, cst.Import):
             for alias in node.names:
@@ -141,12 +141,12 @@ def imports_of(tree: Tree, module: cst.Module) -> Iterator[tuple[str, str]]:
 
 
 def renamed(tree: Tree, node: cst.Call, name: str, words: Mapping[str, str]) -> Change:
-    """The same call of a function of torch, its keywords renamed."""
+    """Rewrite of a call to torch's function *name*, its keywords renamed by *words*."""
     return called(cst.parse_expression(f"{tree.torch_name(node)}.{name}"), words)
 
 
 def called(function: cst.BaseExpression, words: Mapping[str, str]) -> Change:
-    """The same call of *function*, its keywords renamed."""
+    """Rewrite of a call to one of *function*, its keywords renamed by *words*."""
 
     def change(found: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(found, cst.Call)

@@ -1,4 +1,4 @@
-"""How each kind of statement is read."""
+"""The reading of each kind of statement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
 
 
 class Statements(Calls):
-    """How statements are read."""
+    """Reader of statements."""
 
     def _block(self, body: Iterable[cst.CSTNode]) -> None:
         for statement in body:

@@ -1,6 +1,6 @@
-"""What NumPy's functions, methods and keywords are in torch, where they mean the very same.
+"""Torch's equivalents of NumPy's functions, methods and keywords, where both mean the very same.
 
-What is not listed here stops a translation.  Left out on purpose: ``median`` (torch takes the lower of two middles),
+An unlisted function stops a translation.  Left out on purpose: ``median`` (torch takes the lower of two middles),
 ``triu`` and ``tril`` (which make a matrix of one row in NumPy only), ``argsort`` and ``sort`` (torch returns a pair),
 ``round``, ``floor`` and the like (their gradient is zero), and whatever writes into an array.
 """
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Takes(Enum):
-    """What a function of NumPy is called with at one place."""
+    """Kinds of arguments that a function of NumPy takes at one position."""
 
     ARRAY = "an array"
     OPERAND = "an array or a number"
@@ -27,11 +27,11 @@ _A, _O, _S, _P, _I = Takes.ARRAY, Takes.OPERAND, Takes.ARRAYS, Takes.PLAIN, Take
 
 @dataclass(frozen=True)
 class Twin:
-    """A function of torch that computes what one of NumPy does."""
+    """A function of torch that is equivalent to one of NumPy."""
 
     name: str
     takes: tuple[Takes, ...] = (_A,)
-    """What the places are called with, in torch's order and NumPy's, which is one."""
+    """Kinds of the positional arguments, whose order is the same in torch and NumPy."""
     words: Mapping[str, str] = field(default_factory=dict)
     """NumPy's keywords, and torch's names for them."""
     wanted: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class Twin:
     rank: int | None = None
     """The number of dimensions of the result, where it is the same for all."""
     truth: bool = False
-    """Whether the result is true and false."""
+    """Whether the result consists of truth values."""
 
 
 AXIS = {"axis": "dim"}
@@ -116,7 +116,7 @@ FUNCTIONS: dict[str, Twin] = {
     "ones_like": Twin("ones_like"),
     "full_like": Twin("full_like", (_A, _P), {"fill_value": "fill_value"}),
 }
-"""Functions, without ``numpy.`` and ``torch.``; reductions and those below are apart."""
+"""Functions, without ``numpy.`` and ``torch.``; the tables below have the reductions and other kinds."""
 
 REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "std": "std", "var": "var"} | {
     name: name for name in ("amax", "amin", "max", "min", "argmax", "argmin")
@@ -132,7 +132,7 @@ BIASED = frozenset(("std", "var"))
 
 
 def reduction(name: str, *, along: bool) -> str:
-    """What torch calls a reduction of :data:`REDUCTIONS`: of all elements, or *along* an axis."""
+    """Torch's name for a reduction of :data:`REDUCTIONS`: of all elements, or *along* an axis."""
     if name in ("max", "min", "amax", "amin"):
         return f"a{name[-3:]}" if along else name[-3:]
     return REDUCTIONS[name]
@@ -150,7 +150,7 @@ METHODS: dict[str, Twin] = {
     "cumprod": Twin("cumprod", (_A, _P), AXIS, frozenset(("axis",))),
     "repeat": Twin("repeat_interleave", (_A, _P, _P), AXIS),
 }
-"""Methods; the array itself is the first of what they take."""
+"""Methods; the array itself is their first argument."""
 
 CONSTANTS: dict[str, Twin] = {
     "arange": Twin("arange", (_P, _P, _P), {"dtype": "dtype"}, rank=1),
@@ -167,7 +167,7 @@ CONSTANTS: dict[str, Twin] = {
     "fft.fftfreq": Twin("fft.fftfreq", (_P, _P), {"d": "d"}, rank=1),
     "fft.rfftfreq": Twin("fft.rfftfreq", (_P, _P), {"d": "d"}, rank=1),
 }
-"""What makes arrays of numbers."""
+"""Functions that make arrays from numbers."""
 
 WINDOWS = frozenset(("hanning", "hamming", "blackman", "bartlett"))
 """Symmetric in NumPy, periodic in torch unless ``periodic=False``."""
@@ -182,7 +182,7 @@ DTYPES = {
 """Types of numbers that have a gradient, by NumPy's names and torch's: the methods that convert to them."""
 
 TYPES = {"half": "float16", "float": "float32", "double": "float64"}
-"""The same as torch names them in ``dtype=``."""
+"""The conversion methods of :data:`DTYPES`, and the names of their types in ``dtype=``."""
 
 SCALARS = frozenset("sqrt exp log log2 log10 log1p sin cos tan tanh abs power float32 float64 int64 ceil floor".split())
 """Functions that are left as they are where they are called with numbers: torch takes NumPy's numbers for its own."""

@@ -1,4 +1,4 @@
-"""What is known of a value while a NumPy formula is read: its kind, and what makes a tensor of it."""
+"""Values of a NumPy formula while it is read: their kind, and the edits that make tensors of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Kind(Enum):
     LIST = auto()
     """A list or tuple of arrays, or an empty one."""
     TUPLE = auto()
-    """What a function returns, or an assignment takes apart."""
+    """A tuple that a function returns, or an assignment takes apart."""
     NUMBER = auto()
     """A number, Python's or NumPy's, or None: torch computes with it."""
     SHAPE = auto()
@@ -44,7 +44,7 @@ class Value:
     given: bool = False
     """Whether it is a tensor's own array."""
     truth: bool = False
-    """Whether it is true and false."""
+    """Whether its elements are truth values."""
     whole: bool = False
     """Whether its elements are integers."""
     single: bool = False
@@ -52,7 +52,7 @@ class Value:
     loose: bool = False
     """Whether it may still be a plain number: a sum that has just begun."""
     edits: tuple[tuple[cst.CSTNode, Change], ...] = field(default=(), compare=False)
-    """What the source needs for a tensor; made when one is wanted."""
+    """The edits of the source that make a tensor of it; applied when one is wanted."""
     node: cst.BaseExpression | None = field(default=None, compare=False)
 
 
@@ -63,7 +63,7 @@ OTHER = Value()
 
 
 def joined(one: Value | None, other: Value | None) -> Value:
-    """What is known of a value that is one or the other."""
+    """The value of an expression that is one or the other: only the knowledge common to both."""
     if one is None or other is None:
         return one or other or OTHER
     live, needs, sources = one.live or other.live, one.needs | other.needs, one.sources | other.sources

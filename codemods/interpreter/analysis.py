@@ -39,7 +39,7 @@ IDLE = 25_000
 """Expressions and statements evaluated on paths that show nothing new, one after the other, before no further path
 through the same code is begun."""
 LOST = 100_000
-"""The same for a script of which no path has come to a pass yet: the default of an option may name no mode at all."""
+"""As ``IDLE``, for a script without a path to a pass so far: the default of an option may name no mode at all."""
 STEPS = 250_000
 """Expressions and statements evaluated over all paths before no further path is begun."""
 
@@ -58,13 +58,13 @@ class AnalysisResult:
     edges: frozenset[Edge] = frozenset()
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
-    """The same with the lines of the calls that led to the pass: two losses may be sent backward by one method."""
+    """As ``trained``, with the lines of the calls that led to the pass: one method may send two losses backward."""
     through: ThroughLayers = field(default_factory=ThroughLayers)
     """Through which layers the parameters are trained."""
     waiting: frozenset[tuple[tuple[int, ...], str]] = frozenset()
-    """Where, by lines, parameters were read of which a gradient waited for its step."""
+    """Places, by lines, that read parameters of which a gradient waited for its step."""
     once: frozenset[tuple[int, str]] = frozenset()
-    """Those that the first pass at that line alone trained, of several."""
+    """Parameters that only the first of several passes at a line trained."""
     crashes: frozenset[tuple[int, str]] = frozenset()
     rootless: frozenset[int] = frozenset()
     passes: frozenset[int] = frozenset()
@@ -77,13 +77,13 @@ class AnalysisResult:
     written: frozenset[int] = frozenset()
     """The lines of all calls that run a backward pass, reached or not."""
     missed: tuple[Missed, ...] = ()
-    """Those of them that no path reached."""
+    """The passes among them that no path reached."""
     alone: bool = False
-    """Whether the program has one path only: then that shows all there is."""
+    """Whether the program has one path only, which then shows everything."""
 
 
 def _result(known: Known) -> AnalysisResult:
-    """What all the paths showed."""
+    """The result of the analysis: the facts and observations of all paths."""
     facts = checks.left(known)
     trained = known.trained
     return AnalysisResult(
@@ -140,13 +140,13 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
         first = Path(entry=entry, passless=not sends)
         reached = _follow_all(sources, Paths(_most(entry), first, imported), found, called, trained)
         if sends and "." in entry and not _is_spent(found) and not (reached and _all_reached(sources, entry, found)):
-            # It waits for a memory to fill, or trains a second network every few steps.
+            # The function waits for a memory to fill, or trains a second network every few steps.
             aged = first._replace(lived=True)
             _follow_all(sources, Paths(_most(entry), aged, imported), found, called, trained)
         if _is_spent(found):
             return _result(found)
     _suppose(sources, found, trained)
-    # What else is wrong there is wrong with what calls the model, or is not: that has not been read.
+    # Other facts there would be mistakes of the code that calls the model, or none: it has not been read.
     known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
     found.facts = known
     return _result(found)
@@ -162,7 +162,7 @@ def _all_reached(sources: Sources, entry: str, found: Known) -> bool:
 
 
 def _most(entry: str) -> int:
-    """How many paths are followed from here."""
+    """Number of paths that are followed from an entry."""
     return PATHS if entry == MODULE else PATHS_OF_FUNCTION
 
 

@@ -225,7 +225,7 @@ def shown(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
 
 
 def _owner(interp: Interpreter, value: Value) -> Hashable:
-    """What stands, in the keys of loose attributes, for a value that has no table of attributes of its own."""
+    """Key under which the loose attributes of a value without an attribute table of its own are kept."""
     match value:
         case Bound():
             return ("function", interp.identity(value.function))
@@ -307,7 +307,7 @@ _OF_EVERY_MODULE = frozenset(
         "set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad"
     ).split()
 )
-"""What every ``nn.Module`` has, whatever else the program sets; :data:`OF_MODULES` is what some module of torch has."""
+"""Attributes of every ``nn.Module``, whatever else the program sets; :data:`OF_MODULES` are those of some module."""
 
 
 def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
@@ -336,7 +336,7 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
             value.cell.leaf.asked = True
         return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
-        # Who decides by the shape would not send back what cannot be.
+        # Code that decides by the shape would not send back a tensor of several elements.
         if value.cell.node is None:
             value.cell.extent = NOTHING
         elif value.cell.extent.several:
@@ -493,11 +493,11 @@ def _is_described(value: Instance, name: str) -> bool:
 def set_plainly(
     interp: Interpreter, receiver: Value, name: str, value: Value, target: ast.expr, expression: ast.expr | None
 ) -> None:
-    """The same without asking the class."""
+    """Set an attribute on the receiver itself, bypassing the properties and descriptors of its class."""
     owner = receiver if isinstance(receiver, Instance) else None
     slot = interp.slot(value, interp.source.text_of(target), expression, owner)
     if interp.policy.path.entry:
-        holding.given_away(interp, value)  # an object may be looked at by whoever made the call
+        holding.given_away(interp, value)  # the caller may look at an object
     match receiver:
         case Instance():
             former = receiver.names.get(name)
@@ -513,7 +513,7 @@ def set_plainly(
                 receiver.options[name] = value
                 receiver.site = interp.site(target)
             elif receiver.kind in CONTAINERS and not isinstance(value, (Instance, TorchModule)):
-                interp.attributes_of_opaque[_owner(interp, receiver), name] = slot  # no part of what it is made of
+                interp.attributes_of_opaque[_owner(interp, receiver), name] = slot  # not one of its modules
             else:
                 receiver.children[name] = slot
                 _put_in_place(interp, receiver, name, value, target)

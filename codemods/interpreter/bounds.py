@@ -1,4 +1,4 @@
-"""What the answers of one path say of a number or a name that is compared with constants.
+"""Bounds that the answers of one path set for a number or a name that is compared with constants.
 
 ``size <= 256`` and ``size == 512`` are two conditions, but they are not independent of each other.
 """

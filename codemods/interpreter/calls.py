@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 DEPTH = 24
 """Calls inside calls that are entered."""
 _RECURSION = 3
-"""How often a function may stand on the stack of calls."""
+"""Number of times that a function may stand on the stack of calls."""
 
 
 def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
@@ -114,7 +114,7 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
 
 
 def _used_up(value: Value) -> Value:
-    """What a function gets that takes all the items of a generator at once."""
+    """*value* as the argument of a function that takes all its items at once: a generator is drained to a list."""
     if not isinstance(value, Generator):
         return value
     items, more = drained(value)
@@ -146,7 +146,7 @@ def _recurring(key: Hashable) -> Hashable:
 
 
 def _cached(interp: Interpreter, function: Function, value: Value) -> Binding:
-    """What a decorator keeps of a function's result."""
+    """The binding of a function's result in the cache of its decorator."""
     statement = interp.statement
     interp.statement = function.cached_by or statement
     try:

@@ -21,7 +21,7 @@ _WORTH = 1_000
 
 
 class Prelude:
-    """What the module's own code has led to, for the paths that begin in one of its functions."""
+    """State after the module's own code, for the paths that begin in one of its functions."""
 
     def __init__(self) -> None:
         self.serves_several = False

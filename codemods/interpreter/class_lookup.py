@@ -123,13 +123,13 @@ _BASE = "~base"
 
 
 def base_module(instance: Instance) -> TorchModule | None:
-    """What an object of a class derived from one of torch's modules (``nn.Sequential``, ``nn.GRU``) is as such."""
+    """The torch module part of an object whose class derives from ``nn.Sequential``, ``nn.GRU`` or others, or None."""
     slot = instance.names.get(_BASE)
     return slot.value if slot is not None else None
 
 
 def set_base_module(instance: Instance, module: TorchModule) -> None:
-    """What ``super().__init__(...)`` makes of *instance*; parts of it are its attributes too."""
+    """Make *module* the torch module part of *instance* (``super().__init__(...)``); its children become attributes."""
     instance.names[_BASE] = Binding(module)
     for name, slot in module.children.items():
         instance.names.setdefault(str(name), slot)
@@ -182,7 +182,7 @@ def registered(instance: Instance) -> Registered:
 
 
 def bind(function: Value, receiver: Value) -> Value:
-    """What an attribute of a class is for *receiver*: a method of it, unless it says otherwise."""
+    """An attribute of a class as seen by *receiver*: a function is bound to it, unless it is a static method."""
     if isinstance(function, Function):
         if function.flavour == "staticmethod":
             return function
@@ -193,7 +193,7 @@ def bind(function: Value, receiver: Value) -> Value:
 
 
 EXITS = "~exits"
-"""Where an object of a class derived from ``ExitStack`` has what it is as such."""
+"""Name under which an object of a class derived from ``ExitStack`` has its exit stack part."""
 
 
 def exits_of(value: Value) -> Exits | None:

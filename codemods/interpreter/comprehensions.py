@@ -35,7 +35,7 @@ def comprehension(interp: Interpreter, node: Comprehension) -> Value:
 
 
 def accumulated(interp: Interpreter, function: Value, value: Value, initial: list[Value], node: ast.expr) -> Sequence:
-    """What ``functools.reduce`` has after each item of *value*, the *initial* value first, where there is one."""
+    """Intermediate results of ``functools.reduce`` over *value*, the *initial* value first, where there is one."""
     items, instance = streams.stream(interp, value, node), interp.new_instance()
     made = list(initial)
     for number in range(3 - len(made)) if items.cut else range(items.count or 0):

@@ -1,4 +1,4 @@
-"""What Python itself computes: calls all of whose arguments are written out, numbers, text and containers of them."""
+"""Computation by Python itself: calls whose arguments are all written out, numbers, text and containers of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _KINDS: Mapping[str, Callable[[list[Any]], Any]] = {
     "frozenset": frozenset,
     "deque": deque,
 }
-# What `itertools` makes of containers by their places alone, whatever is in them.
+# Functions of `itertools` that go by the positions of items alone, whatever the items are.
 _BY_PLACE: Mapping[str, Callable[..., Any]] = {
     name: getattr(itertools, name)
     for name in "product combinations permutations combinations_with_replacement zip_longest pairwise repeat".split()
@@ -55,7 +55,7 @@ class NotWritten(Exception):
 
 
 def as_python(value: Value) -> Any:
-    """The value itself.  Raises :class:`NotWritten`."""
+    """The Python object that a value stands for.  Raises :class:`NotWritten`."""
     if is_constant(value):
         if isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST and math.isfinite(value):
             raise NotWritten
@@ -72,7 +72,7 @@ def as_python(value: Value) -> Any:
 
 
 def as_value(interp: Interpreter, found: Any) -> Value:
-    """The same the other way round.  Raises :class:`NotWritten`."""
+    """The value that stands for a Python object.  Raises :class:`NotWritten`."""
     if is_constant(found):
         if isinstance(found, str) and len(found) > LARGEST:
             raise NotWritten
@@ -91,7 +91,7 @@ def as_value(interp: Interpreter, found: Any) -> Value:
 def computed(
     interp: Interpreter, function: Callable[..., Any], args: list[Value], keywords: Mapping[str, Value] | None = None
 ) -> Value:
-    """What *function* gives for these arguments.  Raises :class:`NotWritten`, also where it raises an error."""
+    """The result of *function* for these arguments.  Raises :class:`NotWritten`, also for an error in the call."""
     given = [as_python(arg) for arg in args]
     named = {name: as_python(value) for name, value in (keywords or {}).items()}
     try:

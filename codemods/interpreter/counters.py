@@ -1,4 +1,4 @@
-"""What is known of numbers that count: bounds, how far apart two are, and what a condition tells of the next."""
+"""Knowledge of numbers that count: bounds, the distance of two, and the consequences of answered conditions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 def offset_of(key: Any) -> tuple[Any, int]:
-    """What a counter was, and how far it has come since."""
+    """The key of a counter's starting value, and its offset from there."""
     return (key[1], key[2]) if isinstance(key, tuple) and len(key) == 3 and key[0] == "plus" else (key, 0)
 
 

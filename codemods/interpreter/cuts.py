@@ -1,8 +1,8 @@
-"""Where values lose their graphs, and the passes that find none because of it.
+"""Places at which values lose their graphs, and the passes that find none because of it.
 
 A tensor without a graph is no mistake.  It becomes one when a backward is asked of it.  So every value that certainly
 has no graph remembers the places where graphs were dropped on its way, and only a pass that starts from it makes a
-finding of them.  What may have come with a graph from code that was not read is *vague* and makes none.
+finding of them.  A value that may have come with a graph from code that was not read is *vague* and makes none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 CUTS = 24
-"""How many drops on one value's way are remembered."""
+"""Number of drops on one value's way that are remembered."""
 
 _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, ARRAY_OF_SEVERAL, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
@@ -77,7 +77,7 @@ def _graph_of(value: Value) -> Node | None:
 
 
 def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: str) -> Detachment | None:
-    """What the result of an expression that drops the graphs of *values* knows of them."""
+    """Lost graph of the result of an expression that drops those of *values*; None where they never had one."""
     parts = list(_parts(values))
     nodes = tuple(found for part in parts if (found := _graph_of(part)) is not None)
     earlier = [detachment for part in parts if (detachment := lost_by(part)) is not None]
@@ -278,10 +278,10 @@ def sent_back(interp: Interpreter, roots: Iterable[Value], node: ast.expr) -> No
 
 
 def missing(args: Iterable[Value]) -> tuple[tuple[Detachment, ...], tuple[DetachSite, ...]]:
-    """What the arguments of an operation lost on ways that keep no graph, whatever is meant: as numbers, as arrays.
+    """Graphs that the arguments of an operation lost on ways that keep none, whatever is meant: as numbers, as arrays.
 
-    And what a function that records nothing has computed for it, which may be meant: see the witness.  Then the one
-    place where an argument lost its graph that was only detached.
+    Also those lost in a function that records nothing, which may be meant: see the witness.  The second part is the
+    places at which arguments that were only detached lost their graphs.
     """
     found = [detachment for part in _parts(args) if (detachment := lost_by(part)) is not None]
     graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one))

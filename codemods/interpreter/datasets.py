@@ -1,4 +1,4 @@
-"""What a ``DataLoader`` hands out of a dataset in which tensors have a graph.
+"""Items that a ``DataLoader`` hands out of a dataset in which tensors have a graph.
 
 Nearly all datasets hold data, and their batches are values of which nothing is known.  Features that a network has
 computed before are no data: a batch of them leads back into the graph that they were computed with.
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 _PARTS = ("Subset", "random_split")
-"""What takes parts of a dataset."""
+"""Classes and functions that take parts of a dataset."""
 _WORKERS = 5
 """The position of ``num_workers`` among a loader's arguments."""
 
 
 class Kind(StrEnum):
-    """What hands out the items of a dataset."""
+    """Kinds of objects that hand out the items of a dataset."""
 
     DATASET = "dataset"
     PARTS = "parts"  # a list of datasets: what `random_split` gives
@@ -55,12 +55,12 @@ class Served:
     source: Value
     """The object of the program's own, or an item: of a ``TensorDataset`` all its tensors."""
     node: ast.expr
-    """Where the dataset was made, or what hands out the object's items."""
+    """The expression that made the dataset, or that hands out the object's items."""
     written: tuple[Site, ...] = ()
-    """What is written for the tensors of a ``TensorDataset``."""
+    """The argument expressions of a ``TensorDataset``."""
     kind: Kind = Kind.DATASET
     loader: Site | None = None
-    """Where the loader was made."""
+    """The expression that made the loader."""
 
 
 def make(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
@@ -94,7 +94,7 @@ def _serve(
 
 
 def _known(interp: Interpreter, dataset: Value, node: ast.expr) -> Served | None:
-    """What is known of a dataset that a loader or a part is made of, if it has to do with graphs at all."""
+    """The record of a dataset that a loader or a part is made of; None if no graph is involved."""
     if isinstance(dataset, Instance):
         return Served(dataset, node) if _computes(interp, dataset) else None
     if isinstance(dataset, Sequence):  # pairs in a list
@@ -105,7 +105,7 @@ def _known(interp: Interpreter, dataset: Value, node: ast.expr) -> Served | None
 
 
 def served(interp: Interpreter, value: Value) -> Served | None:
-    """What is known of a dataset or a loader, or of a part of it."""
+    """The record of a dataset or a loader, or of a part of it; None where there is none."""
     key = value.key if isinstance(value, Symbol) else None
     while isinstance(key, tuple):
         if key in interp.served:
@@ -159,7 +159,7 @@ def _slots(item: Value) -> list[Binding]:
 
 
 def _item(interp: Interpreter, loader: Served) -> Value:
-    """What the dataset gives for some index: of tensors, all of them."""
+    """An item of the dataset at an unknown index; of a dataset of tensors, all of them."""
     if isinstance(loader.source, Instance):
         index = interp.fresh_symbol("index")
         return interp.item(loader.source, index, loader.node)

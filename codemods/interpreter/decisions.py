@@ -20,7 +20,7 @@ def _mentions(key: Hashable, identities: set[int]) -> bool:
 
 
 class Decisions(Interpreter):
-    """How the interpreter answers conditions: by what is known, else by the policy of its path."""
+    """The answers to conditions: by what is known, else by the policy of the path."""
 
     def truth(self, value: Value, *, likely: bool = True, optional: bool = False) -> bool:
         """Whether *value* is true on this path (see :meth:`BranchPolicy.decide`)."""

@@ -1,4 +1,4 @@
-"""What ``def`` and ``class`` make, decorators and metaclasses included."""
+"""Functions and classes as ``def`` and ``class`` make them, decorators and metaclasses included."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def chooses_gpu(chosen: ast.expr, other: ast.expr) -> bool:
 
 
 def sets_gpu(chosen: list[ast.stmt], other: list[ast.stmt]) -> bool:
-    """The same of two branches that do nothing but give one name its device."""
+    """Whether two branches do nothing but give one name its device, a GPU in the *chosen* one."""
     match chosen, other:
         case [ast.Assign(targets=[target], value=one)], [ast.Assign(targets=[second], value=two)]:
             return ast.dump(target) == ast.dump(second) and chooses_gpu(one, two)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def quiet(interp: Interpreter, node: ast.If) -> Reading | None:
-    """What was read of a condition neither side of which does anything that the tape sees, with the values that names
-    have now; None for any other condition.
+    """Reading of a condition neither side of which does anything that the tape sees, with the values that names have
+    now; None for any other condition.
     """
     if node not in interp.source.nodes or not interp.source.remembered(node, _may_be_quiet):
-        return None  # the loop that a framework runs is written by autofix: its statements are none of the file's
+        return None  # the loop that a framework runs is written by autofix: its statements are not in the file
     nodes = interp.source.nodes
     reader = Reader(interp, interp.source, node)
     ends = node in nodes.once(_last_in_loops)
@@ -121,11 +121,11 @@ def computes_number(interp: Interpreter, function: Function) -> bool:
 
 
 class _Parts(NamedTuple):
-    """What a function consists of that works out a number."""
+    """Names and expressions of a function that works out a number."""
 
     set: frozenset[str]
     computed: tuple[ast.expr, ...]
-    """The values and conditions in it."""
+    """The assigned and returned values, and the conditions."""
     returned: tuple[ast.expr, ...]
 
 

@@ -286,12 +286,12 @@ def _taken_in_turn(interp: Interpreter, value: Sequence | Mapping, index: Value)
 
 
 def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) -> Any:
-    """Where a container of states is taken to hold what an unknown key stands for; None where that is not to be said.
+    """The place in a container of states that an unknown key is taken to stand for; None where none is to be named.
 
     Two keys of one iteration stand for two places, those of the next one for the same two again, and those of a third
-    for the same with their parts changed: nodes come again in other edges.  What no pass has used yet may be the states
-    of a permutation, each in its turn.  A counter's numbers are all different; so are those of a loop that only reads
-    what has graphs.
+    for the same with their parts changed: nodes come again in other edges.  Items that no pass has used yet may be the
+    states of a permutation, each in its turn.  A counter's numbers are all different; so are those of a loop that only
+    reads items with graphs.
     """
     if not isinstance(index, Symbol) or not _holds_states(container):
         return None
@@ -359,7 +359,7 @@ def _run_of(interp: Interpreter, key: Hashable) -> int | None:
 
 
 def _turn_of(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> Any:
-    """Where the item is that was read under an index that a loop hands out; None where none was."""
+    """The place of the item that was read under an index that a loop hands out; None where none was read."""
     if not isinstance(index, Symbol):
         return None
     for point in reversed(interp.loops):
@@ -374,7 +374,7 @@ def _holds_unknown_keys(value: Mapping) -> bool:
 
 
 def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
-    """What a mapping may hold under a key of which only its origin is known: a tensor that an earlier loop stored.
+    """Binding that may stand under a key of which only the origin is known: a tensor that an earlier loop stored.
 
     Keys that one run of one loop produces are taken to differ from each other.
     """
@@ -414,9 +414,9 @@ def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) 
 
 
 def put_at(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> Any:
-    """Where an item is put for an unknown key, or where it was read before; None where that is not known."""
+    """The place of an item for an unknown key, by an earlier read or as a new one; None where it is not known."""
     taken = _turn_of(interp, receiver, index)
-    if taken is None and isinstance(receiver, Mapping):  # a key that nobody has asked for may be a new one
+    if taken is None and isinstance(receiver, Mapping):  # a key that was not read before may be a new one
         known = interp.loop_items.places.get(interp.identity(receiver), {}).get(
             index.key if isinstance(index, Symbol) else None
         )
@@ -496,7 +496,7 @@ _COUNTERS = ("index", "count")
 
 
 def _counter_in(index: Value) -> str:
-    """What kind of counter an index is, or has in it: ``epoch``, ``(epoch, step)``, ``f"{epoch}/{step}"``."""
+    """Kind of counter in an index, empty for none: ``epoch``, ``(epoch, step)``, ``f"{epoch}/{step}"``."""
     if isinstance(index, Sequence) and index.kind == "tuple":
         return max((_counter_in(slot.value) for slot in index.items), default="")
     if not isinstance(index, Symbol) or not isinstance(index.key, tuple):

@@ -1,4 +1,4 @@
-"""Where reading begins: the module itself, and functions that nobody in it calls but that may run a backward pass."""
+"""Entries of the reading: the module itself, and functions that it does not call but that may run a backward pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GRADIENT_IMPORTED = re.compile(r"autograd import[^\n]*(?:\(|\bgrad\b)")
 """``grad`` among other names; in parentheses it may stand on a later line."""
 _CALLS = frozenset(("backward", "manual_backward", "grad"))
 _PASSES = _CALLS | {f".{call}" for call in _CALLS}
-"""The same as words of a function."""
+"""``_CALLS``, as words of a function."""
 
 
 _LIKE_TORCH = ("paddle", "jittor", "mindspore", "oneflow")
@@ -42,7 +42,7 @@ def may_go_wrong(texts: Iterable[str]) -> bool:
 
 
 class _Says(NamedTuple):
-    """What a text has: torch, a word of which mistakes are made, and another library for tensors in torch's place."""
+    """Contents of a text: torch, a word that belongs to a mistake, and another tensor library in torch's place."""
 
     torch: bool
     words: bool
@@ -79,7 +79,7 @@ def is_model_that_overwrites(text: str) -> bool:
 _PARAMETER = re.compile(r"\b(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
 _VIEWS = "view reshape squeeze unsqueeze flatten t transpose permute narrow select diagonal".split()
 _PART_OF = rf"(?:\[[^\]\n]*\]|\.T\b|\.(?:{'|'.join(_VIEWS)})\([^()\n]*\))*"
-"""What leads from a tensor to a part of it."""
+"""Pattern of the steps from a tensor to a part of it."""
 _CHANGED = _PART_OF + (
     r"(?:\[[^\]\n]*\]\s*=(?!=)"  # an item is set
     r"|\s*(?:[-+*/]|\*\*|//)="
@@ -143,11 +143,11 @@ def _users_of(old: frozenset[str], functions: Sequence[_Summary]) -> list[str]:
 
 
 class _Summary(NamedTuple):
-    """What a function, or a module's own code, has to do with passes: whether it has one, and what it mentions."""
+    """Summary of a function, or of a module's own code, with respect to passes: whether it has one, and its words."""
 
     name: str
     has_pass: bool
-    """Or something else that may fail: an old call, a leaf that is changed in place."""
+    """Whether it has a pass, or another thing that may fail: an old call, a leaf that is changed in place."""
     words: frozenset[str]
     """The names that it loads and does not bind itself, and, after a dot, the attributes: ``train``, ``.step``."""
     sends: bool = False
@@ -219,16 +219,16 @@ _BASES = 4
 
 
 CONTAINS, LEADS = 2, 1
-"""How near a function is to a pass: it contains one, or leads to one by name."""
+"""Nearness of a function to a pass: it contains one, or leads to one by name."""
 
 
 class Ways(NamedTuple):
-    """What leads to a backward pass."""
+    """The functions and words of a program that lead to a backward pass."""
 
     functions: Mapping[Hashable, int] = MappingProxyType({})
-    """How near functions are to one, by their nodes."""
+    """By node of a function, how near it is to a pass."""
     words: Collection[str] = frozenset()
-    """By what code calls these."""
+    """The words by which code calls these functions."""
 
     def begin_in(self, statements: Iterable[ast.stmt]) -> set[str]:
         """The words by which statements run a pass, or call a function that leads to one."""
@@ -242,7 +242,7 @@ class Ways(NamedTuple):
 
 
 def ways(sources: Sources) -> Ways:
-    """What leads to a pass in the files of a program."""
+    """The functions and words that lead to a pass in the files of a program."""
     found: dict[Hashable, int] = {}
     worth, words = _worth([one for source in sources.all for one in _summaries(source.text)[1:]])
     names = set(worth)
@@ -254,7 +254,7 @@ def ways(sources: Sources) -> Ways:
 
 
 def _by_passes(one: _Summary) -> _Summary:
-    """The same function, of which only a pass counts."""
+    """The summary of a function in which only a pass counts, nothing else that may fail."""
     return one._replace(has_pass=one.sends)
 
 
@@ -310,7 +310,7 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
 def _summary(
     name: str, nodes: Iterable[ast.AST], *, leaves: frozenset[str], imported: ImportedPasses, sends: bool = False
 ) -> _Summary:
-    """What a piece of code, given by all of its nodes, has to do with passes; *sends*: a framework has one for it."""
+    """Summary of a piece of code, given by all of its nodes; *sends*: whether a framework runs a pass for it."""
     words: set[str] = set()
     bound: set[str] = set()
     fails = loops = False
@@ -350,7 +350,7 @@ _SCOPES = frozenset(
         *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Global),
     )
 )
-"""What has names of its own, the function itself included."""
+"""Nodes that bind names of their own, the function itself included."""
 _LOOPS = frozenset((ast.For, ast.While))
 _MAY_FAIL = frozenset((ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign))
 

@@ -1,4 +1,4 @@
-"""How each kind of expression is evaluated."""
+"""The evaluation of each kind of expression."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _usual_text(interp: Interpreter, parts: list[Value], compute: Callable[..., 
 
 
 def _length(parts: list[Any]) -> int:
-    """How many characters the texts among *parts* have: doubled by each line, they would fill the memory."""
+    """Number of characters of the texts among *parts*: doubled by each line, they would fill the memory."""
     return sum(len(part) for part in parts if isinstance(part, (str, bytes)))
 
 
@@ -447,7 +447,7 @@ def _formatted(interp: Interpreter, node: ast.JoinedStr) -> Value:
 
 
 def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
-    """What ``{value!r:>8}`` becomes; None where that is not known."""
+    """The text of ``{value!r:>8}``; None where it is not known."""
     if not is_constant(value) or not isinstance(spec, str) or constants.is_wide(spec):
         return None
     shown = repr(value) if conversion == ord("r") else value if conversion < 0 else str(value)

@@ -36,7 +36,7 @@ def extent_of(value: Value) -> Shape:
 
 
 def _is_batch(key: Hashable) -> bool:
-    """Whether an unknown value is what a loader of batches yields, or a part of it."""
+    """Whether an unknown value is a batch of a loader, or a part of one."""
     for _ in range(4):
         if not isinstance(key, tuple) or len(key) < 3:
             return False
@@ -55,7 +55,7 @@ def makes_batches(args: list[Value], keywords: Mapping[str, Value]) -> bool:
 
 
 def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
-    """Of ``torch.randn(8, 4)`` and its like.  Nothing is said of masks, for what they pick may be a single element."""
+    """Extent of ``torch.randn(8, 4)`` and its like.  Masks have none: they may pick a single element."""
     if is_mask(keywords.get("dtype")) or not args:
         return NOTHING
     if name.endswith("_like"):
@@ -85,7 +85,7 @@ def _of_sizes(sizes: list[Value]) -> Shape:
 
 
 def _of_display(value: Value) -> Shape:
-    """Of ``torch.tensor([[0.1, 0.2], [0.3, 0.4]])``."""
+    """Extent of ``torch.tensor([[0.1, 0.2], [0.3, 0.4]])``."""
     if not isinstance(value, Sequence) or value.more or len(value.items) < 2:
         return NOTHING
     items = [slot.value for slot in value.items]
@@ -97,7 +97,7 @@ def _of_display(value: Value) -> Shape:
 
 
 def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], scalar: bool | None) -> Shape:
-    """Of the result of an operation of torch's."""
+    """Extent of the result of a torch operation."""
     first = extent_of(args[0]) if args else NOTHING
     if scalar or not args:
         return NOTHING
@@ -148,33 +148,33 @@ def _dim(args: list[Value], keywords: Mapping[str, Value], at: int) -> Value:
 
 
 def _broadcast(args: list[Value]) -> Shape:
-    """Of an operation element by element: what is the most in one of them is there in the result."""
+    """Extent of the result of an elementwise operation: the largest among its arguments."""
     extents = [extent_of(value) for value in args]
     return max(extents)
 
 
 def _picked(extent: Shape, index: Shape) -> Shape:
-    """Of the rows that a tensor of numbers picks."""
+    """Extent of the rows selected by an index tensor."""
     several = index.several  # masks, which may pick a single element or none, have no extent
     return Shape(several, index.dims + max(extent.dims, 1) - 1) if several else NOTHING
 
 
 def _joined(name: str, parts: Value) -> Shape:
-    """Of several values side by side."""
+    """Extent of several values joined side by side."""
     slots = parts.items if isinstance(parts, Sequence) else []
     computed = [slot for slot in slots if isinstance(slot.value, TensorRef) and slot.value.cell.node is not None]
     if not isinstance(parts, Sequence) or not slots:
         return NOTHING
     most = max(extent_of(slot.value) for slot in slots)
     if name != "stack" and most.several is BatchSize.CERTAIN and not most.each:
-        return most  # on whatever side the others are, its rows are there
+        return most  # its rows are in the result, on whatever side of the others
     if len(computed) < 2:
         return NOTHING
     return Shape(BatchSize.LIKELY if parts.more and parts.least < len(computed) else BatchSize.CERTAIN, 1)
 
 
 def _of_einsum(equation: str, operands: list[Value]) -> Shape:
-    """Of ``torch.einsum("bi,bi->b", x, y)``: the rows of an operand whose first letter is the first of the result."""
+    """Extent of ``torch.einsum("bi,bi->b", x, y)``: rows of an operand whose first letter is the result's first."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     if not arrow or not result.isalpha():
         return NOTHING
@@ -186,7 +186,7 @@ def _of_einsum(equation: str, operands: list[Value]) -> Shape:
 
 
 def _of_pieces(first: Shape, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
-    """Of each piece of ``x.split(size)``: nobody cuts batches of one row."""
+    """Extent of each piece of ``x.split(size)``: nobody cuts batches of one row."""
     size = args[0] if args else keywords.get("split_size_or_sections", keywords.get("split_size"))
     along_rows = keywords.get("dim", args[1] if len(args) > 1 else 0) == 0
     several = size > 1 if isinstance(size, int) else isinstance(size, Symbol)
@@ -203,7 +203,7 @@ def _is_inner(dim: Value, extent: Shape) -> bool:
 
 
 def _reduced(first: Shape, dim: Value, options: Mapping[str, Value]) -> Shape:
-    """Of a reduction over some dimensions."""
+    """Extent of the result of a reduction over some dimensions."""
     dims = [slot.value for slot in dim.items] if isinstance(dim, Sequence) else [dim]
     if not all(_is_inner(one, first) for one in dims):
         return NOTHING
@@ -213,7 +213,7 @@ def _reduced(first: Shape, dim: Value, options: Mapping[str, Value]) -> Shape:
 
 
 def _best(first: Shape, dim: Value, wanted: Value) -> Shape:
-    """Of the largest elements: nobody asks for the largest one in this way."""
+    """Extent of the values of ``topk``: nobody asks for the single largest element in this way."""
     if first.dims > 1 and (dim is None or _is_inner(dim, first)):
         return first
     if isinstance(wanted, int):
@@ -252,7 +252,7 @@ def _unreduced(options: Mapping[str, Value]) -> bool:
 
 
 def of_loss(kind: str, values: list[Value], options: Mapping[str, Value]) -> Shape:
-    """Of a loss of torch's, as an operation or a module: many numbers where it was told not to reduce."""
+    """Extent of a torch loss, as an operation or a module: several elements if it was told not to reduce."""
     if kind in _OF_ROWS:
         return _of_rows(values[0]) if options.get("dim", -1) in (1, -1) else NOTHING
     if not _unreduced(options) or not values:
@@ -262,7 +262,7 @@ def of_loss(kind: str, values: list[Value], options: Mapping[str, Value]) -> Sha
 
 
 def _of_rows(value: Value) -> Shape:
-    """Of one number for each row."""
+    """Extent of a tensor with one number for each row of *value*."""
     first = extent_of(value)
     if first.dims > 1:
         return first._replace(dims=first.dims - 1)
@@ -271,7 +271,7 @@ def _of_rows(value: Value) -> Shape:
 
 
 def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> Shape:
-    """Of the output of a module of torch's."""
+    """Extent of the output of a torch module."""
     if not values:
         return NOTHING
     if kind.endswith("Loss") or kind in _PER_ROW:
@@ -290,7 +290,7 @@ def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> S
 
 
 def of_item(interp: Interpreter, extent: Shape, index: Value) -> Shape:
-    """Of ``x[index]``."""
+    """Extent of ``x[index]``."""
     if extent.each:
         return NOTHING if isinstance(index, slice) else extent._replace(each=False)
     if isinstance(index, TensorRef):

@@ -12,7 +12,7 @@ from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Name
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""
 NAME, ITEMS = "$x", ("$1", "$2", "$3")
-"""What stands for the value's name, and for the names of items, in the text that :func:`whole_of` gives."""
+"""Placeholders for the value's name, and for the names of items, in the text that :func:`whole_of` returns."""
 
 
 def form_of(value: Value) -> Form:
@@ -53,7 +53,7 @@ def whole_of(value: Value) -> str:
 
 
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:
-    """What to write for *value*, which is what *code* says; the same where it has no graph, None where it cannot be."""
+    """Source of *value*, which *code* spells, without its graphs; *code* if it has none, None if there is no way."""
     match value:
         case TensorRef():
             if value.cell.node is None:
@@ -125,7 +125,7 @@ def _replaced(fields: Iterator[tuple[str, Value]], code: str, items: tuple[str, 
 
 
 def _object(value: Instance) -> Iterator[str]:
-    """The same for an object that its maker gave all its parts."""
+    """Statements that detach the parts of an object which its maker gave all its parts; none without a graph."""
     fields = ((name, slot.value) for name, slot in value.names.items())
     if any(isinstance(base, Name) and base.path.endswith("NamedTuple") for base in value.cls.bases):
         made = _replaced(fields, NAME, ITEMS)

@@ -100,9 +100,9 @@ _CONFIGURED = "configure_optimizers()"
 
 
 def configured_optimizers(interp: Interpreter, module: Instance, node: ast.expr) -> Value:
-    """What ``self.optimizers()`` gives: the optimizer that ``configure_optimizers`` makes, or a list of several.
+    """The result of ``self.optimizers()``: the optimizer that ``configure_optimizers`` makes, or a list of several.
 
-    None where nobody knows, or where they take turns: ``toggle_optimizer`` freezes the parameters of all others.
+    None where they are not known, or where they take turns: ``toggle_optimizer`` freezes the parameters of all others.
     """
     if _CONFIGURED not in module.names:
         method = class_lookup.find(module, "configure_optimizers")

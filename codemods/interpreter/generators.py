@@ -60,7 +60,7 @@ class Generator:
         self._closing = False
         self._state = (interp.scope, interp.source, interp.statement)
         self._loops = 0
-        """How many loops of the one who asks stand around the generator's own."""
+        """Number of the asking code's loops around the generator's own."""
         self._own: Loops = ()
         self._decorated = frame.function is not None and frame.function.grad_mode is not None
         self._grad: tuple[bool, Site | None] | None = None
@@ -115,7 +115,7 @@ class Generator:
 
     @property
     def returned(self) -> Value:
-        """What the generator returned, at its end."""
+        """The value that the generator returned, at its end."""
         return self._frame.result
 
     def turn(self) -> int:

@@ -35,11 +35,11 @@ ITERATIONS = 4
 DEPTH = 4
 """Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
 OPERANDS = 16
-"""So many of the values that one was computed of are looked at."""
+"""Number of operands behind a value that are looked at."""
 LAYER = 64
 """Operations between a layer's output and that of the layer before."""
 FEW = 64
-"""So many values are few enough to be kept with their graphs."""
+"""Number of values that are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
     """add_scalar add_scalars info debug warning error write set_postfix set_postfix_str set_description log_metric
     log_metrics log save extreme sum abs pow""".split()
@@ -353,7 +353,7 @@ def _handed_in(interp: Interpreter, cell: TensorImpl, kept: StoreEvent) -> Store
 
 
 def _items_written(call: ast.Call) -> Iterator[ast.expr]:
-    """What is written in a call for its arguments, and for the items of lists, tuples and dictionaries among them."""
+    """Expressions of a call's arguments; of lists, tuples and dictionaries among them, those of the items."""
     pending: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
     while pending:
         one = pending.pop()
@@ -367,7 +367,7 @@ def _items_written(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
-    """What a node was made of that was computed before the call, if the node was made in it."""
+    """Nodes computed before a call, given by its *stack*, from which a node was made in it; else the node itself."""
     found: list[Node] = []
     pending, seen = [node], {id(node)}
     while pending and len(seen) < OPERANDS:
@@ -426,7 +426,7 @@ def statements_under(operands: Iterable[Operand]) -> set[ast.AST]:
 
 
 def held(interp: Interpreter) -> Iterator[RetainedGraph]:
-    """What this path keeps alive for nothing, as far as this path knows."""
+    """The graphs that this path keeps alive for nothing, as far as this path knows."""
     tape = interp.tape
     if not tape.holdings:
         return
@@ -516,7 +516,7 @@ def _where_sure(holding: RetainedGraph) -> RetainedGraph:
 
 
 def written_for(holding: RetainedGraph) -> tuple[Span, ...]:
-    """What is written for each of the values, where that is known of all of them."""
+    """Spans of the expressions of the kept values; empty unless all of them are known."""
     sites = [part.expression for part in holding.parts if part is not None]
     spans = [site.span for site in sites if site is not None]
     return tuple(spans) if len(spans) == len(holding.cells) else ()

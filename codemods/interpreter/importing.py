@@ -1,4 +1,4 @@
-"""What an import binds: the program's own modules, and names of others."""
+"""Bindings of imports: the program's own modules, and names of others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def import_from(interp: Interpreter, node: ast.ImportFrom) -> str:
 
 
 def _public(names: dict[str, Binding]) -> dict[str, Binding]:
-    """What ``from module import *`` takes: the names in ``__all__``, or those without an underscore before them."""
+    """Bindings that ``from module import *`` takes: those in ``__all__``, or those without a leading underscore."""
     listed = names["__all__"].value if "__all__" in names else None
     if isinstance(listed, Sequence) and not listed.more and all(isinstance(one.value, str) for one in listed.items):
         return {one.value: names[one.value] for one in listed.items if one.value in names}

@@ -1,8 +1,8 @@
-"""How loops are executed: which of their iterations are run, and which stand for others.
+"""The execution of loops: which of their iterations are run, and which stand for others.
 
 A loop of which the source does not fix a small number of iterations is *cut short*: its body runs twice, and a third
 time where that may not show a mistake.  The iterations after the first stand for any later one: there its counters are
-known only by their bounds, and what grows in it may have any size.
+known only by their bounds, and a container that grows in it may have any size.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ COST = 12_000
 
 
 class UnrollPolicy:
-    """How many iterations of one loop are run, decided after the first."""
+    """The number of iterations of one loop that are run, decided after the first."""
 
     def __init__(self, interp: Interpreter) -> None:
         self._machine = interp
@@ -92,7 +92,7 @@ class UnrollPolicy:
         """Whether the iterations after the first stand for any later one."""
 
     def after_first(self) -> int:
-        """How many to run in order, where something happens in some only; else two, the second for any later one."""
+        """Number of iterations to run in order, if something happens in some only; else 2, the second for all later."""
         self._turns, self._clock = self._machine.unrolling.turns, self._machine.tape.clock
         span = max((span for span in self._machine.unrolling.spans[self._spans :] if 2 < span <= SPAN), default=0)
         if span and self.affords(span, SPAN):
@@ -167,7 +167,7 @@ def _takes_out(node: ast.AST) -> bool:
 def _to_the_end(
     interp: Interpreter, node: ast.For | ast.AsyncFor, numbers: Iterator[int]
 ) -> Generated[int, None, None]:
-    """The same with a last one, where the loop ends by its own ``if step == steps: break``."""
+    """*numbers*, and a last iteration where the loop ends by its own ``if step == steps: break``."""
     number = -1
     for number in numbers:
         yield number
@@ -205,7 +205,7 @@ def _numbers(
         yield from range(1, streams.PARTS)
         return
     turn = items.turn()
-    if planned < turn + 2 and turn and plan.affords(turn + 2):  # until it comes to the first of them again
+    if planned < turn + 2 and turn and plan.affords(turn + 2):  # until the first item comes again
         planned = turn + 2
     known = items.count or items.limit or 0
     if known > planned and interp.source.remembered(node, _takes_out) and plan.affords(known, streams.PARTS):
@@ -215,7 +215,7 @@ def _numbers(
     if items.counts and not plan.cut:  # something happens in some of them only
         most = max(most, planned)
     elif items.count is None and items.limit is not None and plan.affords(items.limit):
-        planned = items.limit  # what a container is known to hold is reached by a loop over all of it
+        planned = items.limit  # a loop over all of a container reaches its known items
     yield from range(1, min(planned, most))
     behind = plan.behind_warm_up(planned, node)
     if behind and (items.count is None or behind + planned <= items.count):
@@ -263,7 +263,7 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
 
 
 def _taken_one_by_one(taken: list[streams.LazyStream]) -> int:
-    """How often a loop runs that takes an item of a known container in each iteration: once more than it has items."""
+    """Number of runs of a loop that takes an item of a known container in each: one more than there are items."""
     known = [one.stream.count or 0 for one in taken if not one.stream.cut]
     return max(known, default=-1) + 1
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:
-    """What ``with manager as`` gives."""
+    """The value that ``with manager as`` binds; the manager itself where its ``__enter__`` is not known."""
     match manager:
         case Instance():
             found = class_lookup.find(manager, "__enter__")

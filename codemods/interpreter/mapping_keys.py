@@ -51,7 +51,7 @@ def may_be_one(key: Hashable, other: Hashable) -> bool:
 
 
 def _beginning(text: str) -> str:
-    """What a text begins with, before a place where something is filled in."""
+    """Beginning of a text, up to the first place that is filled in."""
     return re.split(r"[%{]", text, maxsplit=1)[0]
 
 

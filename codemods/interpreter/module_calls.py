@@ -120,7 +120,7 @@ def call_module(
         row = catalogue.operation(catalogue.form(kind))
         if "Dropout" in kind and catalogue.is_left_out(row, [], {"training": True, **module.options}):
             return first
-        # Those of alpha dropout take the flag and do not hand it on (torch/nn/modules/dropout.py).
+        # The modules of alpha dropout take the flag and do not hand it on (torch/nn/modules/dropout.py).
         if module.options.get("inplace") is True and "Alpha" not in kind and isinstance(first, TensorRef):
             overwriting.in_place(interp, first, catalogue.form(kind), [], node, module.site)
             return first

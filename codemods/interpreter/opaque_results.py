@@ -22,7 +22,7 @@ _OF_MODELS = MODEL_METHODS - {"requires_grad_"} | {"", "forward", "modules", "ch
 
 
 def as_object(interp: Interpreter, value: TensorRef) -> Symbol:
-    """What was taken for a tensor, because a call that was not read made it, turns out to be an object without one."""
+    """Object that the result of an unread call turns out to be, taken for a tensor so far; its graph is dropped."""
     value.cell.node, value.cell.vague = None, True
     return interp.symbol(("object", interp.identity(value.cell)))
 

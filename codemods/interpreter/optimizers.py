@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def param_groups(optimizer: Optimizer) -> Sequence:
-    """What an optimizer holds, as its ``param_groups``: taken to be one group."""
+    """The ``param_groups`` of an optimizer, taken to be one group of all its parameters."""
     parts = [
         Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))) for leaf in optimizer.leaves
     ]
@@ -61,7 +61,7 @@ def _note_group(interp: Interpreter, group: Value) -> None:
 
 
 def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
-    """What is given to an optimizer and is no leaf, and does not retain its gradient, is an error."""
+    """Record as errors the non-leaves that are given to an optimizer and do not retain their gradients."""
     pending = [params]
     while pending:
         value = pending.pop()
@@ -87,13 +87,13 @@ def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
 
 
 OWN = "~optimizer"
-"""Where an object of a class derived from ``torch.optim.Optimizer`` has what it is as such."""
+"""Name under which an object of a class derived from ``torch.optim.Optimizer`` has its optimizer part."""
 
 
 def become(
     interp: Interpreter, instance: Instance, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> bool:
-    """What ``super().__init__(params, defaults)`` makes of an object whose class is derived from an optimizer."""
+    """Run ``super().__init__(params, defaults)`` of an optimizer's subclass; return whether the class is one."""
     names = [base.path for base in class_lookup.lineage(instance.cls) if isinstance(base, Name)]
     base = next((name for name in names if name.startswith("torch.optim.") or name.endswith(".Optimizer")), None)
     if base is None:

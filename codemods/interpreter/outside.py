@@ -1,6 +1,6 @@
-"""What a state that an object keeps is called by those who call the object: ``net.memory.state`` for ``self.state``.
+"""Callers' names for a state that an object keeps: ``net.memory.state`` for ``self.state``.
 
-The same for a container of states: ``net.memory.states`` for ``self.states[node]``.
+Also for a container of states: ``net.memory.states`` for ``self.states[node]``.
 
 A state that several calls within one iteration update can only be cut loose between two iterations, and the function
 in which the loop stands knows it under another name than the method that sets it.
@@ -87,7 +87,7 @@ def _targets(tree: ast.AST) -> list[tuple[ast.AST, list[str]]]:
 
 
 def _path(known: dict[str, Value], wanted: Value) -> str:
-    """How a function that has the names *known* reaches an object, by the fewest attributes; empty if it cannot."""
+    """Path by which a function with the names *known* reaches an object, by the fewest attributes; empty for none."""
     seen: set[int] = set()
     pending = deque((name, value, 0) for name, value in known.items())
     while pending:
@@ -121,7 +121,7 @@ def _among_modules(scope: Scope, names_here: dict[str, Value], wanted: Value) ->
 
 
 def _attributes(value: Value) -> Iterator[tuple[str, Value]]:
-    """What belongs to an object, with what is written behind the object's own name for it.
+    """Parts of an object, each with the suffix that follows the object's own name.
 
     ``[*]`` stands for each of a list of modules, where all of them are of one class.
     """
@@ -135,5 +135,5 @@ def _attributes(value: Value) -> Iterator[tuple[str, Value]]:
     else:
         return
     for name, slot in slots.items():
-        if isinstance(name, str) and name.isidentifier():  # `vars(self)[f"layer{i}"] = ...` sets one that is not known
+        if isinstance(name, str) and name.isidentifier():  # `vars(self)[f"layer{i}"] = ...` sets an unknown one
             yield f".{name}", slot.value

@@ -1,4 +1,4 @@
-"""What an in-place change does to a tensor."""
+"""The effects of in-place changes on tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program's own subclasses of ``torch.autograd.Function`` save for their backward pass."""
+"""Values that the program's own subclasses of ``torch.autograd.Function`` save for their backward pass."""
 
 from __future__ import annotations
 

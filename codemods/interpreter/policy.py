@@ -31,7 +31,7 @@ BY_NAME = 2
 """Paths for the other way of options that choose by name, where the likely one comes to no pass."""
 
 BY_SIDE = 2
-"""The same for conditions of whose two sides only the other one leads to a pass."""
+"""Paths for the other side of conditions, where that side alone leads to a pass."""
 
 
 class Path(NamedTuple):
@@ -59,7 +59,7 @@ class Decision(NamedTuple):
     flips: bool
     """Whether the opposite answer is worth a path of its own."""
     place: Hashable = None
-    """Where in the program it was asked, whatever the object and the iteration that it was asked of."""
+    """Place in the program at which it was asked, for any object and any iteration."""
     steers: bool = True
     """Whether it was asked by an ``if`` where a graph is recorded, and not for a value or without a graph."""
 
@@ -74,11 +74,11 @@ class BranchPolicy:
         self._asked_for: list[int] = []
         """The position of the question, each time that one was asked, or asked again."""
         self._times: Counter[int] = Counter()
-        """How often each question was asked."""
+        """Number of times that each question was asked."""
         self._idle: Counter[int] = Counter()
-        """How often each question was asked for a branch that changes nothing that the tape sees."""
+        """Number of times that each question was asked for a branch that changes nothing that the tape sees."""
         self.place: Callable[[], tuple[Hashable, bool]] = lambda: (None, True)
-        """Where the program is, and whether a branch that is taken here may make or use a graph."""
+        """The place of execution, and whether a branch that is taken here may make or use a graph."""
         self.shows_more = True
         """Whether the path showed anything that those before it had not; said by whoever followed it."""
         self._preferred: list[int] = []
@@ -86,13 +86,13 @@ class BranchPolicy:
         self.entered = not path.entry
         """Whether the path has come to its beginning, and no longer imports what it begins in."""
         self.begun = 0
-        """How many answers were given before."""
+        """Number of answers that were given before the path came to its beginning."""
         self.matters = 0
-        """How many answers were given before the last backward pass: what comes after it changes nothing."""
+        """Number of answers that were given before the last backward pass: later ones change nothing."""
         self.function: Hashable = None
         """The node of the function being run; None for the code of a module."""
         self.ways: Callable[[], Ways] = Ways
-        """What leads to a backward pass."""
+        """The functions and words that lead to a backward pass."""
         self._sides: dict[int, tuple[Sequence[ast.stmt], Sequence[ast.stmt]]] = {}
         """For questions of an ``if`` with two sides, by their positions: the side that was taken, and the other."""
         self._asked_in: list[Hashable] = []
@@ -101,7 +101,7 @@ class BranchPolicy:
         """For each switch, the key of the condition that was the first to ask for it."""
         self._positions: dict[Hashable, int] = {}
         self._bounds: dict[Hashable, Bounds] = {}
-        """What is known of things that are compared with constants."""
+        """Bounds of the values that are compared with constants."""
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name not in ("place", "ways")}
@@ -168,11 +168,11 @@ class BranchPolicy:
 
     @property
     def consultations(self) -> int:
-        """How often a question was asked, or asked again."""
+        """Number of questions asked so far, repeated ones included."""
         return len(self._asked_for)
 
     def may_idle_since(self, consultations: int) -> bool:
-        """Whether it is of use to know that what was asked since then decides about nothing that the tape sees.
+        """Whether it is of use to know that questions asked since then decide about nothing that the tape sees.
 
         Not where every such question has decided something before, or has no path of its own.
         """
@@ -186,7 +186,7 @@ class BranchPolicy:
         )
 
     def idle_since(self, consultations: int) -> None:
-        """What was asked since then decided about nothing that the tape sees."""
+        """Record that the questions asked since then decided about nothing that the tape sees."""
         self._idle.update(self._asked_for[consultations:])
 
     def forks(self, position: int) -> bool:
@@ -359,7 +359,7 @@ class Paths:
         """The places that were turned round while the program was only imported, for whatever function is entered."""
         self._first = first
         self._queue: tuple[deque[_Alternative], deque[_Alternative]] = deque(), deque()
-        """What is still to be followed: first where a branch may make or use a graph."""
+        """Paths still to be followed: first those whose branch may make or use a graph."""
         self._known: dict[int, set[Hashable]] = {}
         """For each path that showed something, the places that were turned round on it for nothing."""
         self._reached: set[Hashable] = set()

@@ -55,16 +55,16 @@ class Interpreter(Symbols, Recording, ABC):
 
     @property
     def steps_taken(self) -> int:
-        """Expressions and statements evaluated in this run, but for those of the run that it is a copy of."""
+        """Number of expressions and statements evaluated in this run, without those of the run that it is a copy of."""
         return self._begun - self._steps
 
     @property
     def steps_copied(self) -> int:
-        """Those of the run that it is a copy of."""
+        """Number of expressions and statements that the original run evaluated before it was copied."""
         return STEPS - self._begun
 
     def begin_again(self, policy: BranchPolicy) -> None:
-        """This is a copy of a run: go on from there along the path of another *policy*."""
+        """Go on from the state of the copied run along the path of another *policy*."""
         policy.adopt(self.policy)
         self.policy = policy
         policy.place = self._place
@@ -72,9 +72,9 @@ class Interpreter(Symbols, Recording, ABC):
         self.identify_again()
 
     def _place(self) -> tuple[Hashable, bool]:
-        """Where the program is: the statement, the calls that led there, and the loops past their first iteration.
+        """Place of execution: the statement, the calls that led there, and the loops past their first iteration.
 
-        In which iteration matters where a branch may make or use a graph: not for values, nor where none is recorded.
+        The iteration matters where a branch may make or use a graph: not for values, nor where none is recorded.
         """
         branches = self.grad and isinstance(self.statement.node, ast.If)
         loops = tuple(point.iteration > 0 for point in self.loops) if branches else ()
@@ -199,7 +199,7 @@ class Interpreter(Symbols, Recording, ABC):
         layer: bool = False,
         saved: Iterable[Saved] = (),
     ) -> Value:
-        """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
+        """Result of a call whose source was not read: a tensor on the arguments' graphs, or an unknown value.
 
         ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
         call is known to be ``differentiable``.
@@ -209,7 +209,7 @@ class Interpreter(Symbols, Recording, ABC):
     def detached(
         self, tensor: TensorRef, node: ast.expr, *, own_version: bool = False, how: str = "detach"
     ) -> TensorRef:
-        """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
+        """The data of *tensor* without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
 
     @abstractmethod
     def change(

@@ -47,7 +47,7 @@ _CALLS = 3
 _PARTS = 6
 """Objects within objects that are looked at."""
 _NOBODY: Value = object()
-"""What a name stands for that nothing is known of."""
+"""Value of a name of which nothing is known."""
 
 
 def is_numeric(node: ast.expr) -> bool:
@@ -67,7 +67,7 @@ def is_numeric(node: ast.expr) -> bool:
 
 @dataclass
 class Reading:
-    """What was read of a branch that is quiet, with the functions that it calls."""
+    """The statements of a quiet branch that were read, with the functions that it calls."""
 
     statements: list[ast.stmt] = field(default_factory=list)
     functions: list[ast.AST] = field(default_factory=list)
@@ -442,7 +442,7 @@ class Reader:
         return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(self._value(node.id), Name))
 
     def _value(self, name: str) -> Value:
-        """What a name stands for now."""
+        """The current value of a name; ``_NOBODY`` where it is not known."""
         if name in self._given:
             return self._given[name]
         slot = (self._scope or self._interp.scope).lookup(name)
@@ -451,7 +451,7 @@ class Reader:
         return Name(f"builtins.{name}") if name in TELLING or name in _ASKING else _NOBODY
 
     def _held(self, node: ast.expr) -> Value:
-        """What a name, an attribute or an item stands for now, as far as that is known without running anything."""
+        """The current value of a name, an attribute or an item, if known without running anything; else ``_NOBODY``."""
         match node:
             case ast.Name(id=name):
                 return _NOBODY if name in self._own else self._value(name)

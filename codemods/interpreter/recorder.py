@@ -55,7 +55,7 @@ def _edges(tensors: Iterable[TensorRef]) -> list[Operand]:
 
 
 class Recorder(Interpreter):
-    """What the interpreter does to tensors, and what it notes of the values that carry them."""
+    """The part of the interpreter that records operations on tensors, and the statements that carry tensors on."""
 
     def kept(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> StoreEvent | None:
         """The record that the current statement carries *value* on; None where it carries no graph."""
@@ -88,7 +88,7 @@ class Recorder(Interpreter):
             for kept in container.kept if container is not None else ():
                 value = value.through(kept)
         elif isinstance(value, (Sequence, Mapping)) and container is not None:
-            # What carried a list of tuples on carried each of the tuples on.
+            # The statements that carried a list of tuples on carried each of the tuples on.
             value.kept = recent_stores((*value.kept, *(kept for kept in container.kept if kept not in value.kept)))
         return value
 
@@ -228,10 +228,10 @@ class Recorder(Interpreter):
         layer: bool = False,
         saved: Iterable[Saved] = (),
     ) -> Value:
-        """What a call returns whose source was not read: a tensor on the arguments' graphs, or something unknown.
+        """Result of a call whose source was not read: a tensor on the arguments' graphs, or an unknown value.
 
         ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
-        call is known to be ``differentiable``; what is called may be a ``layer``.
+        call is known to be ``differentiable``; the called object may be a ``layer``.
         """
         values = list(args)
         holding.hands_over(self, label, values)
@@ -251,7 +251,7 @@ class Recorder(Interpreter):
     def detached(
         self, tensor: TensorRef, node: ast.expr, *, own_version: bool = False, how: str = "detach"
     ) -> TensorRef:
-        """The same data without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
+        """The data of *tensor* without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
         cell = TensorImpl(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
@@ -260,7 +260,7 @@ class Recorder(Interpreter):
         cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:
-            cell.vague = True  # an object of its own, maybe: what it calls its data has a graph
+            cell.vague = True  # an object of its own, maybe, whose `data` has a graph
         if own_version and made is not None and made.leaf is None and self._packs:
             cell.vague = True  # the data of packed sequences have their graph
         return TensorRef(cell)

@@ -17,7 +17,7 @@ from autofix.codemods.source.sources import Site
 
 
 def outer_site(node: Node | None, failed: BackwardCall) -> Site:
-    """Where *node* was made, as an expression of the function in which a pass stands."""
+    """Site at which *node* was made, as an expression of the function in which a pass stands."""
     if node is None:
         return failed.site
     depth = len(failed.stack)
@@ -122,7 +122,7 @@ def _reached_beside(shared: Node, one: BackwardCall) -> set[Leaf]:
 
 
 def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> tuple[str, ...]:
-    """What the first pass over a *shared* node trains by the way: a generator, by the loss of its discriminator.
+    """Parameters that the first pass over a *shared* node trains by the way: a generator, by a discriminator's loss.
 
     That is so where a step of others follows the pass (the discriminator's), while the second pass goes through those
     others only to come to the shared node: no step uses the gradient that it leaves in them.
@@ -148,10 +148,10 @@ def _crossed(shared: Node, one: BackwardCall, tape: Tape) -> bool:
 def _incidental_at_once(
     shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The same where both networks make their steps behind both passes.
+    """Parameters that each pass trains by the way, where both networks make their steps behind both passes.
 
-    Each pass asks the discriminator anew for what the generator has made: two losses that have a common aim would
-    share the answer. The discriminator's is the one that asks it about something else, too, which nobody made.
+    Each pass runs the discriminator anew on the generator's output: two losses that have a common aim would share the
+    result. The discriminator's is the one that also runs it on data that no network made.
     """
     first, second = passes
     nothing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -207,7 +207,7 @@ def _above(node: Node, one: BackwardCall) -> set[int]:
 
 
 def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> Severed | None:
-    """What one of two passes over a *shared* node does not reach, though nothing else that it does there is of use.
+    """The parameters that one of two passes over a *shared* node misses, if it trains nothing else there; else None.
 
     A discriminator's output for a fake that was detached is all right in the discriminator's loss. In the
     generator's, whose step follows, it trains nobody: the gradients of the discriminator are thrown away.
@@ -230,7 +230,7 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
 def _weights(
     shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
 ) -> tuple[tuple[tuple[Span, ...], tuple[Span, ...]], tuple[str, ...]]:
-    """Where one of two passes takes a *shared* value for the weight of log-likelihoods alone, and what it is made of.
+    """Factors by which one of two passes weighs log-likelihoods with a *shared* value alone, and its parameters.
 
     The score function estimates a gradient with the likelihoods' own gradient alone; the advantage that weighs them is
     a number to it (Williams, 1992), and what computes it learns from the other pass. Not so the probabilities of a

@@ -1,4 +1,4 @@
-"""How each kind of statement is executed."""
+"""The execution of each kind of statement."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _ADDING = frozenset(
 )
 
 _BUILDING = (ast.BinOp, ast.List, ast.Tuple)
-"""How a list is made that may be an old one with something new: ``[*losses, loss]``."""
+"""Expressions that may make a list of an old one and new items: ``[*losses, loss]``."""
 
 
 def _adds(node: ast.expr) -> bool:
@@ -131,7 +131,7 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
 
 
 def _old_value(interp: Interpreter, target: ast.expr) -> Value:
-    """What a name, an attribute or an item held before it is assigned to; None for others."""
+    """The value of a name, an attribute or an item before it is assigned to; None for others."""
     if isinstance(target, ast.Name):
         slot = interp.scope.lookup(target.id)
         return interp.read(slot) if slot is not None else None
@@ -336,7 +336,7 @@ def _only_freezes(node: ast.If) -> bool:
 
 
 def _freezing(body: Iterable[ast.stmt]) -> Iterator[bool]:
-    """Of each statement that does something, whether it freezes a parameter."""
+    """For each statement that has an effect, whether it freezes a parameter."""
     for statement in body:
         match statement:
             case ast.If(body=inner, orelse=[]) | ast.For(body=inner, orelse=[]):

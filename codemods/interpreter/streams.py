@@ -1,4 +1,4 @@
-"""What can be gone through: how many items a value has, and which one is at a position."""
+"""Values that can be iterated over: the number of their items, and the item at a position."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ITEMS = 8
 """A container of at most so many known items is run in full."""
 
 PARTS = 64
-"""So many where they are a model's modules or parameters: what freezes or resets them must reach them all."""
+"""Limit for a model's modules or parameters: code that freezes or resets them must reach them all."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Stream:
     at: Callable[[int, bool], Value]
     whole: int = ITEMS
     limit: int | None = None
-    """How many items there are to be seen, where there are more than that, and not of the same kind."""
+    """Number of items that are known one by one, where there are more, and not of the same kind."""
     lazy: bool = False
     """Whether asking for an item that there is not ends it: a generator."""
     turn: Callable[[], int] = lambda: 0
@@ -68,10 +68,10 @@ class LazyStream:
 
     stream: Stream
     taken: int = 0
-    """How many items ``next`` has taken."""
+    """Number of items that ``next`` has taken."""
 
     def following(self) -> Value:
-        """What ``next`` gives.  Raises :class:`Exhausted` at the end."""
+        """The next item, taken by ``next``.  Raises :class:`Exhausted` at the end."""
         if self.stream.count is not None and self.taken >= self.stream.count:
             raise Exhausted
         item = self.stream.at(self.taken, True)
@@ -239,7 +239,7 @@ def _written_in(key: tuple[Hashable, ...]) -> tuple[int | None, int | None, int 
 
 
 def _items_counted(numbers: Symbol) -> int | None:
-    """How many items are known of the container that ``range(len(container))`` goes over: those are all reached."""
+    """Number of known items of a container in ``range(len(container))``, all of which are reached; None for others."""
     match numbers.key:
         case ("range", ("len", _, int() as known, _), _) if known > 1:
             return known

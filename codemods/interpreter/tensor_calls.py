@@ -251,7 +251,7 @@ def _in_place_method(interp: Interpreter, tensor: TensorRef, name: str, args: li
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
         overwriting.write_into(interp, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
-        # What was there before gets a gradient of zeros, but its graph is walked.
+        # The former value gets a gradient of zeros, but its graph is walked.
         overwriting.in_place(interp, tensor, name, [], node)
     else:
         overwriting.in_place(interp, tensor, name, args, node)

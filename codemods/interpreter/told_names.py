@@ -29,7 +29,7 @@ CHANGING = GROWING | frozenset("add insert pop popleft remove clear update setde
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr)
 _PARTS_OF_PARTS = (ast.FormattedValue, ast.Slice, ast.Starred, ast.keyword)
 EXPRESSIONS = (*_PARTS, *_PARTS_OF_PARTS)
-"""What only computes a value of its parts."""
+"""Nodes that only compute a value of their parts."""
 
 
 class _Use(NamedTuple):

@@ -103,7 +103,7 @@ def _of_gradient(interp: Interpreter, identity: Hashable, name: str) -> Value:
 
 @of_unknown("parameters", "named_parameters", "train", "eval")
 def _as_model(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **_: Value) -> Value:
-    """What has parameters, or a mode, is a model."""
+    """Take the receiver, which has parameters or a mode, for a model."""
     has_mode = call.name in ("train", "eval")
     if receiver.leaf is None:
         receiver.leaf = interp.leaf("model", call.node)

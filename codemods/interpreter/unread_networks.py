@@ -79,9 +79,9 @@ def _called(cls: ast.ClassDef) -> frozenset[str]:
 
 
 def saved(interp: Interpreter, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
-    """What a call of an unread network keeps for the pass: its weights, where a gradient goes through it to its input.
+    """Tensors that a call of an unread network saves: the weights of *leaf*; none without one, or if it is frozen.
 
-    A network of a single layer keeps no weight for data, and any network does for what has a graph.
+    Too many for a network of a single layer, which saves no weight for an input without a graph.
     """
     if leaf is None or leaf.frozen:
         return []

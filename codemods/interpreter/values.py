@@ -17,13 +17,13 @@ Value = Any
 V = TypeVar("V")
 
 NAMES_PER_VALUE = 9
-"""How many of the last statements that carried a value are remembered."""
+"""Number of the last statements that carried a value on that are remembered."""
 
 
 def recent_stores(carried: tuple[StoreEvent, ...]) -> tuple[StoreEvent, ...]:
-    """So many of the statements that carried a value on as are remembered.
+    """The latest statements that carried a value on, at most ``NAMES_PER_VALUE``.
 
-    Loops and comprehensions that go through one container under one name do not push out what stored it.
+    Loops and comprehensions over a container under one name do not push out the statements that stored it.
     """
     while len(carried) > NAMES_PER_VALUE:
         names = [kept.name for kept in carried]
@@ -36,7 +36,7 @@ def recent_stores(carried: tuple[StoreEvent, ...]) -> tuple[StoreEvent, ...]:
 
 
 class BatchSize(IntEnum):
-    """How sure it is that there are several elements."""
+    """Certainty that a tensor has several elements."""
 
     UNKNOWN = 0
     UNREDUCED = 1
@@ -48,14 +48,14 @@ class BatchSize(IntEnum):
 
 
 class Shape(NamedTuple):
-    """What is known of a tensor's shape.
+    """The known part of a tensor's shape.
 
-    With two dimensions or more it is the first of them that has several elements: what a layer maps row by row.
+    With two dimensions or more it is the first of them that has several elements: a layer maps it row by row.
     """
 
     several: BatchSize = BatchSize.UNKNOWN
     dims: int = 0
-    """It has at least so many dimensions."""
+    """Least number of dimensions."""
     each: bool = False
     """Whether it is a tuple of pieces, and this the extent of each of them."""
 
@@ -73,7 +73,7 @@ class PartWritten(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class TensorImpl:
-    """What a tensor object is: in-place operations change it for everyone who holds it."""
+    """A tensor object: in-place operations change it for all its holders."""
 
     node: Node | None = None
     storage: Storage = field(default_factory=Storage)
@@ -83,7 +83,7 @@ class TensorImpl:
     """Whether it has several elements."""
     base: TensorImpl | None = None
     place: tuple[object, ...] = ()
-    """Of a view that an index takes of its base: the index; empty for others."""
+    """For a view that an index takes of its base: the index; empty for others."""
     writes: list[PartWritten] = field(default_factory=list)
     """Changes of views of it, in their order."""
     leaf: Leaf | None = None
@@ -100,11 +100,11 @@ class TensorImpl:
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
     detachment: Detachment | None = None
-    """For a tensor without a graph: where it lost the one it could have."""
+    """For a tensor without a graph: the lost one that it could have."""
     vague: bool = False
-    """For a tensor without a graph: whether something unknown entered it, so that it may have one."""
+    """For a tensor without a graph: whether an unknown value entered it, so that it may have one."""
     mixed: bool = False
-    """Whether something unknown was written into it, so that it may be no leaf."""
+    """Whether an unknown value was written into it, so that it may be no leaf."""
     on_cpu: bool = False
     """Whether it certainly is on the CPU: it was made there, or computed of such ones."""
     on_gpu: bool = False
@@ -116,7 +116,7 @@ class TensorImpl:
 
     @property
     def itself(self) -> object:
-        """What makes it the same as another: a parameter is one, whoever is asked for it (a model, an optimizer)."""
+        """Object that identifies the tensor: for a parameter its leaf, be it taken from a model or an optimizer."""
         return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
 
 
@@ -136,7 +136,7 @@ class TensorRef:
         return self.cell.node
 
     def through(self, kept: StoreEvent | None) -> TensorRef:
-        """The same tensor, carried on by one more statement."""
+        """A reference to this tensor, carried on by one more statement."""
         if kept is None or self.cell.node is None or (self.provenance and self.provenance[-1] is kept):
             return self
         return TensorRef(self.cell, recent_stores((*self.provenance, kept)), self.guessed, self.moved)
@@ -158,9 +158,9 @@ class Symbol:
     detachment: Detachment | None = None
     """For a number, or an array of NumPy: the graph that it was taken out of."""
     usual: Value = None
-    """What it is where the script is started without arguments, if a default says so: a constant."""
+    """Its value, a constant, if the script is started without arguments and a default gives one."""
     short: Hashable = None
-    """What stands for the key in the keys of values computed from it, once that was asked for (see ``Machine.key``)."""
+    """Stand-in for the key in the keys of values computed from it, once it was asked for (see ``Symbols.key``)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -187,7 +187,7 @@ class Sequence:
     fields: tuple[str, ...] = ()
     """Names of the items of a named tuple."""
     least: int = 0
-    """How many it holds at least, by the last question that was asked of its length: ``if len(window) > 4``."""
+    """Least number of items, by the last question about its length: ``if len(window) > 4``."""
 
     def loses_an_unknown_one(self) -> bool:
         """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""
@@ -243,7 +243,7 @@ class Scope:
     """Names declared ``global`` or ``nonlocal``, and where they live."""
 
     def lookup(self, name: str) -> Binding | None:
-        """Where a name is bound, in this scope or around it; None where it is not."""
+        """The binding of a name in this scope or around it; None where there is none."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.declared:
@@ -265,20 +265,20 @@ class Function:
     name: str
     owner: Class | None = None
     grad_mode: bool | None = None
-    """What a ``no_grad``/``enable_grad`` decorator sets for the call."""
+    """Grad mode that a ``no_grad``/``enable_grad`` decorator sets for the call."""
     generator: bool = False
     flavour: str = ""
     """``staticmethod``, ``classmethod``, ``property`` or nothing."""
     cache: dict[Hashable, Binding] | None = None
-    """What it returned so far, by its arguments, where it is decorated to be called once for each."""
+    """For a function with a cache: its results so far, by the arguments."""
     cached_by: Site | None = None
-    """That decorator."""
+    """The decorator that makes the cache."""
     setter: Function | None = None
-    """Of a property: what an assignment to it calls."""
+    """For a property: the function that an assignment calls."""
     deleter: Function | None = None
-    """The same for ``del``."""
+    """For a property: the function that ``del`` calls."""
     statement: Site | None = None
-    """Of a lambda: the statement in which it is written."""
+    """For a lambda: the statement in which it is written."""
 
 
 @dataclass(eq=False, slots=True)
@@ -289,9 +289,9 @@ class Class:
     node: ast.ClassDef
     source: Source
     scope: Scope | None = None
-    """The one around its body."""
+    """The scope around its body."""
     members: dict[str, Instance] = field(default_factory=dict)
-    """Of an enumeration, by their names."""
+    """For an enumeration: its members by their names."""
     metaclass: Class | None = None
     """The program's own class that it is an object of."""
     lineage: list[Value] | None = None
@@ -307,7 +307,7 @@ class Instance:
     kept: tuple[StoreEvent, ...] = ()
     """The last statements that carried such an object on."""
     items: Sequence | Mapping | None = None
-    """What it holds as the list or the dictionary that its class is derived from."""
+    """The items of an object whose class is derived from a list or a dictionary."""
 
 
 class Registered(dict[str, Binding]):
@@ -371,7 +371,7 @@ class Name:
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """What ``namedtuple("Name", fields)`` returns."""
+    """The class that ``namedtuple("Name", fields)`` returns."""
 
     fields: tuple[str, ...]
 
@@ -405,7 +405,7 @@ class TorchModule:
     children: dict[Hashable, Binding] = field(default_factory=dict)
     options: dict[str, Value] = field(default_factory=dict)
     site: Site | None = None
-    """Where it was made, or told to work in place."""
+    """The place that made it, or made it work in place."""
 
     @property
     def cls(self) -> Name:
@@ -428,13 +428,13 @@ class Exits:
     """A ``contextlib.ExitStack``."""
 
     pending: list[Value] = field(default_factory=list)
-    """What it is to call or to leave, the last first."""
+    """The callbacks to call and the context managers to leave, the last first."""
 
 
 @dataclass(eq=False, slots=True)
 class Optimizer:
     leaves: dict[Leaf, None]
-    """In the order in which it was given them, so that whoever goes through them always meets the same ones first."""
+    """The leaves in the order in which it was given them, so that a loop over them is always in one order."""
     kind: str = ""
     """The name of its class."""
     cells: list[TensorImpl] = field(default_factory=list)

@@ -72,7 +72,7 @@ def _binds(statement: cst.CSTNode, names: set[str], tree: Tree) -> bool:
 
 
 def _stored(statement: cst.CSTNode, tree: Tree) -> set[str]:
-    """What a statement binds or changes, but for the statements in it."""
+    """Names and paths that a statement binds or changes itself, without the statements inside it."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return {tree.code(statement.target)} if isinstance(statement, cst.For) else set()
     found: set[str] = set()

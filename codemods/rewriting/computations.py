@@ -136,7 +136,7 @@ def chain(
 
 
 def _place_of(loop: Statement, block: list[Statement], tree: Tree) -> int | None:
-    """Where in a block a loop stands, at whatever depth; None where it stands elsewhere."""
+    """Index of the statement of a block that is, or contains, a loop; None where it stands elsewhere."""
     around = {loop, *tree.enclosing(loop)}
     return next((at for at, one in enumerate(block) if one in around), None)
 

@@ -1,4 +1,4 @@
-"""What a stored value is made of, where only a part of that carries an old graph.
+"""The operands of a stored value, where only some of them carry an old graph.
 
 A message of a temporal graph network joins rows of the memory with the code of a time: ``torch.cat([mem[a], mem[b],
 encode(dt)])``. Stored whole without its graph, it would no longer train the encoder by the step that reads it. The rows
@@ -74,7 +74,7 @@ def _is_function(call: cst.Call, tree: Tree) -> bool:
 
 
 def _handed(function: cst.FunctionDef, name: str, tree: Tree) -> Iterator[cst.BaseExpression]:
-    """What the callers of a function hand over for its parameter *name*."""
+    """The arguments that the callers of a function hand over for its parameter *name*."""
     names = [one.name.value for one in function.params.params]
     if name not in names:
         return

@@ -47,7 +47,7 @@ _OF_ITEMS = {
 
 
 def whole_code(whole: str, name: str, tree: Tree) -> str:
-    """What a carrier's ``whole`` says of the value called *name*, with names for items that are free to use."""
+    """Statements of a carrier's ``whole`` for the value called *name*; the items in them get names that are free."""
     code = whole.replace("$x", name)
     for mark, names in _OF_ITEMS.items():
         code = code.replace(mark, tree.fresh_name(*names)) if mark in code else code

@@ -27,7 +27,7 @@ class Edit(cst.CSTTransformer):
         self._partners: dict[cst.CSTNode, cst.CSTNode] = {}
         """New nodes, and the nodes of the tree that they stand for."""
         self._said: dict[cst.CSTNode, cst.CSTNode] = {}
-        """Those of the new nodes of which a rule said it."""
+        """New nodes that a rule declared to stand for old ones."""
         self._renewed: dict[cst.CSTNode, cst.CSTNode] = {}
         """Inserted statements with the comments of those before which they stand, and without."""
 
@@ -61,12 +61,12 @@ class Edit(cst.CSTTransformer):
         return self
 
     def stands_for(self, new: cst.CSTNode, old: cst.CSTNode) -> Edit:
-        """Say that a *new* node, which a change puts into the tree, is what *old* was: the same pass, say."""
+        """Declare that a *new* node, which a change puts into the tree, stands for *old*: the same pass, say."""
         self._said[new] = in_the_tree(old)
         return self
 
     def _moved(self) -> dict[cst.CSTNode, cst.CSTNode]:
-        """What is inserted and reads as what is removed: a statement that only goes elsewhere."""
+        """Inserted statements that read like a removed one, with this one: such a statement only goes elsewhere."""
         inserted = [one for many in (*self._before.values(), *self._after.values()) for one in many]
         moved: dict[cst.CSTNode, cst.CSTNode] = {}
         for old in self._removed:
@@ -109,7 +109,7 @@ class Edit(cst.CSTTransformer):
             return cst.RemovalSentinel.REMOVE
         before, after = self._before.get(original_node), self._after.get(original_node)
         if before:
-            # The comment that introduces the statement introduces what now comes before it as well.
+            # The comment that introduces the statement introduces the inserted one as well.
             if not before[0].leading_lines:
                 first = before[0].with_changes(leading_lines=node.leading_lines)  # type: ignore[attr-defined]
                 self._renewed[first] = before[0]
@@ -145,5 +145,5 @@ def _comes_first(statement: Statement) -> bool:
 
 
 def small_statement(code: str) -> cst.BaseSmallStatement:
-    """*code*, which is one line, as what :func:`only_part` gives of it."""
+    """The small statement that *code*, a single line, consists of, as :func:`only_part` returns it."""
     return cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body[0]

@@ -31,7 +31,7 @@ CONTEXT = {
     "mark_dirty": "mark_dirty",
     "mark_non_differentiable": "mark_non_differentiable",
 }
-"""What an object of the old kind had from autograd, and its name at the context."""
+"""Attributes that an object of the old kind had from autograd, and their names at the context."""
 WISHES = ("layer", "function", "owner", "function_object")
 
 

@@ -42,7 +42,7 @@ class Unannotated(cst.Assign):
     """``x = y``, for ``x: Tensor = y``: an assignment that is read without its annotation."""
 
     stands_as: cst.AnnAssign | None = None
-    """What it is in the tree."""
+    """The annotated assignment in the tree."""
 
 
 def without_annotation(part: cst.AnnAssign) -> cst.Assign:
@@ -71,7 +71,7 @@ def is_item(node: cst.CSTNode) -> bool:
 def pairs_of(
     target: cst.BaseExpression, value: cst.BaseExpression
 ) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """What an assignment gives to what; tuples on both sides one by one."""
+    """Pairs of a target and its value in an assignment; tuples on both sides are taken apart."""
     if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
         if len(target.elements) == len(value.elements):
             yield from ((one.value, other.value) for one, other in zip(target.elements, value.elements, strict=True))

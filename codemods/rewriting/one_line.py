@@ -26,7 +26,7 @@ class OneLine(cst.IndentedBlock):
     """A block whose one line stands behind the colon; with more than that it is written as an indented block."""
 
     gap: cst.SimpleWhitespace = _GAP
-    """What stands between the colon and the line."""
+    """Whitespace between the colon and the line."""
 
     def _visit_and_replace_children(self, visitor: cst.CSTVisitorT) -> OneLine:
         block = super()._visit_and_replace_children(visitor)

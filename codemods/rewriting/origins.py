@@ -108,7 +108,7 @@ class Placing(CodegenState):
 
 
 def places_in(module: cst.Module) -> dict[cst.CSTNode, Place]:
-    """Where each node of a module stands."""
+    """The place of each node of a module."""
     state = Placing(default_indent=module.default_indent, default_newline=module.default_newline)
     module._codegen(state)
     return state.found

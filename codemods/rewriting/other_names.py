@@ -1,4 +1,4 @@
-"""Other names of a tensor that is changed in place: who reads it there is to see the new tensor, too.
+"""Other names of a tensor that is changed in place: their readers must see the new tensor, too.
 
 ``now = banks[0]`` and then ``now.mul_(0.9)`` changes what the bank holds.  ``now = now.mul(0.9)`` would not: the tape
 shows no difference where the values have no graph, and the training goes on with old ones.
@@ -15,9 +15,9 @@ Place = cst.Name | cst.Attribute | cst.Subscript
 
 
 def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
-    """What is to be given a new tensor that takes the place of one that was *changed* in place, under all its names.
+    """Targets of the assignment that replaces an in-place change of *changed*, so that all its readers see the result.
 
-    None where others know it by names that are not known here.
+    None where callers or others have names for the tensor that are not known here.
     """
     statement = tree.statement_of(changed)
     if not isinstance(changed, cst.Name) or statement is None:

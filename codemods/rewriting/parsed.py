@@ -63,7 +63,7 @@ class ParsedModule:
 
     @cached_property
     def _own(self) -> str:
-        """What LibCST makes of the file."""
+        """The text that LibCST renders for the unchanged file."""
         return self.node.code
 
     @cached_property
@@ -79,7 +79,7 @@ class ParsedModule:
 
     @cached_property
     def names(self) -> set[str]:
-        """What is used as a name anywhere."""
+        """All names that are used anywhere in the file."""
         return {name.value for name in names_below(self.node, self.children.__getitem__)}
 
     @cached_property

@@ -1,7 +1,7 @@
-"""A patch as data: which lines of which files become which others, and what line of the program each of them was.
+"""A patch as data: the lines of files that become other lines, and the original line of each of them.
 
-Whoever edits knows both, so nothing has to be found out from the two texts afterwards: a patch is applied, composed
-with a later one, taken back in part, and asked for the original of a line, all by what its edits say.
+The author of an edit knows both, so nothing has to be found out from the two texts afterwards: by its edits a patch is
+applied, composed with a later one, taken back in part, and asked for the original of a line.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Patch:
         return tuple(edit for edit in self.edits if edit.path == path)
 
     def then(self, later: Patch) -> Patch:
-        """This patch and a *later* one, of the program that it leads to, as one."""
+        """Composition of this patch and a *later* one, which is a patch of the program that this one leads to."""
         if not self.edits:
             return replace(later, program=self.program)
         texts, edits = self.program.texts, list[Replacement]()
@@ -96,7 +96,7 @@ class Patch:
         return replace(self, edits=tuple(one for one in self.edits if one is not edit))
 
     def before(self, earlier: Patch) -> Patch | None:
-        """This patch of what the *earlier* one leads to, as one of the program before that.
+        """This patch, which is one of the program after the *earlier* patch, as a patch of the program before it.
 
         None where it changes lines that the earlier one wrote or parted.
         """
@@ -180,7 +180,7 @@ def composed(text: str, first: Sequence[Replacement], later: Sequence[Replacemen
 
 
 def _replacements(path: str, before: Sequence[str], written: Sequence[Line]) -> Iterator[Replacement]:
-    """What has to be replaced in the lines *before* so that they become those that are *written*."""
+    """Replacements that turn the lines *before* into the *written* ones."""
     kept = _in_order([(at, line.origin) for at, line in enumerate(written) if _is_kept(line, before)])
     number = at = 0
     for here, origin in (*kept, (len(written), len(before) + 1)):
@@ -197,7 +197,7 @@ def _in_order(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Most of *pairs*, such that their second numbers ascend as their first ones do."""
     best: list[int] = []
     ends: list[int] = []
-    """For each length, which pair ends an ascending row of it with the least number."""
+    """For each length, the pair that ends an ascending row of this length with the least number."""
     pairs = list(pairs)
     previous: list[int] = []
     for at, (_, origin) in enumerate(pairs):

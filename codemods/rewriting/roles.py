@@ -1,4 +1,4 @@
-"""What a statement does in training, asked of the syntax tree: it steps, sends backward, empties, detaches, reports."""
+"""Roles of a statement in training, by its syntax tree: it steps, sends backward, empties, detaches, reports."""
 
 from __future__ import annotations
 

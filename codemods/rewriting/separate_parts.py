@@ -14,7 +14,7 @@ _SAME_DATA = frozenset(
 )
 """Methods whose result may share its data with the tensor they are called on."""
 _ABOUT = frozenset(("shape", "size", "device", "dtype", "dim", "ndim"))
-"""What is asked of a tensor without a look at its data."""
+"""Attributes and methods of a tensor that do not read its data."""
 
 
 def is_separate(name: cst.Name, tree: Tree) -> bool:

@@ -16,7 +16,7 @@ EMPTY = frozenset(("[]", "list()", "deque()", "{}", "dict()", "set()"))
 
 
 def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
-    """What ``x.clear()`` and ``del x[:]`` empty."""
+    """The expression ``x`` that ``x.clear()`` or ``del x[:]`` empties; None for other statements."""
     part = only_part(line)
     if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and not part.value.args:
         function = part.value.func
@@ -27,7 +27,7 @@ def emptied_by(line: Statement, tree: Tree) -> cst.BaseExpression | None:
 
 
 def only_value(name: str, function: cst.CSTNode, tree: Tree) -> cst.BaseExpression | None:
-    """What a function's only assignment to *name* gives it."""
+    """The value of a function's only assignment to *name*; None where there are none or several."""
     given = [
         part.value
         for statement in tree.statements_in(function)
@@ -163,7 +163,7 @@ def _named(code: str, name: str, is_attribute: bool) -> bool:
 
 
 def emptied(statement: Statement, tree: Tree) -> list[str]:
-    """What a statement makes empty containers."""
+    """Source texts of the targets to which a statement assigns empty containers."""
     part = only_part(statement)
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return []

@@ -30,7 +30,7 @@ class Tree:
         self._codes: dict[cst.CSTNode, str] = {}
 
     def _at(self, span: Span) -> tuple[ParsedModule, Place]:
-        """The file that has the span, and where in that file the span is."""
+        """The file that has the span, and the place of the span in that file."""
         index = self.program.index_at(span.line)
         if index not in self._modules:
             text = self.program.files[index].text
@@ -100,7 +100,7 @@ class Tree:
         return found[0] if len(found) == 1 else None
 
     def taken_by(self, call: cst.Call, argument: cst.Arg) -> cst.Name | None:
-        """Where the function that is called reads *argument*, if it reads it once."""
+        """The name by which the called function reads *argument*, if it reads it exactly once; else None."""
         function = self.function_called(call)
         if function is None:
             return None
@@ -112,7 +112,7 @@ class Tree:
         return reads[0] if len(reads) == 1 else None
 
     def given_to(self, function: cst.FunctionDef, parameter: str) -> Iterator[cst.BaseExpression]:
-        """What calls in the function's module give to one of its parameters, also by way of a ``partial``."""
+        """Arguments for one of a function's parameters in the calls of its module, also by way of a ``partial``."""
         parameters = [one.name.value for one in function.params.params]
         for call in calls_in(self.module_of(function)):
             arguments, called = list(call.args), self.called(call)
@@ -127,7 +127,7 @@ class Tree:
                     yield one.value
 
     def returned_by(self, function: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
-        """What a function returns: the values of its own ``return`` statements."""
+        """The values of a function's own ``return`` statements."""
         for statement in self.statements_in(function):
             for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
                 if isinstance(part, cst.Return) and part.value is not None and self.function_of(part) is function:
@@ -181,7 +181,7 @@ class Tree:
         return None
 
     def statement(self, span: Span | None) -> Statement | None:
-        """The statement that is, or holds, what has this span; a compound statement where the span is all of it."""
+        """The statement that is, or holds, the node with this span; a compound one where the span is all of it."""
         if span is None:
             return None
         module, (line, column, end_line, _) = self._at(span)
@@ -242,7 +242,7 @@ class Tree:
         return node.children
 
     def called(self, call: cst.Call) -> str:
-        """The last part of the name of what is called: ``randn`` of ``torch.randn(3)``."""
+        """The last part of a called function's name: ``randn`` of ``torch.randn(3)``."""
         return self.code(call.func).rpartition(".")[2]
 
     def own_code(self, statement: Statement) -> str:
@@ -359,7 +359,7 @@ class Tree:
                 stack.extend(self.children_of(part))
 
     def given(self, statement: cst.CSTNode | None, name: str) -> cst.BaseExpression | None:
-        """What ``name = value`` gives *name*, which may have dots, also beside others: ``name, other = value, 1``."""
+        """``value`` of ``name = value`` and ``name, other = value, 1``, for a *name* that may have dots; else None."""
         part = only_part(statement)
         if not isinstance(part, cst.Assign) or len(part.targets) != 1:
             return None
@@ -371,7 +371,7 @@ class Tree:
         return set(self._paths(node))
 
     def count_paths(self, node: cst.CSTNode, wanted: set[str]) -> int:
-        """How often one of *wanted* is mentioned in *node*."""
+        """Number of mentions of the paths *wanted* in *node*."""
         return sum(path in wanted for path in self._paths(node))
 
     def fresh_name(self, *wishes: str) -> str:

@@ -76,7 +76,7 @@ def result_assigned(span: Span, tree: Tree) -> Iterator[Candidate]:
 
 
 def _out_of(call: cst.BaseExpression | None) -> Place | None:
-    """What is given as ``out``, where it can be assigned to."""
+    """The argument ``out`` of a call, where it can be assigned to; else None."""
     for arg in call.args if isinstance(call, cst.Call) else ():
         if arg.keyword is not None and arg.keyword.value == "out":
             return arg.value if isinstance(arg.value, (cst.Name, cst.Attribute, cst.Subscript)) else None

@@ -32,7 +32,7 @@ class Candidate:
     remedy: str
     keeps: Keeps = Keeps.EDGES
     cause: Span | None = None
-    """Where the mistake is that it corrects, where the rule knows it better than by the place that it edits."""
+    """Place of the mistake, where the rule knows it better than by the place that the patch edits."""
     last: bool = False
     """Whether it is tried only where all others, of every fact, have left something to be repaired."""
 
@@ -52,10 +52,10 @@ class Codemod(CodemodCommand, ABC):
     name: ClassVar[str] = ""
     answers: ClassVar[tuple[type[Fact], ...]] = ()
     rank: ClassVar[int] = 50
-    """Where several codemods answer one fact, those of lower rank are asked first."""
+    """Rank among the codemods that answer one fact: lower ones are asked first."""
     recomputes: ClassVar[bool] = False
-    """Whether it computes values anew.  What it did not reach is computed anew as well then, and never detached: the
-    new value would be one of old parameters."""
+    """Whether it computes values anew.  Mistakes that come to light behind it are then repaired by it alone, and their
+    values never detached: the new value would be one of old parameters."""
     unguards: ClassVar[bool] = False
     """Whether it takes away the condition of what it computes anew."""
     renames: ClassVar[bool] = False
@@ -75,7 +75,7 @@ class Codemod(CodemodCommand, ABC):
         """Patches for *fact*, the preferred one first; lazily, since the first that stands is taken."""
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
-        """Where to look first for the mistake that *candidate* corrects: the place of its story that it edits."""
+        """First place to look for the mistake that *candidate* corrects: the one in the story that it edits."""
         return candidate.cause or place_of(fact, tree, candidate.patch)
 
     def objection(self, fact: Fact, left: Iterable[Fact], patch: Patch) -> str:

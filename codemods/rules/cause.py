@@ -13,7 +13,7 @@ from autofix.codemods.rewriting.nodes import only_part
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 
-# Where a repair edits several places of a story, the first of these is the cause.
+# If a repair edits several places of a story, the first of these is the cause.
 _ORDER = tuple("call constructed guard frozen cut kept walked used changed made saved freed failed".split())
 
 
@@ -22,13 +22,13 @@ class Edited:
     """Lines of a program that a patch edits."""
 
     changed: frozenset[int]
-    """Those that it takes away or writes otherwise, blank ones left out."""
+    """The lines that it removes or rewrites, blank ones left out."""
     beside: frozenset[int]
-    """Those on both sides of what it inserts."""
+    """The lines on both sides of its insertions."""
     behind: frozenset[int]
-    """Those before which it inserts."""
+    """The lines before which it inserts others."""
     released: frozenset[int]
-    """Those of the changed that only lose their ``retain_graph=True``."""
+    """The changed lines that only lose their ``retain_graph=True``."""
 
 
 def edited_by(patch: Patch) -> Edited:
@@ -65,7 +65,7 @@ def _lets_go(before: str, after: str) -> bool:
 def place_of(fact: Fact, tree: Tree, patch: Patch) -> Span:
     """The first place of the story that *patch* edits; where it edits none, the nearest line that it does.
 
-    A pass is not to blame for what is inserted behind it, nor, where a value crosses a loop, for keeping the graph.  Of
+    A pass is not to blame for lines inserted behind it, nor, where a value crosses a loop, for keeping the graph.  Of
     a display over several lines, it is the line on which its value is computed.
     """
     place = _edited_place(fact, tree, patch)
@@ -92,7 +92,7 @@ def _edited_place(fact: Fact, tree: Tree, patch: Patch) -> Span:
 def _beside(name: str, fact: Fact, edited: Edited) -> frozenset[int]:
     """The lines beside an insertion that count as edited for a place of the story."""
     if name in ("made", "saved", "walked") or (name == "call" and getattr(fact, "kept", None) is not None):
-        return frozenset()  # what a module keeps is in the way of copying it, not the copy
+        return frozenset()  # a graph that a module keeps is in the way of copying it; the copy is not to blame
     if name in ("freed", "failed"):
         by_hand = isinstance(fact, Overwritten) and fact.parameter  # SAM's second pass wants a forward of its own
         twice = isinstance(fact, StaleGraph) and fact.loop is None
@@ -101,7 +101,7 @@ def _beside(name: str, fact: Fact, edited: Edited) -> frozenset[int]:
 
 
 def _hands_out(fact: Fact, tree: Tree, changed: frozenset[int]) -> bool:
-    """Whether what is used was kept by a cache, or computed once for an object, which is to blame for it."""
+    """Whether the used value was kept by a cache, or computed once for an object: then the keeping is to blame."""
     if not isinstance(fact, (StaleGraph, Overwritten)) or fact.kept is None or fact.used is None:
         return False
     if isinstance(_part(tree.statement(fact.used)), cst.Return):
@@ -118,7 +118,7 @@ def _part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
 
 
 def _nearest(fact: Fact, tree: Tree, changed: frozenset[int]) -> Span:
-    """Of the edited lines the nearest to the cause that the story tells, with the run of edited lines before it."""
+    """The edited line nearest to the cause in the story, or the first of the run of edited lines that ends with it."""
     program = tree.program
     near = {line for line in changed if program.index_at(line) == program.index_at(fact.cause.line)}
     if not near:  # a single line, of a helper in another file
@@ -127,7 +127,7 @@ def _nearest(fact: Fact, tree: Tree, changed: frozenset[int]) -> Span:
 
 
 def first_of_run(last: Span, tree: Tree, changed: frozenset[int]) -> Span:
-    """Where the lines begin that are edited together with *last*: the graph of a feature begins with them."""
+    """First line of the run of edited lines that ends with *last*: the graph of a feature begins there."""
     first = line = last.line
     while line - 1 in changed and tree.program.index_at(line - 1) == tree.program.index_at(line):
         line -= 1

@@ -68,7 +68,7 @@ class ClearStore(Codemod):
             yield from _filled_twice(fact, failed, tree)
         if fact.kept is None or not fact.inside or failed is None or not tree.block_of(failed):
             return
-        # What is kept last may be a copy of the store: a list that a comprehension makes of it.
+        # The value kept last may be a copy of the store: a list that a comprehension makes of it.
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in reversed(fact.carriers)))):
             kept = tree.statement(span)
             store = store_of(kept, tree, {one.name for one in fact.carriers if one.statement == span})
@@ -99,9 +99,9 @@ class ClearStore(Codemod):
 
 
 def _emptying(store: cst.BaseExpression, tree: Tree) -> str:
-    """How a store is emptied, with ``{}`` for the name of all of it; nothing where that is not known.
+    """Source that empties a store, with ``{}`` for the name of all of it; empty where it is not known.
 
-    Of ``log[name].append(x)`` that is the whole mapping, where it makes its lists itself, else each list that it has.
+    For ``log[name].append(x)`` it empties the whole mapping, if this makes its lists itself, else each of its lists.
     """
     if not isinstance(store, cst.Subscript):
         return "{}.clear()"
@@ -142,7 +142,7 @@ def _as_given(store: cst.BaseExpression, kept: Statement, failed: Statement, tre
 
 
 def _filled_twice(fact: StaleGraph, failed: Statement, tree: Tree) -> Iterator[Candidate]:
-    """What is filled for two passes of one step, as SAM makes them, is emptied before each."""
+    """Candidate that empties a store before each of the two passes of a step that fill it, as SAM makes them."""
     kept = tree.statement(fact.kept)
     part = only_part(kept)
     # `self.terms[name] = self.terms.get(name, 0.0) + value`
@@ -189,7 +189,7 @@ def _copies_emptied(name: str, tree: Tree) -> Iterator[Candidate]:
 
 
 def _collected_by(method: str, name: str, owner: str, tree: Tree) -> Iterator[str]:
-    """What empties the store called *name*, or those that several objects have, of which a *method* makes a copy."""
+    """Statements that empty the store *name*, or those of several objects, from which *method* collects a copy."""
     for module in tree.modules():
         for function in tree.every(cst.FunctionDef, module):
             body = tree.body_of(function)
@@ -228,7 +228,7 @@ def _loops_over(name: str, function: cst.FunctionDef, tree: Tree) -> Iterator[tu
 def _stored_as_data(
     store: cst.BaseExpression, span: Span, fact: StaleGraph | Overwritten, tree: Tree
 ) -> Iterator[Candidate]:
-    """What such a memory is given is data: the pass trains what it trains by what is computed anew."""
+    """Candidates that store values detached: a memory holds data, and fresh computations train the parameters."""
     for carrier in innermost([one for one in fact.carriers if one.statement == span]):
         expression = tree.expression(carrier.expression)
         if expression is not None and carrier.form is Form.TENSOR:
@@ -265,7 +265,7 @@ def _before_it_is_filled(
         places = [place]
     given = {one.name.value for one in home.params.params} if isinstance(home, cst.FunctionDef) else set()
     loop = next(tree.loops_around(failed), None)
-    # What the function makes itself is there in its loop.
+    # A store that the function makes itself exists inside its loop.
     begins = home if all(place.partition(".")[0] in given for place in places) else loop
     body = tree.body_of(begins) if begins is not None else []
     if body and places and fills_in_a_hook(kept, tree):
@@ -311,9 +311,9 @@ def _after_the_pass(
 def _in_the_loop(
     store: cst.BaseExpression, kept: Statement, fact: StaleGraph | Overwritten, tree: Tree
 ) -> Iterator[tuple[bool, Candidate]]:
-    """What empties the store before the loop, as a new epoch begins, moves to the start of each iteration.
+    """Candidates that move a statement which empties the store before the loop to the start of each iteration.
 
-    Each with whether it is a call of a method of the program's own.
+    Each comes with whether the statement calls a method of the program's own.
     """
     loop = tree.statement(fact.loop)
     if loop is None or not tree.body_of(loop):
@@ -354,7 +354,7 @@ def _before(loop: Statement, tree: Tree) -> Iterator[Statement]:
 
 
 def _before_calls_of(loop: Statement, tree: Tree) -> Iterator[tuple[Statement, dict[str, str]]]:
-    """The same before the one call of the function that holds a loop, with its parameters by what they are given."""
+    """Statements before the only call of the function that holds a loop, with its parameters by their arguments."""
     function = tree.function_of(loop)
     if not isinstance(function, cst.FunctionDef) or tree.class_of(function) is not None:
         return
@@ -433,14 +433,14 @@ def _comprehended(statement: Statement, name: str, tree: Tree) -> list[str]:
 def _place(
     store: cst.BaseExpression, kept: Statement, failed: Statement, fact: StaleGraph | Overwritten, tree: Tree
 ) -> str:
-    """How the list is called where the pass is."""
+    """Name of the list in the code that makes the pass; empty where it is not known."""
     code, home = tree.code(store), tree.function_of(failed)
     name = code.rpartition(".")[2]
     if isinstance(store, cst.Name):
         within = tree.function_of(kept) is home or code in tree.paths_in(home)
         return code if within or _is_global(code, (kept, failed), tree) else ""
     paths = tree.paths_in(home)
-    if isinstance(home, cst.Module):  # what stands in its functions and classes is not known outside of them
+    if isinstance(home, cst.Module):  # names in its functions and classes are not known outside of them
         outside = (one for one in home.body if not isinstance(one, (cst.FunctionDef, cst.ClassDef)))
         paths = {path for one in outside for path in tree.paths_in(one)}
     mentioned = sorted(path for path in paths if path.rpartition(".")[2] == name and "." in path)

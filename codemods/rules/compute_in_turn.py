@@ -78,11 +78,11 @@ class _Ahead:
     target: cst.BaseAssignTargetExpression
     source: cst.BaseExpression
     statements: list[Statement]
-    """What makes it."""
+    """The statements that make the container."""
     inner: list[Statement] = field(default_factory=list)
-    """What such a loop computes for an item before it keeps it."""
+    """Statements by which a loop computes an item before it keeps it."""
     key: cst.BaseExpression | None = None
-    """Of a dictionary."""
+    """For a dictionary: the key."""
 
 
 class _Reading(NamedTuple):
@@ -90,9 +90,9 @@ class _Reading(NamedTuple):
 
     edit: Edit
     name: str
-    """What it calls an item."""
+    """The loop's name for an item."""
     places: int
-    """How often it read the container."""
+    """Number of reads of the container in the loop."""
     before: tuple[str, ...] = ()
     """Statements that make the names of an item's computation."""
     bound: frozenset[str] = frozenset()
@@ -163,7 +163,7 @@ def _generated(loop: cst.For, tree: Tree) -> Iterator[Candidate]:
 
 
 def _computed_ahead(before: list[Statement], tree: Tree) -> Iterator[_Ahead]:
-    """What statements compute item by item, the last first."""
+    """Item-by-item computations among the statements *before* a loop, the last first."""
     for at in range(len(before) - 1, -1, -1):
         statement = before[at]
         name, value = _assigned(statement, tree)
@@ -215,7 +215,7 @@ def _put(statement: Statement, tree: Tree) -> tuple[str, cst.BaseExpression | No
 
 
 def _reads(name: str, loop: cst.For, tree: Tree) -> int:
-    """How often a list is read: a name in its function, an attribute anywhere in the program."""
+    """Number of reads of a list: a name in its function, an attribute anywhere in the program."""
     if name.endswith("]"):
         every = [one for module in tree.modules() for one in tree.every(cst.Subscript, module)]
         return sum(tree.code(one) == name and not _is_made_here(one, tree) for one in every)
@@ -300,7 +300,7 @@ def _read_by_index(made: _Ahead, loop: cst.For, tree: Tree) -> _Reading | None:
 
 
 def _items(name: str, key: str, loop: cst.For, tree: Tree) -> list[cst.Subscript]:
-    """Where the body of a loop reads one item of a container."""
+    """Subscripts by which the body of a loop reads the item *key* of the container *name*."""
     inside = (one for one in tree.inside(loop.body) if isinstance(one, cst.Subscript))
     return [one for one in inside if tree.code(one) == f"{name}[{key}]"]
 
@@ -404,7 +404,7 @@ def _call_where_read(name: str, arguments: str, loop: cst.For, edit: Edit, tree:
 def _place_of(
     name: str, source: cst.BaseExpression, target: cst.BaseExpression, tree: Tree
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """Where a loop reads the list *name*, and the part of its target that takes the items."""
+    """The expression by which a loop reads the list *name*, and the part of its target for the items; else None."""
     if isinstance(source, (cst.Name, cst.Attribute)) or is_item(source):
         return (source, target) if tree.code(source) == name else None
     if not isinstance(source, cst.Call) or not isinstance(source.func, cst.Name) or not isinstance(target, cst.Tuple):

@@ -292,7 +292,7 @@ class DetachCarried(Codemod):
     def _behind_the_pass(
         self, fact: StaleGraph | Overwritten, tree: Tree, loop: Statement | None, kept: Statement | None
     ) -> Iterator[tuple[Statement, bool, str]]:
-        """Where a state is updated behind the pass, for the next iteration's: that one is to train the update, too."""
+        """The end of a step after which a state is updated: the next iteration's pass is to train this update, too."""
         body = tree.body_of(loop) if loop is not None else []
         sent = tree.statement_of(tree.expression(fact.failed))
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
@@ -313,7 +313,7 @@ def _adds(kept: Statement, carrier: Carrier) -> bool:
 
 
 def _returned_behind(statement: Statement, name: str, tree: Tree) -> cst.Name | None:
-    """Where the next statement returns the value called *name*: nobody reads it in between."""
+    """The *name* in the next statement, if this returns it: nobody reads the value in between; else None."""
     block = tree.block_of(statement)
     behind = block[block.index(statement) + 1 :] if statement in block else []
     part = only_part(behind[0]) if behind else None
@@ -394,7 +394,7 @@ def _before_updates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Cand
 
 
 def _updated(statement: Statement | None, tree: Tree) -> str:
-    """What a statement changes in place: ``mean`` in ``mean.mul_(a).add_(b)`` and ``mean *= a``; empty for others."""
+    """Name of an in-place change: ``mean`` in ``mean.mul_(a).add_(b)`` and ``mean *= a``; empty for others."""
     part = only_part(statement)
     node = part.value if isinstance(part, cst.Expr) else part.target if isinstance(part, cst.AugAssign) else None
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):

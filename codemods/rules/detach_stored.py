@@ -33,7 +33,7 @@ def is_store(statement: cst.CSTNode | None) -> bool:
 
 
 def innermost(carriers: list[Carrier]) -> list[Carrier]:
-    """Those with an expression of their own, the smallest expression first."""
+    """The carriers with an expression of their own, the smallest expression first."""
     written = [carrier for carrier in carriers if carrier.expression is not None and carrier.form is not Form.OTHER]
     return sorted(written, key=lambda carrier: _size(carrier.expression))
 
@@ -159,7 +159,7 @@ def _last_read(statement: cst.CSTNode | None, store: str, tree: Tree) -> Stateme
 
 
 def _names_beside(expression: cst.BaseExpression, tree: Tree) -> list[cst.BaseExpression]:
-    """What a dictionary holds by other keys that are names: ``memory.update({one: h_one, other: h_other})``."""
+    """Values of the dictionary around *expression*, if its keys are names: ``memory.update({a: h_a, b: h_b})``."""
     element = tree.parent_of(expression)
     display = tree.parent_of(element) if isinstance(element, cst.DictElement) else None
     elements = (

@@ -72,7 +72,7 @@ def _is_listed(name: cst.BaseExpression, tree: Tree) -> bool:
 
 
 def _made(name: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
-    """What was assigned to *name* by the last statement before the optimizer is made, in the same block."""
+    """The call whose result is assigned to *name* last before the optimizer is made, in the same block; else None."""
     statement: Statement | None = tree.statement_of(name)
     block = tree.block_of(statement) if statement is not None else []
     for earlier in reversed(block[: block.index(statement)] if statement in block else []):

@@ -69,7 +69,7 @@ class ForwardInClosure(Codemod):
 def _computed_inside(
     closure: cst.FunctionDef, before: Statement | None, fact: StaleGraph | Overwritten, tree: Tree
 ) -> Iterator[Candidate]:
-    """What a function needs and others compute for it, computed in it, in front of the statement *before* at last."""
+    """Candidates that move computations which *closure* needs into it, at last in front of the statement *before*."""
     moved: list[Statement] = []
     kept = tree.statement(fact.kept)
     for statement in _computing(closure, tree):

@@ -64,7 +64,7 @@ class GuardFeatures(Codemod):
     recomputes = True
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
-        """Where the computation begins that is to run once: of what is only rescaled, where that was computed."""
+        """First line of the computation that is to run once; for a value only rescaled there, the line that made it."""
         place = super().cause(fact, tree, candidate)
         if candidate.cause or not isinstance(fact, StaleGraph) or fact.loop is None or fact.inside:
             return place
@@ -95,7 +95,7 @@ class GuardFeatures(Codemod):
             yield from self._handed_out(fact, tree)
         if fact.loop is None or fact.inside:
             return
-        # What a call took with it, as `partial` does, was kept by no statement of its own.
+        # A value that a call took along, as `partial` does, was kept by no statement of its own.
         kept = tree.statement(fact.kept or (fact.outer.made if fact.outer is not None else fact.made))
         loop = tree.statement(fact.loop)
         if kept is None or loop is None:
@@ -148,7 +148,7 @@ class GuardFeatures(Codemod):
         yield from self._collected(fact, tree)
 
     def _handed_out(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
-        """What a generator computes once, before the loop that yields, is computed anew for each item."""
+        """Candidates that compute a generator's value, made once before the loop that yields, anew for each item."""
         kept = tree.statement(fact.kept)
         if kept is None or kept not in tree.block_of(kept) or fact.together:
             return
@@ -167,7 +167,7 @@ class GuardFeatures(Codemod):
             yield Candidate(Edit(tree).change(made, detach).patch(), remedy)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
-        """Where the statement does more than compute, detach its value."""
+        """Candidates that detach the value of a statement that does more than compute."""
         for carrier in reversed(fact.carriers):
             if carrier.statement == fact.kept and carrier.expression is not None:
                 expression = tree.expression(carrier.expression)
@@ -186,7 +186,7 @@ class GuardFeatures(Codemod):
                 yield Candidate(patch, _as_before(name), Keeps.RATIO)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
-        """What advantages and returns are computed of is detached where the rollout collects or computes it."""
+        """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
         for carrier in fact.sources:
             expression = tree.expression(carrier.expression)
             if expression is not None and carrier.form is Form.TENSOR and not _is_computed(expression, tree):
@@ -233,7 +233,7 @@ class GuardFeatures(Codemod):
                 yield Candidate(patch, _as_before(tree.code(operand).strip()), Keeps.PARAMETERS)
 
     def _detach_use(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
-        """Where another pass trains what is behind it, as a generator's, the loop takes the value detached."""
+        """Candidate by which the loop takes the value detached: another pass, as a generator's, trains its graph."""
         walked = tree.expression(fact.outer.walked) if fact.outer is not None else None
         loop = tree.statement(fact.loop)
         handed = [argument.value for argument in walked.args] if isinstance(walked, cst.Call) else []
@@ -438,7 +438,7 @@ def _of_attributes(code: str, kept: Statement, tree: Tree) -> str:
 
 
 def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
-    """What the constructor computes for several methods becomes a property, or each part of it a property."""
+    """Candidate that turns a value which the constructor computes for several methods into one or more properties."""
     constructor, home = tree.function_of(kept), tree.class_of(kept)
     part = only_part(kept)
     if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
@@ -626,7 +626,7 @@ def _dedented(code: str) -> str:
 
 
 def _before_self_updates(kept: Statement | None, tree: Tree) -> Statement | None:
-    """Where the value was computed that *kept* only rescales: ``a = (a - a.mean()) / a.std()``; None if it does not."""
+    """Statement that computed the value which *kept* only rescales: ``a = (a - a.mean()) / a.std()``; else None."""
     found: Statement | None = None
     while kept is not None and (name := _updated(kept, tree)):
         block = tree.block_of(kept)

@@ -227,7 +227,7 @@ def _is_read(node: cst.Attribute, tree: Tree) -> bool:
 
 
 def _bound(made: cst.Call, options: tuple[cst.Param, ...]) -> list[cst.BaseExpression] | None:
-    """What a constructor is given, in the order of its parameters; defaults at the end stay what they are."""
+    """A constructor's arguments in the order of its parameters, without defaults at the end; None if unclear."""
     names = [option.name.value for option in options]
     given: dict[str, cst.BaseExpression] = {}
     for at, arg in enumerate(made.args):

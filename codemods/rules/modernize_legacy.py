@@ -124,7 +124,7 @@ def _read_with(call: cst.Subscript, tree: Tree) -> list[cst.Subscript]:
 
 
 def _retained(call: cst.Call, tree: Tree) -> str:
-    """What ``retain_variables`` is given; empty where it is not."""
+    """Source of the argument ``retain_variables``; empty where a call has none."""
     given = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_variables")
     return next((tree.code(arg.value) for arg in given), "")
 

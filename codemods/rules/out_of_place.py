@@ -70,7 +70,7 @@ class OutOfPlace(Codemod):
     rank = 15
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
-        """What overwrites the value, unless a step or a loop brings it about; or the flag that tells a module to."""
+        """The overwriting operation, unless a step or a loop is involved; or the flag that makes a module overwrite."""
         assert isinstance(fact, (Overwritten, PartChanged))
         if isinstance(fact, Overwritten) and (fact.loop is not None or fact.by_step or fact.parameter):
             return super().cause(fact, tree, candidate)
@@ -429,7 +429,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
         elif whole:  # `keep, move = z[:, :half], z[:, half:]`, of which `move` is changed and `keep` was saved
             read = [one for one in operands if isinstance(one, cst.Name) and _is_part_of(one, whole, tree)]
             name = tree.code(read[0]) if read else name
-    # What is read inside an operand: `x @ self.weight.t()`.
+    # A read inside an operand: `x @ self.weight.t()`.
     read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
     if not read:
         other = _assigned_from(name, operands, tree)
@@ -448,7 +448,7 @@ def _is_part_of(name: cst.Name, whole: str, tree: Tree) -> bool:
 
 
 def _only_given(name: cst.Name, tree: Tree) -> cst.BaseExpression | None:
-    """What the only assignment to a name in its function gives it."""
+    """The value of the only assignment to a name in its function; None where there are none or several."""
     given = [
         value
         for statement in tree.statements_in(tree.function_of(name))
@@ -485,7 +485,7 @@ def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Cand
 
 
 def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) -> cst.BaseExpression | None:
-    """Where one of the *operands*, a name, is given *name* or a part of it: ``u, v = self.u, self.v[:t]``."""
+    """Value, *name* or a part of it, that is assigned to one of *operands*: ``u, v = self.u, self.v[:t]``."""
     for operand in operands:
         if not isinstance(operand, cst.Name):
             continue
@@ -501,7 +501,7 @@ def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) ->
 
 
 def _written(change: cst.CSTNode | None, tree: Tree) -> cst.BaseExpression | None:
-    """What is written for ``x[t + 1] = f(x[t])``, where the write is the change."""
+    """The assigned value ``f(x[t])`` of ``x[t + 1] = f(x[t])``, where the write is the change; else None."""
     target = tree.parent_of(change) if change is not None else None
     assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else None
     return assign.value if isinstance(assign, cst.Assign) else None

@@ -247,7 +247,7 @@ def _results_used(part: cst.Expr, tree: Tree) -> Iterator[Candidate]:
 
 
 def _detached_in(part: cst.CSTNode) -> cst.BaseExpression | None:
-    """What a statement detaches for nothing: ``h`` in ``h.detach()``."""
+    """The expression ``h`` of a statement ``h.detach()``, whose result nobody takes; None for others."""
     return _detached_by(part.value) if isinstance(part, cst.Expr) else None
 
 

@@ -14,7 +14,7 @@ from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
 _MISSING = frozenset(("None", "{}", "dict()", "False", "OrderedDict()", "collections.OrderedDict()"))
-"""What a cache is before something is in it."""
+"""Sources of an empty cache."""
 
 
 class RecomputeCached(Codemod):
@@ -95,7 +95,7 @@ def is_cached(statement: cst.CSTNode | None, tree: Tree) -> bool:
 
 
 def _places(fact: StaleGraph | Overwritten) -> Iterator[Span]:
-    """Where the value was made and kept."""
+    """Places at which the value was made and kept."""
     yield fact.made if isinstance(fact, StaleGraph) else fact.saved
     for carrier in fact.carriers:
         yield carrier.statement
@@ -153,14 +153,14 @@ def _without(decorator: cst.Decorator) -> Callable[[cst.CSTNode], cst.CSTNode]:
 
 
 def _returned(function: cst.FunctionDef, tree: Tree) -> Iterator[cst.BaseExpression]:
-    """What a function returns, each value by itself."""
+    """Values that a function returns; those of a tuple or list one by one."""
     for value in tree.returned_by(function):
         several = value.elements if isinstance(value, (cst.Tuple, cst.List)) else ()
         yield from [one.value for one in several] or [value]
 
 
 def _unguarded(branch: cst.If, tree: Tree) -> Iterator[Candidate]:
-    """What a branch computes only where it is missing, computed anyway."""
+    """Candidate that always computes a value which a branch computes only if it is missing."""
     body, stores = tree.body_of(branch), _stores(branch, tree)
     if branch.orelse is not None or not stores or not tree.block_of(branch):
         return
@@ -170,7 +170,7 @@ def _unguarded(branch: cst.If, tree: Tree) -> Iterator[Candidate]:
 
 
 def _stores(branch: cst.If, tree: Tree) -> list[str]:
-    """Where a branch puts what it computes, if it tests whether that is there and nothing else changes it."""
+    """Targets to which a branch assigns, if it tests that they are missing and nothing else changes them; else none."""
     if not _tests_missing(branch.test):
         return []
     kept = _kept(tree.body_of(branch), tree)

@@ -56,7 +56,7 @@ class RecordForward(Codemod):
             yield from _without_switch(statement, fact, tree)
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
-        """What switches recording off is the mistake, wherever it is left; of a decorated function, the decorator."""
+        """The place that switches recording off, wherever it is left again; of a decorated function, the decorator."""
         assert isinstance(fact, CutGraph)
         if fact.guard is None or fact.guard.line - 1 in edited_by(candidate.patch).changed:
             return super().cause(fact, tree, candidate)

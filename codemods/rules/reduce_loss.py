@@ -111,7 +111,7 @@ def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: 
 
 
 def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
-    """What else names the loss: ``mine`` of ``mine = loss`` and of ``loss = mine = criterion(out, y)``."""
+    """Other names of the loss: ``mine`` of ``mine = loss`` and of ``loss = mine = criterion(out, y)``."""
     for statement in tree.statements_in(_home(root, tree)):
         part = only_part(statement)
         if isinstance(part, cst.Assign):
@@ -121,16 +121,16 @@ def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpre
 
 
 def _home(node: cst.BaseExpression, tree: Tree) -> cst.CSTNode:
-    """Where a name means one thing: its function; the class for an attribute of its object."""
+    """Scope in which a name means one thing: its function; the class for an attribute of its object."""
     return (isinstance(node, cst.Attribute) and tree.class_of(node)) or tree.function_of(node)
 
 
 def _returned_with_others(
     root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree
 ) -> cst.BaseExpression | None:
-    """What a function that is called once computes for *root*, which it returns beside others: ``loss, parts = f(x)``.
+    """Value of *root* in the function that returns it with others: ``loss, parts = f(x)``; None if it may serve others.
 
-    A name for it is to be read there by what wants one number alone.
+    All readers of a name for it must want a single number.
     """
     statement = tree.statement_of(failed)
     if statement is None or not isinstance(root, (cst.Name, cst.Subscript)):
@@ -156,7 +156,7 @@ def _returned_with_others(
 def _taken_out(
     target: cst.BaseAssignTargetExpression, root: cst.BaseExpression, returned: cst.BaseExpression, tree: Tree
 ) -> cst.BaseExpression | None:
-    """What of *returned* becomes *root*, where *target* is given it: an item of a tuple, or of a dict."""
+    """Part of *returned* that becomes *root* by its assignment to *target*: an item of a tuple or dict; else None."""
     if isinstance(target, cst.Tuple) and isinstance(returned, cst.Tuple):
         pairs = pairs_of(target, returned)
         return next((value for one, value in pairs if tree.code(one) == tree.code(root)), None)
@@ -198,7 +198,7 @@ def is_used_once(node: cst.CSTNode, tree: Tree) -> bool:
 
 
 def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:
-    """What is sent backward by a call: ``loss`` in ``loss.backward()``, and in ``scaler.backward(loss)``."""
+    """The root of the pass that a call runs: ``loss`` in ``loss.backward()``, and in ``scaler.backward(loss)``."""
     if not isinstance(call, cst.Call):
         return None
     named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value in _ROOTS]
@@ -227,7 +227,7 @@ def _assigned(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) 
 
 
 def _value_given(statement: Statement, name: str, tree: Tree) -> cst.BaseExpression | None:
-    """What a statement gives *name*, also beside others: ``loss, count = criterion(out, y), 1``."""
+    """The value that a statement assigns to *name*, also beside others: ``loss, count = criterion(out, y), 1``."""
     value = tree.given(statement, name)
     return None if isinstance(value, cst.Name) and value.value == name else value
 

@@ -66,8 +66,8 @@ class ReleaseGraph(Codemod):
             yield Candidate(_row_detached(whole, tree), f"keep detached tensors in `{fact.name}`, beside its numbers")
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
-        """Who hands a loss on to a meter should know better, where it has computed it in the call, or has sent it
-        backward itself.
+        """The argument of a call of a meter, where it computes the loss, or its function has sent it backward; else the
+        statement that keeps it.
         """
         assert isinstance(fact, GraphHeld)
         if fact.handed is None or fact.handed.line not in edited_by(candidate.patch).changed:
@@ -152,7 +152,7 @@ def _each_detached(parts: list[cst.BaseExpression], tree: Tree) -> Patch:
 
 
 def _added(fact: GraphHeld, tree: Tree) -> cst.BaseExpression | None:
-    """What a statement adds to what it keeps: the argument of an append, the other side of a sum."""
+    """The value that a statement adds to the kept ones: the argument of an append, the other side of a sum; or None."""
     statement = tree.node(fact.kept, cst.AugAssign)
     if isinstance(statement, cst.AugAssign):
         return statement.value

@@ -218,7 +218,7 @@ def _made_anew(tree: Tree) -> Iterator[Candidate]:
 
 
 def _scope_of(statement: Statement, path: str, tree: Tree) -> cst.CSTNode:
-    """Where a name means the same: a function or a module; of an attribute of ``self``, the class."""
+    """Scope in which a name means one thing: a function or a module; for an attribute of ``self``, the class."""
     home = tree.class_of(statement) if path.startswith("self.") else None
     return home or tree.function_of(statement)
 
@@ -309,7 +309,7 @@ def _copies(store: cst.Name | cst.Attribute, tree: Tree) -> Iterator[Candidate]:
 
 
 def _emptied(statement: Statement, tree: Tree) -> cst.BaseExpression | None:
-    """What a statement empties in place, or goes through in order to empty each of its lists."""
+    """The container that a statement empties in place, or that it goes through to empty each list in it; else None."""
     if isinstance(statement, cst.For):
         inner = tree.body_of(statement)
         own = _emptied(inner[0], tree) if len(inner) == 1 and statement.orelse is None else None

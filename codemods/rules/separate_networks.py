@@ -322,13 +322,13 @@ def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> I
 
 
 def _whole(cut: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What was detached: ``fake`` of ``fake.detach()`` and of ``fake.data``."""
+    """The detached expression: ``fake`` of ``fake.detach()`` and of ``fake.data``; None for others."""
     attribute = cut.func if isinstance(cut, cst.Call) else cut
     return attribute.value if isinstance(attribute, cst.Attribute) else None
 
 
 def _kept_by_cut(fact: StaleGraph | Overwritten, which: str, else_: Keeps) -> Keeps:
-    """What has to stay as it is where one of the losses takes the value detached."""
+    """The promise that a candidate must keep if one of the losses takes the value detached."""
     assert fact.outer is not None
     if fact.outer.wanted[which == "second"]:
         return Keeps.EDGES
@@ -336,9 +336,10 @@ def _kept_by_cut(fact: StaleGraph | Overwritten, which: str, else_: Keeps) -> Ke
 
 
 def _given_for(value: cst.BaseExpression, name: str, tree: Tree, deep: int = 3) -> Iterator[list[cst.BaseExpression]]:
-    """What callers give for a parameter, asked for in a helper: ``fake`` of ``adversarial(critic, fake, 0.0)``.
+    """Arguments of the callers for a parameter that a helper reads: ``fake`` of ``adversarial(critic, fake, 0.0)``.
 
-    With it comes what the same statement gives that another one gives, too: two fakes that both losses judge.
+    Each also together with the arguments of its statement that another statement passes as well: two fakes that both
+    losses judge.
     """
     function = tree.function_of(value)
     if not isinstance(value, cst.Name) or not isinstance(function, cst.FunctionDef) or not deep:

@@ -50,7 +50,7 @@ class SoftenIndex(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, CutGraph)
-        # What is computed of the index, a quotient above all, drops the graph again.
+        # A value computed from the index, a quotient above all, drops the graph again.
         if not fact.drops or fact.several or fact.silent or any(drop.how != "integer" for drop in fact.drops):
             return
         call = tree.expression(min(drop.span for drop in fact.drops))
@@ -182,7 +182,7 @@ def _dim_of_softmax(value: cst.BaseExpression, tree: Tree) -> str:
 
 
 def _values_along(call: cst.BaseExpression | None, tree: Tree) -> tuple[cst.BaseExpression | None, str]:
-    """What the largest is taken of, and over which dimension, as that is written; None and nothing for other calls."""
+    """Operand of an ``argmax`` or ``max``, and its dimension as it is written; None and empty for other calls."""
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
         return None, ""
     if call.func.attr.value not in ("argmax", "max") or any(one.star for one in call.args):
@@ -204,7 +204,7 @@ def _is_last(values: cst.BaseExpression, dim: str, tree: Tree) -> bool:
 
 
 def _written(values: cst.BaseExpression, tree: Tree) -> cst.BaseExpression:
-    """What the name of the values was given, where one statement before gives it something."""
+    """The expression assigned to *values*, if it is a name with a single assignment; else *values* itself."""
     if isinstance(values, cst.Name):
         given = [
             value

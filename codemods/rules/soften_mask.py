@@ -69,7 +69,7 @@ def _remedy(soft: cst.BaseExpression, tree: Tree) -> str:
 
 
 def _soft(node: cst.BaseExpression | None, drop: Drop, fact: CutGraph, tree: Tree) -> cst.BaseExpression | None:
-    """What the comparison is a hard form of."""
+    """The smooth expression of which a comparison is the hard form: a probability or a sigmoid; None for others."""
     if drop.how != "integer" or not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
         return None
     target = node.comparisons[0]

@@ -171,14 +171,14 @@ def _helped_first(step: Statement, failed: Statement, block: list[Statement], tr
 
 
 def _helper(statement: Statement, tree: Tree) -> str:
-    """What an expression statement calls; empty for any other statement."""
+    """Source of the function that an expression statement calls; empty for any other statement."""
     part = only_part(statement)
     call = part.value if isinstance(part, cst.Expr) else None
     return tree.code(call.func).strip() if isinstance(call, cst.Call) else ""
 
 
 def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
-    """What changes parameters by hand, with its ``no_grad`` and its loop, after the pass that it would spoil."""
+    """Candidate that moves an update by hand, with its ``no_grad`` and its loop, behind the pass that it spoils."""
     while isinstance(around := tree.parent_of(tree.parent_of(change) or change), (cst.With, cst.For)):
         if tree.body_of(around) != [change]:
             break
@@ -200,7 +200,7 @@ def _changed_later(change: Statement, failed: Statement, tree: Tree) -> Iterator
 def _for_its_own_only(
     step: Statement, failed: Statement, sent: Statement, fact: Overwritten, tree: Tree
 ) -> Iterator[Candidate]:
-    """The same, and the pass, which is *sent* by itself, serves no optimizer but the one that steps after it."""
+    """Candidate that moves the step behind the pass, which then trains only the optimizer that steps after it."""
     call = tree.expression(fact.failed)
     blocks = [(tree.block_of(one), one) for one in dict.fromkeys((sent, failed))]
     owners = (owner_of(one, "step") for block, last in blocks for one in block[block.index(last) + 1 :])
@@ -264,7 +264,7 @@ def _several_computed_later(
 
 
 def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
-    """What a function computed before the step and reads after it, for a pass of its caller's, is computed anew."""
+    """Candidates that compute a value anew which a function made before the step and reads after it."""
     kept, block = tree.statement(fact.kept), tree.block_of(step)
     if kept is None or kept not in block or step not in block or not _computes(kept):
         return

@@ -93,7 +93,7 @@ def _copied(value: cst.BaseExpression, tree: Tree) -> Patch:
 
 
 def _frozen_in(statement: Statement, tree: Tree) -> Iterator[str]:
-    """What ``net.requires_grad_(False)`` freezes, and ``for p in net.parameters():``."""
+    """Source ``net`` of the owner that ``net.requires_grad_(False)`` or ``for p in net.parameters():`` freezes."""
     parts = [statement.iter] if isinstance(statement, cst.For) else calls_in(statement)
     for call in parts:
         if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
@@ -102,7 +102,7 @@ def _frozen_in(statement: Statement, tree: Tree) -> Iterator[str]:
 
 
 def _after_freezing(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
-    """What puts a new module into the model moves behind what freezes the model."""
+    """Candidate that moves statements which add new modules to a model behind the one that freezes the model."""
     assert fact.frozen is not None
     freezing = tree.statement(fact.frozen)
     chain = [freezing, *(one for one in tree.enclosing(freezing) if tree.statement_of(one) is one)] if freezing else []
@@ -114,7 +114,7 @@ def _after_freezing(fact: CutGraph, tree: Tree) -> Iterator[Candidate]:
         earlier = block[: block.index(around)]
         made = [one for one in earlier if _puts_in(one, tree) and _makes(one, fact, tree)]
         if made:
-            # What the new module is used for in between goes with it.
+            # Any use of the new module in between would have to move as well.
             start = earlier.index(made[0])
             if len(earlier[start:]) > len(made):
                 return
@@ -147,7 +147,7 @@ def _makes(statement: Statement, fact: CutGraph, tree: Tree) -> bool:
 
 
 def _unfrozen(owner: cst.Call, tree: Tree) -> Iterator[Candidate]:
-    """What the optimizer is given requires grad again, by a statement before it."""
+    """Candidate that lets the optimizer's parameters require grad again, by statements before it."""
     given = owner.args[0].value
     parts = [given]
     if isinstance(given, (cst.List, cst.Tuple)):

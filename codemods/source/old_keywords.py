@@ -33,7 +33,7 @@ def renamed(text: str) -> Renamed | None:
 
 
 def _places(text: str) -> list[tuple[int, int]]:
-    """Where the argument is passed to one of torch's methods; none where somebody else has one of this name."""
+    """Positions at which torch's methods take the argument; empty if any other call has an argument of this name."""
     try:
         tokens = list(tokens_of(text))
     except (tokenize.TokenError, SyntaxError):

@@ -45,7 +45,7 @@ class Program:
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """For each file, how many lines stand before it."""
+        """For each file, the number of lines before it."""
         found, before = [], 0
         for file in self.files:
             found.append(before)
@@ -62,14 +62,14 @@ class Program:
         return {file.path: file.text for file in self.files}
 
     def start_of(self, path: str) -> int:
-        """How many lines stand before the file *path*.  Raises :class:`KeyError` for a file of another program."""
+        """Number of lines before the file *path*.  Raises :class:`KeyError` for a file of another program."""
         for file, start in zip(self.files, self.starts, strict=True):
             if file.path == path:
                 return start
         raise KeyError(path)
 
     def index_at(self, line: int) -> int:
-        """Which file a line of the program (from 1) is in."""
+        """Index of the file that has a line of the program (from 1)."""
         return max(bisect_right(self.starts, line - 1) - 1, 0)
 
     def with_texts(self, texts: Mapping[str, str]) -> Program:
@@ -87,7 +87,7 @@ class Program:
         return with_spans(what, lambda span: _moved(span, -self.starts[self.index_at(span.line)]))
 
     def in_program(self, what: T) -> T:
-        """The other way.  Raises :class:`KeyError` for a file that is not of this program."""
+        """Inverse of :meth:`in_file`.  Raises :class:`KeyError` for a file that is not of this program."""
         return with_spans(what, lambda span: _moved(span, self.start_of(span.path)))
 
 
@@ -113,5 +113,5 @@ def _with_spans(what: Any, change: Callable[[Span], Span]) -> Any:
 
 
 def _moved(span: Span, by: int) -> Span:
-    """*span* so many lines further down."""
+    """*span*, *by* lines further down."""
     return replace(span, line=span.line + by, end_line=span.end_line + by) if by else span

@@ -204,7 +204,7 @@ class Sources:
 
     @cached_property
     def parameters_set(self) -> set[tuple[str, str]]:
-        """Where the program puts parameters of its own: ``layer``, ``bias`` for ``layer.bias = nn.Parameter(b)``."""
+        """Owner and name of attributes set to parameters: ``layer``, ``bias`` for ``layer.bias = nn.Parameter(b)``."""
         return {pair for source in self.all for pair in source.nodes.once(_parameters_set)}
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
@@ -221,7 +221,7 @@ _INSTALLED = ("torch", "numpy")
 
 
 def places_of(name: str, level: int, importer: str, roots: Sequence[str] = ()) -> Iterator[str]:
-    """Where the module of an import may lie, the likeliest first, without the ending that names the file.
+    """Paths at which the module of an import may lie, the likeliest first, without the ending that names the file.
 
     An import without dots is looked for in the importer's folder (a script's own folder is on its path) and in those
     above it (which hold the packages that the importer is part of), then in the project's import *roots*.

@@ -144,7 +144,7 @@ def _number(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
             return interp.fresh_symbol("number")
     if isinstance(value, Symbol):
         opaque = isinstance(value.key, tuple) and value.key[:1] == ("~",)
-        # What nobody knows may be a tensor, and then has a `detach()` that its number has not.
+        # An unknown value may be a tensor, and then has a `detach()` that its number has not.
         return replace(value, key=("float", value.key)) if opaque and kind is float else value
     return cuts.carry(interp, interp.fresh_symbol("number"), args, call.node, "number")
 
@@ -234,6 +234,6 @@ def _import(interp: Interpreter, call: Call, name: Value, *_: Value, **__: Value
 
 
 def imported(interp: Interpreter, name: str) -> Value:
-    """What a call imports by *name*: ``importlib.import_module("functools")``."""
+    """The module that a call imports by *name*: ``importlib.import_module("functools")``."""
     source = interp.sources.module(name, 0, interp.source)
     return interp.module(source) if source is not None else Name(name)

@@ -21,7 +21,7 @@ def _deque(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> 
     found = copy_of(interp, args[0], "deque", call.node) if args else Sequence("deque")
     found.length = keywords.get("maxlen", args[1] if len(args) > 1 else None)
     limit = interp.usual(found.length) if isinstance(found.length, Symbol) else found.length
-    # Of a window whose length is not known, the newest item is all that is certainly in it.
+    # A window of unknown length certainly holds its newest item, and no more.
     found.limit = limit if isinstance(limit, int) else None if found.length is None else 1
     if found.limit is not None and len(found.items) > found.limit:
         del found.items[: len(found.items) - found.limit]

@@ -128,7 +128,7 @@ def _remove(interp: Interpreter, call: Call, receiver: Sequence, value: Value, /
 
 
 def _place_of(wanted: Value, items: list[Binding]) -> int | None:
-    """Where a constant, or this very object, stands among some items; None where it is not seen there."""
+    """Index of a constant, or of this very object, among some items; None where it is not seen there."""
     for at, slot in enumerate(items):
         same = is_constant(wanted) and is_constant(slot.value) and slot.value == wanted
         if same or slot.value is wanted:

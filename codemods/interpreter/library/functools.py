@@ -41,7 +41,7 @@ def _tree_map(interp: Interpreter, call: Call, function: Value, tree: Value, /, 
 
 
 def _mapped(interp: Interpreter, function: Value, tree: Value, node: ast.expr) -> Value:
-    """The same containers with *function* applied to all that is in them."""
+    """Copy of nested containers with *function* applied to every leaf in them."""
     match tree:
         case Sequence():
             slots = [Binding(_mapped(interp, function, interp.read(slot, tree), node)) for slot in tree.items]

@@ -134,7 +134,7 @@ def _next(interp: Interpreter, call: Call, value: Value, *default: Value) -> Val
 
 @model("builtins.iter")
 def _iter(interp: Interpreter, call: Call, value: Value, *_: Value) -> Value:
-    """What goes over a container once; of anything else, itself."""
+    """An iterator over a container whose items are known; any other value itself."""
     listed = isinstance(value, Sequence) and not value.more and not value.fields
     listed = listed or (isinstance(value, Mapping) and not value.more)
     if listed or isinstance(value, range) or (isinstance(value, TorchModule) and value.kind in attributes.CONTAINERS):

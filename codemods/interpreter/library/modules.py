@@ -62,7 +62,7 @@ def call_module_method(
     return interp.opaque(name, [*args, *keywords.values()], node) if result is DECLINED else result
 
 
-# What is in a module
+# Parts of a module
 
 
 @of_module("parameters")
@@ -162,7 +162,7 @@ def _load(
 
 @of_module("reset_parameters")
 def _reset(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -> Value:
-    """Those of a layer of torch's are written in place, by functions of ``nn.init``."""
+    """Write the parameters of a torch layer in place, as the functions of ``nn.init`` do."""
     if not isinstance(module, TorchModule):
         return DECLINED
     _write_parameters(interp, call, module)
@@ -174,7 +174,7 @@ def _write_parameters(interp: Interpreter, call: Call, module: TorchModule | Ins
         interp.tape.change(leaf.storage, interp.site(call.node), stack=interp.stack, parameter=True)
 
 
-# What gives the module back
+# Methods that return the module
 
 
 @of_module("to", "cuda", "cpu", "float", "double", "half", "share_memory", "type")
@@ -267,7 +267,7 @@ def part_of(module: TorchModule | Instance, name: str) -> Binding | None:
 
 
 def unknown_name(name: Value) -> str:
-    """What stands for a name that is worked out of what nobody knows: the same for the same."""
+    """Placeholder for a name computed from unknown values: equal for the same value."""
     return f"<{name.key if isinstance(name, Symbol) else id(name)}>"
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())
-"""What a program asks for to tell a tensor from what is none."""
+"""Attributes by which a program tells a tensor from other objects."""
 
 _BUILT_IN = {kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, deque)}
 

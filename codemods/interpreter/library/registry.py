@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 DECLINED = object()
-"""What a model returns for values that it does not cover: the next model is asked."""
+"""Result of a model for values that it does not cover: the next model is asked."""
 _BEFORE = 2
 """The parameters of a model that are no arguments of the call: the interpreter and the call."""
 
@@ -95,7 +95,7 @@ class Models:
     def call(
         self, interp: Interpreter, call: Call, *args: Value, given: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """What the first model that covers the call returns; ``DECLINED`` where none does.
+        """The result of the first model that covers the call; ``DECLINED`` where none does.
 
         *args* (the receiver of a method) go before the arguments that are *given*.
         """

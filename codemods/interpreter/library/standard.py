@@ -70,7 +70,7 @@ def _loads(interp: Interpreter, call: Call, text: Value, *_: Value, **__: Value)
 
 
 def _of_json(read: Any) -> Value:
-    """What JSON that is written out in the program says."""
+    """The value of JSON that is written out in the program, as parsed by Python."""
     if isinstance(read, dict):
         return Mapping({name: Binding(_of_json(value)) for name, value in read.items()})
     if isinstance(read, list):

@@ -212,7 +212,7 @@ def _copy(interp: Interpreter, made: TensorRef, values: list[Value], node: ast.e
     return made
 
 
-# What returns no tensor
+# Functions that return no tensor
 
 
 @model(

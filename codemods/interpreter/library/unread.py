@@ -20,7 +20,7 @@ _DIFFERENTIABLE = frozenset("torchvision einops kornia torch_geometric torch_sca
 # Classes of libraries that are layers with parameters, or neurons that compute on the graph of their input and state.
 _LAYER = re.compile(r"(torch_geometric|torch_geometric_temporal|dgl|snntorch|norse)\.([a-z_]+\.)*[A-Z]\w*$")
 
-# Those of the same libraries that are none.
+# Classes and functions of the same libraries that are no layers.
 _IS_DATA = re.compile(r"\b(data|datasets|loader|sampler|transforms|utils|explain|profile)\.|Loader$|Data$|Dataset$")
 
 
@@ -39,7 +39,7 @@ def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str
 
 
 def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
-    """What a function that was not read has done to an object it was given: its state may have been reset."""
+    """Forget the state of an object that was handed to an unread function: it may have been reset there."""
     if not isinstance(value, (Instance, TorchModule)) or id(value) in seen:
         return
     seen.add(id(value))

@@ -1,4 +1,4 @@
-"""Where a run is in the program: its names, its calls, its loops and the statement being executed."""
+"""Position of a run in the program: its names, its calls, its loops and the statement being executed."""
 
 from __future__ import annotations
 

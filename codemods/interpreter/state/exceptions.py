@@ -6,7 +6,7 @@ from autofix.codemods.interpreter.values import Value
 
 
 class Exceptions:
-    """What was raised, and what the blocks around the program handle."""
+    """The raised exception, and the types of errors that the current blocks handle."""
 
     def __init__(self) -> None:
         self.raised = False
@@ -14,6 +14,6 @@ class Exceptions:
         self.error: Value = None
         """The error, or its type, that was raised last; None where it is not known."""
         self.awaited: tuple[tuple[Value, ...], ...] = ()
-        """The types of errors that the blocks handle in which the program is."""
+        """For each block around the current statement, the types of errors that it handles."""
         self.exited = False
         """Whether the program ended itself."""

@@ -1,4 +1,4 @@
-"""What a run has come by: code that was executed, and calls and errors that are reported as they stand."""
+"""Log of a run: code that was executed, and calls and errors that are reported as they stand."""
 
 from __future__ import annotations
 

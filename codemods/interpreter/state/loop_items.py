@@ -12,9 +12,9 @@ class LoopItems:
         self.handed_out: dict[Hashable, int] = {}
         """Keys of the unknown values that loops hand out, each iteration another one, and the loops' runs."""
         self.taken: dict[tuple[int, int], dict[Hashable, Hashable]] = {}
-        """What of a container one run of a loop took under such a value: container and run; value and item."""
+        """Items of a container that one run of a loop took under such a value: container and run; value and item."""
         self.places: dict[int, dict[Hashable, tuple[Hashable, Hashable, int]]] = {}
-        """Where containers of states hold what unknown keys stand for, in which iteration and after how many passes."""
+        """By container and unknown key, the place it stands for, with the iteration and the number of passes so far."""
         self.several_places = 0
         """Rises with each iteration that has several such keys."""
         self.turns_compared = 0

@@ -1,4 +1,4 @@
-"""What autograd records in a run: the tape, the grad mode, and what the leaves are told."""
+"""Autograd's records of a run: the tape, the grad mode, the state of leaves and the hooks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Recording:
         self.tape = Tape()
         self.grad = True
         self.guard: Site | None = None
-        """What turned grad mode off, where it is off."""
+        """The place that turned grad mode off, where it is off."""
         self.recorded = False
         """Whether an operation of a graph was recorded yet."""
         self.retaining = False
-        """Whether a branch is run that frees a graph which its other branch keeps: which comes when is not known."""
+        """Whether a branch is run that frees a graph which its other branch keeps: the order of both is not known."""
         self.misses = False
-        """Whether a node was made of something that had lost its graph."""
+        """Whether a node was made of a value that had lost its graph."""
         self.evaluating: set[Leaf] = set()
         """Parameters of models in evaluation mode."""
         self.measured: set[int] = set()
@@ -32,5 +32,5 @@ class Recording:
         """Rises with everything that a later pass could notice: values stored, nodes made, tensors changed."""
         self.leaf_numbers = Numbers()
         self.hooks: list[Hook] = []
-        """Of modules, in the order in which they were registered."""
+        """Hooks of modules, in the order in which they were registered."""
         self.backward_hooks: list[Hook] = []

@@ -26,7 +26,7 @@ class Symbols(Environment):
         super().__init__(sources)
         self.policy = policy
         self.defaults: dict[Hashable, Value] = {}
-        """What arguments of the command line are where none is given, by the keys of their values."""
+        """Defaults of command line arguments, by the keys of their values."""
         self.served: dict[Hashable, Served] = {}
         """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.named: dict[Hashable, Value] = {}
@@ -44,7 +44,7 @@ class Symbols(Environment):
         self._unknowns: dict[Hashable, Symbol] = {}
         self._numbers: dict[Hashable, int] = {}
         self._objects: list[object] = []
-        """What was asked for its identity, in this order."""
+        """Objects whose identity was asked for, in this order."""
         self._identities: dict[int, int] = {}
         """The identities of these, by their addresses."""
         self._fresh = Numbers()
@@ -64,13 +64,13 @@ class Symbols(Environment):
         return found
 
     def parameters_of(self, function: Hashable) -> list[Symbol]:
-        """What a function was given that is not known, by the identity of its node."""
+        """Unknown arguments of a function, which is given by the identity of its node."""
         return [
             one for key, one in self._unknowns.items() if isinstance(key, tuple) and key[:2] == ("parameter", function)
         ]
 
     def usual(self, value: Value) -> Value:
-        """What *value* usually is, from now on also where it is compared; None where nothing or another is known."""
+        """The usual value of *value*, from now on also in comparisons; None where it has none, or one was ruled out."""
         if not isinstance(value, Symbol) or value.usual is None:
             return None
         if value.key not in self._settled:
@@ -80,11 +80,11 @@ class Symbols(Environment):
         return value.usual
 
     def settled(self, value: Value) -> Value:
-        """*value*, or what it has been taken to be."""
+        """*value*, or the usual value that it has been taken for."""
         return value.usual if isinstance(value, Symbol) and value.key in self._settled else value
 
     def key(self, value: Value) -> Hashable:
-        """What identifies a value in the keys of values computed from it."""
+        """Key that identifies a value in the keys of values computed from it."""
         if isinstance(value, Symbol):
             if value.short is None:
                 value.short = value.key if is_short(value.key) else self._number(value.key)
@@ -110,10 +110,10 @@ class Symbols(Environment):
         return number
 
     def identified(self, identity: object) -> object:
-        """What :meth:`identity` was asked for."""
+        """Inverse of :meth:`identity`: the object with this number; None for anything else."""
         at = identity - _FIRST if isinstance(identity, int) else -1
         return self._objects[at] if 0 <= at < len(self._objects) else None
 
     def identify_again(self) -> None:
-        """The values of this run are copies of others: what they are called by stays, where they lie does not."""
+        """Number the values anew by their addresses: those of a copied run keep their numbers, but lie elsewhere."""
         self._identities = {id(thing): _FIRST + at for at, thing in enumerate(self._objects)}

@@ -1,4 +1,4 @@
-"""What was met in loops and decides which of their iterations are run."""
+"""Observations in loops that decide which of their iterations are run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class Unrolling:
 
     def __init__(self) -> None:
         self.spans: list[int] = []
-        """So many iterations of a loop show what happens every k-th time, or at numbers that are written down."""
+        """Numbers of iterations that show the events at every k-th iteration of a loop, or at written numbers."""
         self.periods: list[int] = []
-        """The k of these."""
+        """The periods k among them."""
         self.thresholds: list[tuple[str, int]] = []
         """Numbers with which counters that are known were compared, by the counters' names."""
         self.ways: dict[ast.AST, bool] = {}
-        """Which way known conditions went last."""
+        """The last outcome of known conditions."""
         self.turns = 0
-        """How often one of them went another way than the time before: what begins differently than it goes on."""
+        """Number of times that the outcome of one of them changed: the loop begins differently than it goes on."""
         self.ending: set[ast.If] = set()
         """Conditions that end a loop in its last iteration, which is being run."""
         self.lengths: dict[int, int] = {}
-        """How many iterations the runs of loops have that are run in full."""
+        """Number of iterations of each run of a loop that is run in full."""
         self.streams: list[LazyStream] = []
-        """Those of which ``next`` took an item, as often as it did."""
+        """The streams of which ``next`` took an item, once for each item."""

@@ -10,11 +10,11 @@ from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Binding, Sequence, Symbol, Value
 
 Home = tuple[dict[str, Binding], str]
-"""The names among which a number stands, and its own."""
+"""The table of names in which a number stands, and its name."""
 
 
 class Widening:
-    """What becomes uncertain where a loop's second iteration stands for any later one."""
+    """Values that become uncertain where a loop's second iteration stands for any later one."""
 
     def __init__(self, environment: Environment, numbers: Numbers) -> None:
         self._environment = environment
@@ -25,7 +25,7 @@ class Widening:
         Each with the time at which its present iteration began, as ``begun`` counts it.
         """
         self.growing: list[Callable[[], None]] = []
-        """Counters and growing lists, each as what makes it uncertain."""
+        """Functions that make counters and growing lists uncertain."""
         self._begun: dict[tuple[int, str], int] = {}
 
     def begins(self, home: Home | None) -> None:
@@ -34,13 +34,13 @@ class Widening:
             self._begun[id(home[0]), home[1]] = next(self._fresh)
 
     def begun(self, home: Home | None) -> int:
-        """When the number under a name was last set, and not only raised; 0 where that is not known."""
+        """Time at which the number under a name was last set, and not only raised; 0 where it is not known."""
         return self._begun.get((id(home[0]), home[1]), 0) if home is not None else 0
 
     def widened(self, value: Value, node: ast.AST, since: int) -> Value:
         """A counter that is raised in a loop of which only some iterations run: from here on only a lower bound.
 
-        One that was set *since* the present iteration began counts what this iteration does.
+        One that was set *since* the present iteration began counts within this iteration.
         """
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             if any(since < began for began in self.cut_short.values()):
@@ -77,6 +77,6 @@ class Widening:
             blur()
 
     def forget(self) -> None:
-        """No loop is running: what counts from here on was set before any that will run."""
+        """Forget all counters; no loop is running, so the present ones were set before any loop that will run."""
         self.growing.clear()
         self._begun.clear()
