@@ -34,7 +34,7 @@ def _bases() -> tuple[type[Any], ...]:
 
 
 class _Explaining:
-    """What the callback does; costs nothing until a fit has died."""
+    """Behaviour of the callback; costs nothing until a fit has died."""
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Put what explains *exception* below its traceback."""
