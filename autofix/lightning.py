@@ -37,7 +37,7 @@ class _Explaining:
     """Behaviour of the callback; costs nothing until a fit has died."""
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Put what explains *exception* below its traceback."""
+        """Add the explanation of *exception* to it as a note, which is printed below its traceback."""
         if not getattr(trainer, "is_global_zero", True):
             return
         from autofix.live.death import explained
