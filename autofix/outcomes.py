@@ -44,7 +44,7 @@ class Outcomes:
         self._edits: dict[str, Edit] = {}
         self._told: dict[tuple[str, Span], Finding] = {}
         self._read: dict[Finding, set[str]] = {}
-        """By finding, the files of the programs that show it."""
+        """Files of the programs that show a finding, by finding."""
 
     @property
     def edits(self) -> list[Edit]:

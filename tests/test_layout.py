@@ -91,14 +91,14 @@ def names(path: Path, module: str) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_only_the_child_imports_torch(path: Path) -> None:
-    """And the module that distils PyTorch's data, which no other module imports."""
+    """The module that distils PyTorch's data imports it, too, and no other module imports that one."""
     assert path.is_relative_to(OF_CHILD) or path == DISTILS or not names(path, "torch")
     assert not names(path, module_name(DISTILS))
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.is_relative_to(OF_CHILD)], ids=module_name)
 def test_the_child_imports_torch_and_the_standard_library_alone(path: Path) -> None:
-    """It runs inside the user's interpreter, started as a program from its own folder."""
+    """The child runs inside the user's interpreter, started as a program from its own folder."""
     others = {module.split(".")[0] for module in imports(path) if not f"{module}.".startswith("autofix.child.")}
     assert others <= sys.stdlib_module_names | {"torch"}
 

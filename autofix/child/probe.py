@@ -104,7 +104,7 @@ class Probe:
         self._inside = threading.local()
         self._reference = Reference(self._parameters, apart=job.bounds.apart) if job.bounds.reference else None
         self._before: dict[int, tuple[dict[int, torch.Tensor], Step]] = {}
-        """By optimizer within a step: its members as they were before, and the record of the step so far."""
+        """Members as they were before, and the record of the step so far, by optimizer, while it makes a step."""
         if job.bounds.failed_steps is not None:
             self._allow_more(job.bounds.failed_steps, job.bounds.failed_passes or 0)
         self._last: dict[int, str] = {}

@@ -56,7 +56,7 @@ class Holder:
     form: str = ""
     """Form of the variable: ``tensor``, ``tuple``, ``list``, ``dict``, ``record``, ``nested`` or ``other``."""
     item: str = ""
-    """The same of the element of a container that the value is, or is in."""
+    """Form of the element of a container that is, or contains, the value."""
     at: int = 0
     """Index of the step on the evidence's way that made the value."""
 
@@ -97,7 +97,7 @@ class Put:
     form: str
     """Form of the variable, attribute or container of this name (see :class:`Holder`)."""
     item: str
-    """The same of the element of a container that the value is, or is in."""
+    """Form of the element of a container that is, or contains, the value."""
     function: str
     line: int
     number: int

@@ -20,7 +20,7 @@ MOST_BYTES = 16_000_000
 """Bytes of files that are kept in memory, for the next program that they belong to."""
 NONE: frozenset[str] = frozenset()
 Names = dict[str, dict[str, list[str]]]
-"""By folder and stem, the entries with this stem: none for a module that was looked for in vain."""
+"""Entries of folders, by folder and stem: none for a module that was looked for in vain."""
 
 
 class Disk:
@@ -35,7 +35,7 @@ class Disk:
         self._checkouts: dict[Path, Path | None] = {}
         self._real: dict[str, str] = {}
         self.imported: dict[tuple[str, int, tuple[str, ...], tuple[str, ...]], tuple[tuple[Path, ...], Names]] = {}
-        """By a source, the hash of its text and the folders that are searched: its imports, and the names asked for."""
+        """Imports, and names asked for, by source, hash of its text and the folders that are searched."""
 
     def called(self, folder: str, stem: str) -> frozenset[str]:
         """The entries of a folder whose names up to the first dot are *stem*; names of folders end in a slash."""
@@ -147,11 +147,11 @@ class Answers:
     """As :meth:`Disk.project` has it for ``folder``; empty where nobody asked."""
     names: Names = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    """By path, the digest of a file."""
+    """Digests of files, by path."""
     places: dict[str, str] = field(default_factory=dict)
-    """By a path that a source puts on ``sys.path``, the folder that it leads to; empty where it leads to none."""
+    """Folders to which paths lead that a source puts on ``sys.path``, by path; empty where one leads to none."""
     links: dict[str, str] = field(default_factory=dict)
-    """By path, the path without symbolic links."""
+    """Paths without symbolic links, by path."""
 
     @property
     def document(self) -> object:

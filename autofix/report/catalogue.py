@@ -27,7 +27,7 @@ class Documentation:
 
     title: str
     sections: dict[str, str]
-    """By heading.  Text under no heading has the heading ``""``."""
+    """Texts by heading.  Text under no heading has the heading ``""``."""
 
 
 def documentation(documented: type[Codemod] | type[Fact]) -> Documentation:

@@ -28,7 +28,7 @@ class Server(LanguageServer):
     def __init__(self) -> None:
         super().__init__("autofix", __version__, types.TextDocumentSyncKind.Full, notebooks.SYNC)
         self.notebooks: dict[str, OpenNotebook] = {}
-        """By absolute path."""
+        """Open notebooks by absolute path."""
         self.session = Session("", self.publish)
         self.python: str | None = None
         """The interpreter that runs scripts, where the editor names one."""
