@@ -204,7 +204,7 @@ def prove(
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Raise what a command would print for the user as :class:`AutofixError`."""
+    """Raise the errors that a command would print for the user as :class:`AutofixError`."""
     try:
         yield
     except click.ClickException as error:
@@ -267,7 +267,7 @@ def _findings(report: Outcomes) -> tuple[Finding, ...]:
 
 
 def _patched(report: Outcomes) -> dict[str, str]:
-    """The texts of the files that the patch changes; of a notebook its JSON, where it can be written."""
+    """Texts of the files that the patch changes, by path; for a notebook its JSON, where it can be written."""
     found: dict[str, str] = {}
     for edit in report.edits:
         notebook = edit.file.notebook

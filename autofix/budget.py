@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS = 120.0
-"""Of computing for one file; the longest that any of the project's own takes is a few."""
+"""Seconds of computing allowed for one file; the slowest of the project's own files takes a few."""
 AGAIN = 10.0
-"""Seconds after which what has not ended yet is told again: a destructor, say, may have swallowed it."""
+"""Seconds until :class:`Spent` is raised again where the block has not ended: a destructor may have swallowed it."""
 
 
 spent = 0
-"""How often the time of a file was over so far: what came of that file depends on the machine's speed."""
+"""Number of times that a file's time has run out: the outcome for such a file depends on the machine's speed."""
 
 
 class Spent(BaseException):

@@ -28,7 +28,7 @@ from autofix.project.layout import Layout, layout_of
 from autofix.project.notebook import name_of_cell
 
 FEW = 8
-"""Up to so many files, starting worker processes costs more time than it saves."""
+"""Number of files up to which starting worker processes costs more time than it saves."""
 
 
 class Edit(NamedTuple):
@@ -38,10 +38,10 @@ class Edit(NamedTuple):
     file: files.SourceFile
     text: str
     changes: tuple[Replacement, ...] = ()
-    """What leads from the file's own text to that one."""
+    """Replacements that turn the file's own text into ``text``."""
 
     def after(self, earlier: Edit | None) -> Edit:
-        """The edit as one with an *earlier* one, which this one's file had undergone when it was analysed."""
+        """This edit combined with the *earlier* one that its file had undergone before the analysis, if any."""
         if earlier is None:
             return self
         return self._replace(changes=composed(self.file.text, earlier.changes, self.changes))
@@ -49,23 +49,23 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """How a file is to be analysed."""
+    """Options for the analysis of one file."""
 
     select: Collection[str] | None = None
     """Only codes that begin with one of these."""
     unsafe: bool = False
-    """Whether what rests on a call whose source was not read is patched as well."""
+    """Whether mistakes that rest on a call whose source was not read are patched as well."""
     silence: Silence | None = None
-    """What is to be neither reported nor patched."""
+    """Function that picks the findings to be neither reported nor patched; None where all count."""
     root: Path | None = None
     """The project's root, where it is not to be looked for."""
     src: tuple[Path, ...] = ()
-    """Folders of the project that are on the import path, beside those that its layout says."""
+    """Folders of the project on the import path, in addition to those of its layout."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One file with those that it imports, and what the static witness has to say of them."""
+    """One file with the files that it imports, and their analysis by the static witness."""
 
     project: Project
     analysis: Analysis
@@ -99,7 +99,7 @@ class Result:
 
     @property
     def brief(self) -> Result:
-        """The result without texts, where nobody will ask for them: of a folder, most files have nothing to tell."""
+        """The result without texts, where no report needs them: most files of a folder have no findings."""
         file, analysis = self.file, self.analysis
         if analysis.findings or analysis.silenced or analysis.changes or self.project.companions or file.notebook:
             return self
@@ -108,7 +108,7 @@ class Result:
         return _brief(self.project.path, self, self.options)
 
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
-        """The result for the same files where some have other *texts* by now (name to text)."""
+        """The result for these files where some of them have other *texts* by now (name to text)."""
         own = texts.get(self.file.name, self.file.text)
         others = {name: texts.get(name, text) for name, text in self.project.others.items()}
         options = options or self.options
@@ -122,7 +122,7 @@ class Result:
 
 
 def _brief(path: Path, result: Result, options: Options) -> Result:
-    """A *result* without texts, made of as few objects as may be: there are as many as there are files."""
+    """A *result* without texts, built of as few objects as possible: one is held for every file."""
     file, analysis = replace(result.file, data=b"", text=""), result.analysis
     nothing = Program.of("", file.name)
     missed = analysis.missed or _NONE
@@ -136,7 +136,7 @@ _NONE: Mapping[Any, Any] = {}
 
 @dataclass(frozen=True)
 class Problem:
-    """One file of which nothing can be said, and why; ``line`` and ``column`` count from 1."""
+    """One file that could not be analysed, and the reason; ``line`` and ``column`` count from 1."""
 
     name: str
     reason: str
@@ -145,7 +145,7 @@ class Problem:
     trace: str = ""
     """The traceback, where the reason is a bug in autofix."""
     is_passed_by: bool = False
-    """Whether the file is sound, and none of those that are to be read."""
+    """Whether the file is sound but not written in Python: a notebook for another language."""
     bytes_read: str = field(default="", compare=False, repr=False)
     """The digest of the file's bytes, where the reason lies in them alone."""
 
@@ -169,8 +169,8 @@ def check(
 ) -> Iterator[Result | Problem]:
     """Analyse the files at *paths*, each by its *options*, and yield an outcome for each, in the order given.
 
-    Results are :attr:`Result.brief`.  What an earlier check has left in *results* is taken from there; what is found
-    is left for the next one.
+    Results are :attr:`Result.brief`.  Outcomes that an earlier check has kept in *results* are taken from there; new
+    ones are kept for the next check.
     """
     items = [(path, options(path)) for path in paths]
     asked = _asked(items, results.disk) if results is not None else [None] * len(items)
@@ -222,7 +222,7 @@ _PASS = re.compile(rb"backward|autograd\.grad|training_step")
 
 
 def _cost(item: tuple[Path, Options]) -> float:
-    """About how long a file takes: by its length, and many times that where it runs a backward pass."""
+    """Estimated cost of a file: its length in bytes, times 20 where it runs a backward pass; 0 if it is unreadable."""
     try:
         data = reading.read(item[0])
     except OSError:
@@ -236,7 +236,7 @@ _commands = count()
 
 @lru_cache(maxsize=1)
 def _disk(command: int) -> Disk:
-    """What this process has seen of the disk in one call of :func:`check`."""
+    """View of the disk that this process shares within one call of :func:`check`."""
     return Disk()
 
 
@@ -249,7 +249,7 @@ def _check_item(item: tuple[Path, Options], *, from_root: bool, command: int) ->
 
 
 def _lost(item: tuple[Path, Options], *, from_root: bool) -> _Examined:
-    """What is said of a file whose worker was killed, and the one of the second try as well."""
+    """Outcome for a file whose worker process was killed at both tries."""
     reason = "the process that analysed it was killed twice, by the system for want of memory perhaps"
     return _Examined(Problem(files.display_name(item[0], from_root=from_root), reason))
 
@@ -257,7 +257,7 @@ def _lost(item: tuple[Path, Options], *, from_root: bool) -> _Examined:
 def _known(
     items: Sequence[tuple[Path, Options]], asked: Sequence[Asked | None], results: Results
 ) -> list[Result | Problem | None]:
-    """The outcomes that earlier checks have left for files, if they still hold."""
+    """Outcomes of earlier checks for *items*, in order; None where none was kept or it no longer holds."""
     told = [one for one in asked if one is not None]
     found = (one for start in range(0, len(told), AT_ONCE) for one in results.find(told[start : start + AT_ONCE]))
     known: list[Result | Problem | None] = []
@@ -318,9 +318,9 @@ def check_file(
     alone: bool = False,
     disk: Inquiry | None = None,
 ) -> Result | Problem:
-    """Analyse one file that was read already, and, unless it is read *alone*, what it imports from its project.
+    """Analyse one file that was read already, and, unless it is read *alone*, the files that it imports.
 
-    The *disk* is asked for what is imported.
+    Imports are looked for on the *disk*.
     """
     from autofix import engine
 
@@ -354,7 +354,7 @@ def _without_collecting() -> Iterator[None]:
 def _examined(
     path: Path, file: files.SourceFile, options: Options, *, from_root: bool, alone: bool, disk: Inquiry | None
 ) -> Result | Problem:
-    """What is found in a file.  Raises :class:`autofix.findings.SourceError`."""
+    """Result for a file; a problem where it is in another language.  Raises :class:`autofix.findings.SourceError`."""
     from autofix import engine
 
     if reason := files.other_language(file):
@@ -366,7 +366,7 @@ def _examined(
 
 
 def analysed(text: str, name: str, others: Mapping[str, str], roots: Sequence[str], options: Options) -> Analysis:
-    from autofix import engine  # takes long to import, and what is kept from earlier checks needs none of it
+    from autofix import engine  # takes long to import, and results of earlier checks need none of it
 
     return engine.analyse(
         text,

@@ -1,4 +1,4 @@
-"""What a call of ``check`` or ``review`` chooses: the settings of every source, with the command line over them."""
+"""Choices of a call of ``check`` or ``review``: the settings of every source, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Plan:
             raise click.ClickException(str(error)) from None
 
     def options(self, path: Path) -> Options:
-        """How the source at *path* is to be analysed."""
+        """Options for the analysis of the source at *path*."""
         settings = self._settings(path)
         known = self._options.get(id(settings))
         if known is None:
@@ -96,7 +96,7 @@ class Plan:
         return Options(selection.select, unsafe, silence, settings.root, settings.src)
 
     def renewed(self) -> Callable[[Options], Options]:
-        """What becomes of options once files were written: their lines have changed since a revision, too."""
+        """Function that updates options once files were written: more lines have changed since the revision by then."""
         if self.choices.since is None:
             return lambda same: same
         again = Plan(self.choices)
@@ -119,7 +119,7 @@ class Plan:
         return matches(path, is_folder, settings.folder, own) or matches(path, is_folder, Path.cwd(), called)
 
     def wanted(self, paths: Iterable[Path]) -> list[Path]:
-        """Those of *paths* that are to be looked at: all that are named, unless exclusions count for them as well."""
+        """Paths to check: all of *paths*, less the excluded ones where ``force_exclude`` is set."""
         if not self.choices.force_exclude:
             return list(paths)
         return [path for path in paths if not self._is_below_excluded(files.absolute(path))]

@@ -325,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def cannot(error: OSError) -> str:
-    """What could not be done, in a line: a disk is full, a descriptor is closed, memory for a process is lacking."""
+    """Message for an error of the system, on one line: a full disk, a closed descriptor, no memory for a process."""
     if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG):
         where = "standard output"
     elif error.filename is None:

@@ -14,7 +14,7 @@ from autofix.findings import Finding
 
 @dataclass(frozen=True)
 class TextEdit:
-    """A piece of a file, and the text that takes its place; the text of an insertion takes the place of nothing."""
+    """A piece of a file, and the text that takes its place; the piece is empty for an insertion."""
 
     span: Span
     text: str
@@ -27,8 +27,8 @@ def edits_of(
 ) -> dict[Finding, tuple[TextEdit, ...]]:
     """The edits that repair each of *findings*, in all files that are *changed*.
 
-    Edits that touch the stories of several findings are given to all of them; those of a file in which no story
-    happens, to the findings of programs that have *read* it: of all, where that is not told.
+    An edit that touches the stories of several findings is given to all of them.  The edits of a file in which no
+    story happens are given to the findings of the programs that have *read* it; without *read*, to all findings.
     """
     fixed = [finding for finding in findings if finding.fixed]
     found: dict[Finding, tuple[TextEdit, ...]] = dict.fromkeys(fixed, ())
@@ -62,7 +62,7 @@ def text_edits(before: str, changes: Iterable[Replacement]) -> Iterator[TextEdit
 
 
 def common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Length of the longest common prefix of two texts."""
     return next(
         (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
     )
@@ -110,5 +110,5 @@ def lines_of_story(finding: Finding, path: str) -> set[int]:
 
 
 def distance(lines: Sequence[int], finding: Finding, path: str) -> int:
-    """How many lines lie between an edit and the nearest place of *finding*'s story in the same file."""
+    """Number of lines from an edit to the nearest place of *finding*'s story in the file *path*; 0 if it has none."""
     return min((abs(line - place) for line in lines for place in lines_of_story(finding, path)), default=0)

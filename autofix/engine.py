@@ -83,7 +83,7 @@ def analyse(
         silent = set(silence(program, (*silenced, *findings))).difference(silenced)
         if not silent:
             break
-        # A repair may take several mistakes along: the search is made once more, without those that are silenced.
+        # One repair may fix several mistakes: the search is repeated without the silenced ones.
         silenced += [one for one in findings if one in silent]
         spared = {key_of(program.in_program(fact)) for one in silenced for fact in one.facts}
         mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
@@ -102,7 +102,7 @@ def _repaired(
     unsafe: bool,
     spared: Collection[Hashable] = (),
 ) -> tuple[Mended, tuple[Finding, ...]]:
-    """The outcome of the *search* for repairs, and the findings, less the facts whose keys are *spared*."""
+    """Outcome of the *search* for repairs, and the findings, without the facts whose keys are *spared*."""
     mended = search()
     findings = tuple(_findings(program, mended, select, spared=spared))
     doubtful = {fact: finding for finding in findings if finding.fixed and not finding.safe for fact in finding.facts}
@@ -111,14 +111,14 @@ def _repaired(
         mended = search(certain=True)
         findings = tuple(_with_doubtful_repairs(_findings(program, mended, select, repairable, spared), doubtful))
     if mended.repairs and not any(finding.fixed for finding in findings):
-        # What was repaired came up behind a mistake that stays: a patch that no finding explains is none.
+        # The repaired facts came up only behind a mistake that stays: a patch that no finding explains is dropped.
         seen = mended.observation
         mended = replace(mended, patch=Patch(program), repairs=(), left=seen.facts, steps=())
     return mended, findings
 
 
 def _with_doubtful_repairs(findings: Iterable[Finding], doubtful: Mapping[Fact, Finding]) -> Iterator[Finding]:
-    """*findings*, of which one that is not repaired is told as by the *doubtful* repair that is known for it."""
+    """*findings*, where an unrepaired one with a known *doubtful* repair is reported with it, to be reviewed."""
     told: dict[tuple[str, Span], Finding] = {}
     for finding in findings:
         known = next((doubtful[fact] for fact in finding.facts if fact in doubtful), None)
@@ -161,9 +161,9 @@ def _with_reach(analysis: Analysis, seen: AnalysisResult) -> Analysis:
 
 
 def check_syntax(text: str, path: str) -> old_keywords.Renamed | None:
-    """Nothing for a text that parses; with new keywords, one that was written for an older Python and then does.
+    """Return None for a text that parses; for a text of an older Python, its form with new keywords, if that parses.
 
-    Raises :class:`SourceError` for any other.
+    Raises :class:`SourceError` for any other text.
     """
     try:
         parse(text, path)
@@ -179,7 +179,7 @@ def check_syntax(text: str, path: str) -> old_keywords.Renamed | None:
 def _with_new_keywords(
     source: str, old: old_keywords.Renamed, known: Analysis, select: Collection[str] | None
 ) -> Analysis:
-    """What is *known* of a text whose old keywords were renamed, as an analysis of *source*, which has them yet."""
+    """*known*, the analysis of a text whose old keywords were renamed, as an analysis of the original *source*."""
     from autofix.codemods.rules.modernize_legacy import ModernizeLegacy as Codemod
 
     if not _wanted(Codemod.code, select):
@@ -228,7 +228,7 @@ def _findings(
 ) -> Iterator[Finding]:
     """One finding for each mistake: facts that share a cause are one story told several times.
 
-    A guess is told where it is repaired, or *repairable*; what is *spared* never.  Both are keys of facts.
+    A guess is reported only where it is repaired or *repairable*, a *spared* fact never; both hold keys of facts.
     """
     repaired = {key_of(repair.fact): repair for repair in mended.repairs}
     left = _left(mended)
@@ -247,7 +247,7 @@ def _findings(
         keeps = repair.keeps if repair is not None and fixed else Keeps.EDGES
         cause = repair.cause if fixed and repair is not None else fact.cause
         told = Finding(code, name, program.in_file(fact), fixed, remedy, program.in_file(cause), keeps)
-        # What the repair of another fact took along is told by that one.
+        # A fact that was fixed by the repair of another one is reported with that one.
         start = replace(cause, end_line=cause.line, end_column=cause.column)
         first = found.setdefault((code, start), told)
         if first is not told:
@@ -258,7 +258,7 @@ def _findings(
 
 
 def _told_once(findings: list[Finding]) -> Iterator[Finding]:
-    """*findings* less those of a value that is told of on the same line already, where none of them is repaired.
+    """*findings*, where an unrepaired ``Overwritten`` joins an earlier unrepaired finding of its value and line.
 
     A pass over a freed graph and one over changed parameters are one mistake, seen by one iteration or by the next.
     """
@@ -278,7 +278,7 @@ def _told_once(findings: list[Finding]) -> Iterator[Finding]:
 
 
 def _left(mended: Mended) -> set[Hashable]:
-    """The keys of what is wrong with the patched program still."""
+    """Keys of the facts that are left in the patched program."""
     return {key_of(fact, mended.patch) for fact in mended.left}
 
 

@@ -18,7 +18,7 @@ def escaped(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """The same for text of several lines: line feeds and tabs stay."""
+    """*text* with each control character as Python writes it, except for line feeds and tabs, which stay."""
     return _LINES.sub(_as_written, text)
 
 

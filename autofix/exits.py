@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What the shell gets to see."""
+    """Exit codes of the commands."""
 
     CLEAN = 0
     LEFT = 1

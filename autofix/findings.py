@@ -1,6 +1,6 @@
-"""What the static witness has to say of a program: its findings, and the patched files.
+"""Results of the static witness for a program: its findings, and the patched files.
 
-Knows nothing of how they are found, so that reports need none of the interpreter: results may come from the cache.
+Independent of the interpreter that finds them: a report of results from the cache need not load it.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ class Finding:
     fixed: bool
     """Whether the patched text of the analysis repairs it."""
     remedy: str
-    """What the patch does, in one sentence; empty where none is known."""
+    """Effect of the patch, in one sentence; empty where no patch is known."""
     cause: Span
     """The place to look at first: the one that the patch changes, where it changes one of the story's places."""
     keeps: Keeps = Keeps.EDGES
-    """What the patch promises to leave as it was."""
+    """Promise of the patch: the part of the training that it leaves as it was."""
     needs_review: bool = False
     """Whether a patch is known that was left out because the fact rests on a call whose source was not read."""
     others: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
-    """Further facts that it tells of: they share its cause, or are the mistake as another iteration sees it."""
+    """Further facts of this mistake: they share its cause, or are the mistake as another iteration meets it."""
 
     @property
     def message(self) -> str:
-        """What is wrong, on one line and without control characters, which a key or a name may hold."""
+        """Description of the mistake on one line, without the control characters that a key or a name may hold."""
         return escaped(self.fact.message)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """All facts that it tells of."""
+        """All facts of the mistake: ``fact``, then the ``others``."""
         return self.fact, *self.others
 
     @property
@@ -78,7 +78,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the static witness has to say of one program: a script, and the files that it imports."""
+    """Analysis of one program by the static witness: a script, and the files that it imports."""
 
     patch: Patch
     findings: tuple[Finding, ...]
@@ -88,11 +88,11 @@ class Analysis:
     passes: frozenset[Place] = frozenset()
     """Every call that runs a backward pass, as file and line."""
     missed: Mapping[Place, str] = field(default_factory=dict)
-    """Those of them that no path reached, and the reason."""
+    """Backward passes that no path reached, and the reason for each."""
     silenced: tuple[Finding, ...] = ()
     """Mistakes that the user does not want to hear of: neither among the findings nor repaired."""
     steps: tuple[Program, ...] = ()
-    """The program after each repair; what :func:`analyse` is told not to take again where an execution refused it."""
+    """The program after each repair; *rejected* ones for :func:`analyse` where an execution refused the patch."""
 
     @property
     def program(self) -> Program:
@@ -126,4 +126,4 @@ class Analysis:
 
 
 Silence = Callable[[Program, Sequence[Finding]], Collection[Finding]]
-"""Which findings of a program are to be neither reported nor repaired."""
+"""Function that picks the findings of a program that are to be neither reported nor repaired."""

@@ -51,11 +51,11 @@ def as_it_is(script: Script, changed: Iterable[str]) -> Script:
 
 
 def patched(script: Script, diff: bytes, name: str, *, back: bool = False) -> Script:
-    """Return *script* as *diff*, which messages call *name*, would make it, or has made it of (*back*).
+    """Return *script* with *diff*, which messages call *name*, applied, or taken *back*.
 
     Nothing is written.
 
-    Raises :class:`DiffError` where the diff is none, names what is not there, or does not fit; and
+    Raises :class:`DiffError` where *diff* cannot be parsed, names a file that is not there, or does not fit; and
     :class:`autofix.project.files.FileError` for a file that cannot be read.
     """
     contents: dict[Path, bytes] = {}
@@ -119,7 +119,7 @@ def target_of(file: PatchedFile, script: Script, name: str) -> Path:
 
 
 def places_of(path: str, script: Script) -> Iterator[Path]:
-    """Where a path of the diff may lead, the likeliest place first."""
+    """Places on the disk that a path of the diff may stand for, the likeliest first."""
     short = path[2:] if path.startswith(PREFIXES) else path
     own = script.path.resolve().parent
     for base in dict.fromkeys((Path.cwd(), own, *own.parents, *script.folder.parents)):
@@ -178,7 +178,7 @@ def proper(hunk: Hunk) -> list[Line]:
 
 
 def fitting(lines: list[str], old: list[str], wanted: int, done: int) -> int | None:
-    """Where *old* stands among *lines* from *done* on, as near to *wanted* as can be; None if nowhere."""
+    """Index at which *lines* have *old*, not before *done* and as near to *wanted* as can be; None if nowhere."""
     if not old:
         return wanted if done <= wanted <= len(lines) else None
     starts = [at for at in range(done, len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
@@ -186,7 +186,7 @@ def fitting(lines: list[str], old: list[str], wanted: int, done: int) -> int | N
 
 
 def misfit(lines: list[str], old: list[str], wanted: int) -> tuple[int, str]:
-    """The first line (from 1) at which the file is not what the diff takes it for, and what both have there."""
+    """First line (from 1) at which the file differs from the lines that the diff expects, and a message on both."""
     for offset, expected in enumerate(old):
         at = wanted + offset
         if at >= len(lines):

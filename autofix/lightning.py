@@ -34,10 +34,10 @@ def _bases() -> tuple[type[Any], ...]:
 
 
 class _Explaining:
-    """What the callback does; costs nothing until a fit has died."""
+    """Behaviour of the callback; costs nothing until a fit has died."""
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Put what explains *exception* below its traceback."""
+        """Add the explanation of *exception* to it as a note, which is printed below its traceback."""
         if not getattr(trainer, "is_global_zero", True):
             return
         from autofix.live.death import explained

@@ -79,7 +79,7 @@ CODES = "CODES"
 
 
 def choices(command: Command) -> Command:
-    """Add what says which mistakes and which files: :class:`autofix.choices.Choices` has the fields."""
+    """Add the options that choose mistakes and files: the fields of :class:`autofix.choices.Choices`."""
     options = [
         click.option("--select", multiple=True, metavar=CODES, help="Only these codes, names, or how they begin."),
         click.option("--extend-select", multiple=True, metavar=CODES, help="These as well as those of the settings."),
@@ -101,7 +101,7 @@ def choices(command: Command) -> Command:
 
 
 def follow_up(command: Command) -> Command:
-    """Add what narrows a report of ``check``, sums it up, or writes something else than patches."""
+    """Add the options that narrow a report of ``check``, sum it up, or write something else than patches."""
     file = click.Path(dir_okay=False, path_type=Path)
     options = [
         click.option("--statistics", is_flag=True, help="Print how often each mistake was found, and no more."),
@@ -140,7 +140,7 @@ def page(command: Command) -> Command:
 class Launched(click.Command):
     """A command that is given a program: ``SCRIPT ARGS``, ``-m MODULE ARGS``, or ``-- COMMAND``.
 
-    The words that tell which are kept from click, which would take ``-m`` for an option and drop ``--``.
+    The words ``-m`` and ``--`` are kept from click, which would take ``-m`` for an option and drop ``--``.
     """
 
     MARKS = ("-m", "--")
@@ -161,7 +161,7 @@ class Launched(click.Command):
 
 
 MARK = "\0"
-"""Before the words ``-m`` and ``--`` while click parses."""
+"""Prefix of the words ``-m`` and ``--`` while click parses."""
 
 
 def unmarked(words: Sequence[str]) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ def limits(command: Command) -> Command:
 
 
 def campaign(command: Command) -> Command:
-    """Add what says where a campaign runs, and what each repository may take."""
+    """Add the options that say where a campaign runs, and bound what each repository may take."""
     options = [
         click.option(
             "--jobs",

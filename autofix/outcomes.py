@@ -21,9 +21,9 @@ from autofix.project.layout import names_from_root
 
 
 class Outcomes:
-    """What succeeded, and what is reported as it comes.
+    """Results of one call, put together, and its problems, which are reported as they come.
 
-    A file that several scripts import is repaired once: who comes later sees it as the earlier ones leave it.
+    A file that several scripts import is repaired once: later scripts see it as the earlier ones leave it.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class Outcomes:
         self.written: list[str] = []
         """Names of the files that were replaced."""
         self.passed_by = 0
-        """How many files are sound, and none of those that are to be read."""
+        """Number of files that are sound but not written in Python: notebooks for other languages."""
         self._edits: dict[str, Edit] = {}
         self._told: dict[tuple[str, Span], Finding] = {}
         self._read: dict[Finding, set[str]] = {}
-        """By finding, the files of the programs that show it."""
+        """Files of the programs that show a finding, by finding."""
 
     @property
     def edits(self) -> list[Edit]:
@@ -84,25 +84,25 @@ class Outcomes:
         return result.over(texts) if texts and result.analysis.findings else result
 
     def _texts(self, result: Result) -> dict[str, str]:
-        """What has become of the files of a result."""
+        """Current texts of those files of a result that earlier results changed, by name."""
         names = [result.file.name, *result.project.companions]
         return {name: self._edits[name].text for name in names if name in self._edits}
 
     @property
     def missed(self) -> dict[Place, str]:
-        """The backward passes that no program's paths came to, as file and line, and the reason."""
+        """Backward passes that no path of any program reached, as file and line, and the reason for each."""
         reached = {place for one in self.results for place in one.analysis.passes - one.analysis.missed.keys()}
         missed = {place: reason for one in self.results for place, reason in one.analysis.missed.items()}
         return {place: missed[place] for place in sorted(missed) if place not in reached}
 
     @property
     def passes(self) -> int:
-        """How many backward passes are written in all that was read."""
+        """Number of backward passes that are written in the sources read."""
         return len({place for one in self.results for place in one.analysis.passes})
 
     @property
     def fixed(self) -> int:
-        """How many mistakes were repaired on disk."""
+        """Number of mistakes that were repaired on disk."""
         return sum(finding.fixed and cell_of(finding.cause.path)[0] in self.written for finding in self.findings)
 
     @property
@@ -119,13 +119,13 @@ class Outcomes:
         return {name: text for some in texts for name, text in some.items() if text}
 
     def in_file(self, span: Span) -> Span:
-        """*span* in the file's own text, for programs: that of a notebook is JSON."""
+        """*span* in the coordinates of the file on the disk: unchanged here, see ``report/cells.py`` for notebooks."""
         return span
 
     def left(self, options: Callable[[Options], Options] = lambda same: same) -> Outcomes:
-        """Return what is left to find in the files as they are now: positions move when lines above them change.
+        """Return the outcomes for the files as they are now: positions move when lines above them change.
 
-        *options* are what has become of those with which a file was read.
+        *options* updates the options with which a file was read.
         """
         after = Outcomes(tell=self.tell)
         for result in self.results:
@@ -185,7 +185,7 @@ class Outcomes:
                 self.written.append(edit.file.name)
 
     def write_standard_output(self) -> None:
-        """Write the patched text; the text as it came where there is none, for an editor takes this for its buffer."""
+        """Write the patched text, or the original where that must not be written: an editor takes it for its buffer."""
         sys.stdout.flush()
         for result in self.results:
             try:
@@ -205,7 +205,7 @@ class Outcomes:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings as they are shown: file by file, cell by cell, from the top down."""
+    """Findings in the order of reports: file by file, cell by cell, from the top down."""
 
     def place(finding: Finding) -> tuple[str, int, Span, str]:
         file, cell = cell_of(finding.cause.path)

@@ -40,14 +40,14 @@ def require(path: Path) -> None:
 
 
 def view_of_repair(outcome: Repair, patch: str, script: Script, limits: Limits | None = None) -> view.View:
-    """The view of what ``run`` found of *script*; with *limits*, which allow one run more, never without a picture."""
+    """View of the outcome of ``run`` for *script*; *limits* allow one more run where it has no picture yet."""
     evidence = outcome.evidence or (witness(script, limits) if limits else ())
     folder = files.display_name(script.folder)
     return view.view_of_repair(outcome, patch, evidence=evidence, folder=folder, others=sources(evidence, folder))
 
 
 def view_of_proof(certificate: Certificate, original: Script, patched: Script, limits: Limits) -> view.View:
-    """The view of what ``prove`` found of a repair from *original* to *patched*.  Runs the original once more."""
+    """View of the outcome of ``prove`` for a repair from *original* to *patched*.  Runs the original once more."""
     folder, evidence = files.display_name(original.folder), witness(original, limits)
     title = files.display_name(original.path)
     texts = {title: files.read(original.path).text, **sources(evidence, folder)}
@@ -70,7 +70,7 @@ def sources(evidence: Iterable[Evidence], folder: str) -> Mapping[str, str]:
 
 
 def difference(original: Script, patched: Script) -> str:
-    """What leads from one script to the other, as a diff of the original's files."""
+    """Unified diff from one script to the other, of the original's files."""
     after = patched.text if patched.text is not None else files.read(patched.path).text
     pairs = [(original.path, after), *((original.folder / name, text) for name, text in patched.others)]
     paths = [path for path, _ in pairs]

@@ -23,7 +23,7 @@ ESCAPES = {0x07: "a", 0x08: "b", 0x09: "t", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x0
 
 
 class PatchError(Exception):
-    """A patch that does not say what it should.  A bug in this module, never the user's fault."""
+    """A patch that does not lead to the intended text.  A bug in this module, never the user's fault."""
 
 
 @dataclass(frozen=True)

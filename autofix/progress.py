@@ -1,4 +1,4 @@
-"""What a person who waits is told of the runs that a repair makes: nothing by default, see ``report/live.py``."""
+"""Messages to a person who waits for the runs of a repair: none by default, see ``report/live.py``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 
 class Watcher:
-    """Hears of a repair as it goes on.  This one keeps it to itself."""
+    """Observer of a repair as it goes on.  This one shows nothing."""
 
     echo = False
     """Whether the output of the script as it is goes to standard error as it comes."""
 
     def run(self, label: str, record: BinaryIO) -> AbstractContextManager[object]:
-        """Around one run, which *label* describes; its record grows meanwhile."""
+        """Context manager for one run, which *label* describes; *record* grows meanwhile."""
         return nullcontext()
 
     def expect(self, runs: int) -> None:
-        """So many more runs are made, if all that is planned turns out to be needed."""
+        """Take note that *runs* more runs are made, if all planned ones turn out to be needed."""
 
     def found(self, repair: Repair, *, by_run: bool) -> None:
-        """The cause is known, and no patch has been tried yet: from the source, or from a run."""
+        """Take note of the cause, before any patch has been tried: it is known from the source, or *by_run*."""
 
 
 SILENT = Watcher()

@@ -39,7 +39,7 @@ from autofix.proof.prove import (
 ATTEMPTS = 4
 """Patches that are executed before the search is given up."""
 HEALTHY = 30.0
-"""Seconds that a script is watched at least which is not expected to fail."""
+"""Least seconds for which a script is watched that is not expected to fail."""
 OF_A_PROOF = 6
 """Runs that the proof of one patch takes at most: the reference, the patch, and four without updates."""
 RUNS, FEW = 60, 12
@@ -60,15 +60,15 @@ class Repair:
     fails: bool = False
     """Whether the script fails and no patch for it is known."""
     evidence: tuple[Evidence, ...] = ()
-    """What the run itself showed, the cause first; empty where the source told enough."""
+    """Evidence from the run itself, the cause first; empty where the source told enough."""
 
 
 @kept_copies()
 def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     """Find the mistakes in *script* and its project, patch them, and prove the patch by execution.
 
-    What the source tells comes first (not without *static*); where that leads to no patch that stands, the run itself
-    is asked.  Raises :class:`autofix.project.files.FileError` and :class:`autofix.engine.SourceError` for a script
+    The source is read first (only if *static*); where that leads to no patch that stands the proof, the run itself is
+    examined.  Raises :class:`autofix.project.files.FileError` and :class:`autofix.engine.SourceError` for a script
     that cannot be read.
     """
     source = files.read(script.path)
@@ -117,7 +117,7 @@ class _Attempt:
         return self.original.before
 
     def stopped_by(self, reason: str, analysis: Analysis) -> Repair:
-        """What there is to say of a script that its surroundings keep from training."""
+        """Outcome for a script that its surroundings keep from training, with *reason* in its note."""
         failure = self.before.failure
         where = f" (line {failure.error.line} of {failure.error.file})" if failure and failure.error.line else ""
         note = f"The script stops before it trains{where}: {reason}."
@@ -126,7 +126,7 @@ class _Attempt:
         return Repair(self.project, analysis, note=note, fails=True)
 
     def of_silent(self, analysis: Analysis) -> Repair:
-        """The repair of a script that comes to its end: of what is silent, since nothing is raised."""
+        """Repair of a script that comes to its end: of the silent mistakes alone, since nothing is raised."""
         silent = {finding.code for finding in analysis.findings if not finding.fact.raised}
         met = analysis
         if len(silent) < len({finding.code for finding in analysis.findings}):
@@ -184,13 +184,13 @@ class _Attempt:
         return Repair(self.project, *first, tuple(refused[1:]))
 
     def leaner(self, stands: Repair) -> Repair:
-        """*stands*, or a better patch that the run leads to: it keeps graphs, or draws random numbers anew."""
+        """*stands*, which keeps graphs or draws random numbers anew, or a better patch that the run leads to."""
         return better(stands, self.by_run(stands.analysis, stands, FEW))
 
     def by_run(self, analysis: Analysis, failed: Repair | None, runs: int = RUNS) -> Repair:
-        """The patch that what the run shows leads to; where none stands, what there is to say, with *failed* before.
+        """Repair found by the evidence of a run; where no patch stands the proof, *failed* or an outcome with a note.
 
-        At most so many *runs* of candidates are made.
+        At most *runs* candidates are executed.
         """
         holds = self.before.failure is None and held(self.before) > 0
         if self.before.failure is None and not holds:
@@ -232,7 +232,7 @@ class _Attempt:
         return Repair(self.project, analysis, refused=tuple(search.refused), note=note, fails=True, evidence=evidence)
 
     def _sound(self, analysis: Analysis) -> Repair:
-        """What there is to say of a script that raises nothing."""
+        """Outcome for a script that raises nothing, with a note on how its run ended."""
         if self.before.outcome in (Outcome.FINISHED, Outcome.STOPPED):
             return Repair(self.project, analysis, note=healthy(self.before))
         did = f"{count(self.before.steps, 'optimizer step')} in {self.before.seconds:.0f} s"
@@ -254,7 +254,7 @@ class _Attempt:
         return {os.path.relpath(path.resolve(), folder).replace(os.sep, "/"): name for name, path in places.items()}
 
     def _bring(self, evidence: Iterable[Evidence]) -> None:
-        """Take into the project what the run came through and no import names: plug-ins, what is loaded by path."""
+        """Add the files to the project that the run executed and no import names: plug-ins, modules loaded by path."""
         known = self._paths()
         companions = dict(self.project.companions)
         spans = (span for told in evidence for site in told.places() for span in site.spans)
@@ -272,7 +272,7 @@ class _Attempt:
 
 
 def in_part(repaired: Repair) -> Repair:
-    """A repair of the first mistake, with a word on the second, of which no repair is known."""
+    """Repair of the first mistake, with a note on the second, for which no repair is known."""
     assert repaired.certificate is not None
     fixed = [f"line {one.cause.line}" for one in repaired.analysis.findings if one.fixed]
     mistakes = f"The mistake in {fixed[0]} is" if len(fixed) == 1 else f"The mistakes in {', '.join(fixed)} are"
@@ -281,7 +281,7 @@ def in_part(repaired: Repair) -> Repair:
 
 
 def healthy(before: RunRecord) -> str:
-    """What there is to say of a script that has not failed."""
+    """Note on a script that has not failed."""
     if before.outcome is not Outcome.STOPPED:
         return "The script runs; nothing was changed."
     did = f"{count(before.steps, 'optimizer step')} in {before.seconds:.0f} s"
@@ -310,13 +310,13 @@ def patched_script(original: Script, project: Project, program: Program) -> Scri
 
 
 def project_of(script: Script, source: files.SourceFile, limits: Limits) -> Project:
-    """What is read with *script*: those of its files that lie within the copy that is run."""
+    """Project of *script*: the script, and the files that it imports from within the copy that is run."""
     layout = Layout(script.folder, import_roots(script.folder))
     return gather(script.path, source, within=script.folder, layout=layout, cwd=script.start, python=limits.python)
 
 
 def _told(failure: Failure, evidence: Sequence[Evidence]) -> str:
-    """The failure, and the story behind it: what the run shows is worth more than the line of the traceback."""
+    """Note on the failure, with the story behind it: the run shows more than the line of the traceback."""
     where = f" at line {failure.error.line}" if failure.error.line else ""
     note = [f"The script fails{where} and no repair is known: {failure.error.message}"]
     for told in evidence[:1]:
@@ -331,14 +331,14 @@ def _expected_error(analysis: Analysis) -> str:
 
 
 def promises(analysis: Analysis) -> Promises:
-    """What the patch of *analysis* promises beside what every patch does, as :func:`prove` is told."""
+    """Promises of the patch of *analysis* beyond those of every patch, for :func:`prove`."""
     fixed = [finding for finding in analysis.findings if finding.fixed]
     own = [passes_by_the_way(finding.fact) for finding in fixed if finding.keeps is Keeps.OWN]
     return promised({finding.keeps for finding in fixed}, [finding.fact for finding in fixed], set().union(*own))
 
 
 def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
-    """What a repair of a script that somebody else made may do, by what the script and its project say."""
+    """Promises of a repair by somebody else, derived from the source of the script and its project."""
     from libcst import ParserSyntaxError
 
     from autofix.codemods.interpreter.analysis import analyze

@@ -21,7 +21,7 @@ class AutofixError(Exception):
 class Place:
     """A piece of a file; ``path`` is relative to the working directory where the file lies below it.
 
-    That of a cell of a notebook is ``nb.ipynb:cell 4``, and lines are those of the cell.
+    For a cell of a notebook, ``path`` is ``nb.ipynb:cell 4``, and lines count within the cell.
     """
 
     path: str
@@ -66,7 +66,7 @@ class Finding:
     """The cause."""
     story: tuple[StoryPlace, ...]
     fix: str
-    """What the repair does, also one that only ``unsafe_fixes=True`` makes; empty where none is known."""
+    """Effect of the repair, also of one that only ``unsafe_fixes=True`` makes; empty where none is known."""
     edits: tuple[Edit, ...]
     """The repair; it may change other files than the one in which the cause stands."""
     safe: bool
@@ -97,13 +97,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What ``autofix.check`` found."""
+    """Result of ``autofix.check``: findings, problems, and one patch."""
 
     findings: tuple[Finding, ...]
     """Sorted by file and position."""
     problems: tuple[Problem, ...]
     files: int
-    """How many files were read, what they import not counted."""
+    """Number of files that were read, not counting the files that they import."""
     patch: str
     """One unified diff for all files."""
     patched: Mapping[str, str] = field(default_factory=dict)
@@ -146,20 +146,20 @@ class Execution:
 
 @dataclass(frozen=True)
 class ProveResult:
-    """What two runs show of a repair."""
+    """Result of ``autofix.prove``: the verdict on a repair, by two runs."""
 
     proved: bool
     verdict: Verdict
     points: tuple[Point, ...]
     remarks: tuple[str, ...]
-    """How the runs differ from what the user would start: what the sandbox could not close off, say."""
+    """Differences of the runs from a start by the user: a part of the system that the sandbox left open, say."""
     before: Execution
     after: Execution
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What ``autofix.run`` found, repaired and proved."""
+    """Result of ``autofix.run``: findings, patch, and proof."""
 
     findings: tuple[Finding, ...]
     patch: str
@@ -170,9 +170,9 @@ class RunResult:
     fails: bool
     """Whether the script fails and no repair is known."""
     note: str
-    """What else there is to say, in a sentence; or empty."""
+    """Further remark, in a sentence; or empty."""
     refused: tuple[str, ...]
-    """Why other repairs were not made."""
+    """Reasons why other repairs were not made."""
     written: tuple[str, ...] = ()
     """The files that were written: none without ``fix=True``, none without a proof."""
 

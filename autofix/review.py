@@ -48,7 +48,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """What one answer decides: a hunk, a part of one, or several that leave a file that parses only together."""
+    """Unit of one decision: a hunk, a part of one, or several hunks that leave a file that parses only together."""
 
     title: str
     changes: tuple[Hunk, ...]
@@ -56,7 +56,7 @@ class Unit:
     findings: tuple[Finding, ...]
     """The mistakes that it repairs, or helps to repair."""
     size: int = 1
-    """How many of the hunks that were announced it stands for."""
+    """Number of announced hunks that it stands for."""
 
 
 class Reviewer:
@@ -68,7 +68,7 @@ class Reviewer:
         self.stopped = False
 
     def review(self, edits: Iterable[Edit], findings: Sequence[Finding]) -> Iterator[Problem]:
-        """Review each of *edits* and write what was accepted.  Yields what could not be written."""
+        """Review each of *edits* and write the accepted hunks.  Yields a problem for each file that cannot be."""
         for edit in edits:
             if self.stopped:
                 return
@@ -97,7 +97,7 @@ class Reviewer:
             self.printer.line((where, "bold"), f": {finding.code} is repaired in part only")
 
     def ask_all(self, file: files.SourceFile, change: Change, units: list[Unit]) -> list[Unit]:
-        """Return the units that the user accepts.  Replaces those in *units* that are split by their parts."""
+        """Return the units that the user accepts.  A unit that is split is replaced in *units* by its parts."""
         accepted: list[Unit] = []
         answer = Answer.NO
         place = 0

@@ -1,14 +1,14 @@
 """Spread work over processes: results in order, and a worker that is killed costs its own item one more try.
 
-What costs most is begun first, so that no long item is left when all others are done.
+The costliest items are begun first, so that no long item is left when all others are done.
 
 A pool of :mod:`concurrent.futures` is broken as a whole when one of its workers dies, of a SIGKILL by the kernel's
 out-of-memory killer above all.  Here each worker marks in shared memory which item it has in hand.  When a pool
-breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  Of several that
-were in hand, one may have had its first try alone, and gets a second.  A new pool does the rest.
+breaks, each item that was in hand is tried once more, alone; an item whose worker dies again is lost.  Where several
+were in hand, most of them did not break the pool, and each gets two tries alone.  A new pool does the rest.
 
-Results come as files: of a worker that dies as it writes a long message to the pool's pipe, the pool would wait for the
-rest of it for ever.
+Results come as files: where a worker died as it wrote a long message to the pool's pipe, the pool would wait for the
+rest of the message for ever.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def spread(
     lost: Callable[[T], R],
     cost: Callable[[T], float] = lambda _: 1.0,
 ) -> Iterator[R]:
-    """Yield what *function* makes of each of the *items*, in order; of one that kills its worker, what *lost* does.
+    """Yield the result of *function* for each of the *items*, in order; of *lost* for an item that kills its worker.
 
-    The items are begun by their *cost*, in any unit.
+    Items are begun by their *cost*, in any unit.
     """
     with guarded_folder("results") as folder:
         yield from _spread(function, items, workers, lost, [cost(item) for item in items], str(folder))
@@ -92,7 +92,7 @@ def _spread(
         left = [number for number in left if number >= position and number not in results]
         if whole:
             continue
-        # Whose worker died in between two items names none: the first that is left then stands for it.
+        # A worker that died between two items has none in hand: the first item that is left stands for it.
         suspects = [number for number in left if states[number] == IN_HAND] or left[:1]
         for number in suspects:
             results[number] = _alone(function, items, number, lost, folder, tries=1 if len(suspects) == 1 else 2)
@@ -112,7 +112,7 @@ def _alone(
     folder: str,
     tries: int,
 ) -> R:
-    """The result for one item in a process of its own, which may die all *tries* but the last."""
+    """Result for one item, computed in a process of its own; the result of *lost* where it dies at all *tries*."""
     for _ in range(tries):
         with _pool(1, CONTEXT.RawArray(c_byte, len(items)), folder) as pool:
             try:
@@ -125,7 +125,7 @@ def _alone(
 def _chunks(numbers: Sequence[int], costs: Sequence[float], workers: int) -> Iterator[Sequence[int]]:
     """The numbers in the order in which they are begun: in each window the costly ones first, and alone.
 
-    The others stay in their order: files that lie side by side import the same ones, which a worker then knows.
+    The others stay in their order: neighbouring files import the same modules, which a worker then knows.
     """
     size = max(1, min(LARGEST_CHUNK, len(numbers) // (4 * workers)))
     for start in range(0, len(numbers), WINDOW):
@@ -156,7 +156,7 @@ def _submit(
 
 
 def _work(function: Callable[[T], R], chunk: Sequence[tuple[int, T]]) -> str | dict[int, R]:
-    """What a worker does: the results of a chunk by the items' numbers, or the name of a file that holds them."""
+    """Compute, in a worker, the results of a chunk by the items' numbers; return them, or a file's name with them."""
     results = {}
     for number, item in chunk:
         _states[number] = IN_HAND
@@ -204,7 +204,7 @@ def _cancelled_in_silence() -> Iterator[None]:
     """Let the thread of the pool print no traceback where an interrupt ends the workers as it cancels their tasks.
 
     The thread then marks a task as failed that was cancelled a moment before, which it must not.  The pool waits for
-    it before the block ends: a thread that still ran as the interpreter ends could close what that writes to.
+    it before the block ends: a thread that outlived the block could close files that the ending interpreter uses.
     """
     outside = threading.excepthook
 
@@ -220,16 +220,16 @@ def _cancelled_in_silence() -> Iterator[None]:
 
 
 _states: Any = None
-"""In a worker: how far each item is, shared with the process that has started it."""
+"""In a worker: the state of each item, shared with the process that has started the worker."""
 _results = ""
 """In a worker: the folder for results."""
 
 
 def _prepare_worker(states: Any, folder: str) -> None:
-    """Let Ctrl-C end a worker without a traceback of its own, and the end of its parent, however that ends."""
+    """Let a worker end at Ctrl-C without a traceback of its own, and whenever its parent ends."""
     global _states, _results
     _states, _results = states, folder
-    gc.freeze()  # what the worker was forked with is never garbage, and to look through it copies its memory
+    gc.freeze()  # objects from before the fork are never garbage, and looking through them copies their memory
     end_with_parent()
 
 

@@ -1,4 +1,4 @@
-"""What tests of campaigns share: a stand-in for autofix that does what a repository says, and the call with it."""
+"""Helpers for tests of campaigns: a stand-in for autofix that behaves as a repository says, and the call with it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Scene:
         return path.read_text().splitlines() if path.exists() else []
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """What was kept, by the repository's name; fails where one was kept twice."""
+        """The kept results, by the repository's name; fails where one was kept twice."""
         found = [json.loads(path.read_bytes()) for path in (self.folder / "out" / "results").glob("*.json")]
         by_name = {Path(one["source"]).name: one for one in found}
         assert len(by_name) == len(found)

@@ -1,4 +1,4 @@
-"""What holds for the whole test session."""
+"""Settings of the whole test session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 def pytest_configure() -> None:
     """Interrupts reach the programs that tests start, also where a shell has started pytest in the background.
 
-    Nothing is kept from one check for another.
+    No results are kept from one check for another.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # inherited, and handed on to every child
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""A stand-in for the engine, so that the tools around it can be tested for what they do themselves.
+"""A stand-in for the engine, so that the tools around it can be tested by themselves.
 
 Every ``store.append(NAME)`` is a mistake that ``.detach()`` repairs, every ``hopeless.append(NAME)`` one that nothing
 does, and ``boom()`` is a bug in the engine.

@@ -60,7 +60,7 @@ LAYERS_LEFT_OUT = frozenset("DataParallel Parameter Buffer UninitializedParamete
 
 
 class Call(NamedTuple):
-    """A call of one operation that works: ``setup`` is a statement before it, ``shape`` that of its tensor."""
+    """A call of one operation that works: ``setup`` is a statement before it, ``shape`` the shape of its tensor."""
 
     name: str
     setup: str
@@ -71,7 +71,7 @@ class Call(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program about a call: what happens to which tensor is its ``kind``."""
+    """A program about a call: its ``kind`` names the tensor and the event that happens to it."""
 
     call: Call
     kind: str
@@ -178,7 +178,7 @@ def programs(call: Call) -> Iterator[Program]:
 
 
 def verdict(text: str) -> str | None:
-    """What PyTorch says of a program: one of three mistakes, nothing (empty), or None for any other failure."""
+    """PyTorch's verdict on a program: one of three mistakes, empty for no error, or None for any other failure."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

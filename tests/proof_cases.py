@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class Patch:
     """``edits`` replace pieces of the script; ``right`` says whether the proof must pass.
 
-    ``reason`` is a piece of what the certificate must say, with the number of the point that says it.
+    ``reason`` is a piece of the text that the certificate must have, with the number of its point.
     """
 
     what: str
@@ -26,7 +26,7 @@ class Case:
     script: str
     patches: tuple[Patch, ...]
     own: tuple[int, ...] = ()
-    """The lines of passes that train by the way what others are there for."""
+    """The lines of passes that train parameters by the way for which there are other passes."""
 
 
 GATED = """\
@@ -82,7 +82,7 @@ for group in opt.param_groups:
 opt.step()
 """,
 }
-"""What a script does with its gradients before the step."""
+"""Ways in which a script changes its gradients before the step."""
 
 CASES = (
     Case(

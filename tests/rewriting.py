@@ -160,7 +160,7 @@ def pairs(tree: ast.Module) -> bool:
 
 
 def _change_statements(tree: ast.AST, spelled: Callable[[ast.stmt, ast.AST], list[ast.stmt]]) -> bool:
-    """Put what *spelled* gives for a statement, and the node around it, in its place; nothing leaves it as it is."""
+    """Replace each statement by the result of *spelled* for it and the node around it; an empty one leaves it."""
     changed = False
 
     def change(block: list[ast.stmt], around: ast.AST) -> list[ast.stmt]:
@@ -219,7 +219,7 @@ def _is_set(node: ast.Name) -> bool:
 
 
 def steps(tree: ast.Module) -> bool:
-    """What the innermost training loop does becomes a function inside of the one that has the loop."""
+    """Move the body of the innermost training loop into a function inside of the one that has the loop."""
     for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
         loops = [node for node in _own(scope) if isinstance(node, ast.For) and _sends_back(node)]
         loop = next(
@@ -245,7 +245,7 @@ def steps(tree: ast.Module) -> bool:
             known |= {one.id for one in outside if isinstance(one, ast.Name) and _is_set(one)}
             before = body & known
             if {one.id for one in outside if isinstance(one, ast.Name)} & body - known:
-                continue  # what the loop sets first is read behind it
+                continue  # a name that the loop sets first is read behind it
         kind = "global" if scope is tree else "nonlocal"
         lines = [f"def one_turn({', '.join(given)}):", *([f"    {kind} {', '.join(sorted(before))}"] if before else [])]
         made = ast.parse("\n".join([*lines, "    pass"])).body[0]
@@ -288,7 +288,7 @@ def checked(text: str) -> Outcome:
 
 
 def differs(case: Path, shape: str) -> str:
-    """What is found or repaired in only one shape of a case, as a line to print; empty where both are the same."""
+    """Line to print on a case that is found or repaired in only one of its shapes; empty where both are alike."""
     clean = case / "clean.py"
     silent = rewritten(clean.read_text(encoding="utf-8"), shape) if clean.is_file() else ""
     if silent and checked(silent).found:

@@ -1,4 +1,4 @@
-"""Which of many slow tests are run: a fixed part, chosen by name, so that the choice stays whatever is added; or all.
+"""Choice of the slow tests to run: a fixed part, chosen by name, so that no addition changes the choice; or all.
 
 ``make test-all`` runs all of them.
 """

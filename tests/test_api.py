@@ -152,7 +152,7 @@ def test_an_edit_belongs_to_the_findings_of_programs_that_read_its_file() -> Non
 
 
 def test_a_finding_that_one_program_makes_certain_is_told_as_certain() -> None:
-    """The file with the mistake, read alone, leaves open what its caller settles."""
+    """The file with the mistake, read alone, leaves a question open that its caller settles."""
     folder = Path(__file__).parent.parent / "fixtures" / "guard_features_fake_in_a_batch_project" / "broken"
     (finding,) = autofix.check(folder).findings
     assert finding.fixable

@@ -1,4 +1,4 @@
-"""Arguments of the command line: what their defaults decide, and what stays open."""
+"""Arguments of the command line: questions that their defaults decide, and questions that stay open."""
 
 from __future__ import annotations
 

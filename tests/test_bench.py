@@ -1,4 +1,4 @@
-"""The benchmark's files and programs must be what they are said to be, or its figures mean nothing."""
+"""The benchmark's files and programs must be as they are described, or its figures mean nothing."""
 
 from __future__ import annotations
 

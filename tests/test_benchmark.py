@@ -1,4 +1,4 @@
-"""The table of ``make benchmark`` must count what it says that it counts."""
+"""The table of ``make benchmark`` must count as its headings say."""
 
 from __future__ import annotations
 

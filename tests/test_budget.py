@@ -30,7 +30,7 @@ for step in range(10):
 
 
 def forever(*_: object, **__: object) -> None:
-    """What a destructor or a broad handler swallows comes again."""
+    """An endless computation that swallows :class:`Spent` once, as a destructor or a broad handler does."""
     try:
         while True:
             pass

@@ -75,7 +75,7 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result | Problem]]:
-    """Checks files by name, each time as a new command would, with what earlier checks have left."""
+    """Checks files by name, each time as a new command would, with the results that earlier checks have kept."""
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "pyproject.toml").touch()
     monkeypatch.chdir(tmp_path / "project")
@@ -315,7 +315,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def autofix(folder: Path, *arguments: str, code: int | None = None) -> str:
-    """What the command prints, in this process."""
+    """Output of the command ``check``, called in this process."""
     environment = {"AUTOFIX_CACHE_DIR": str(folder.parent / "kept"), "AUTOFIX_NO_CACHE": ""}
     with contextlib.chdir(folder):
         done = CliRunner().invoke(cli, ["check", *arguments], env=environment)

@@ -1,4 +1,4 @@
-"""A campaign over many checkouts on this machine: bounds, restarts, branches, clones, and what is refused."""
+"""A campaign over many checkouts on this machine: bounds, restarts, branches, clones, and refused sources."""
 
 from __future__ import annotations
 

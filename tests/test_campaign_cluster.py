@@ -78,7 +78,7 @@ def kept(scene: Scene) -> int:
 
 
 def test_workers_and_the_scheduler_are_killed_in_the_middle(scene: Scene, cluster: Cluster) -> None:
-    """First a worker with what it has in hand, then the scheduler; the same call on a new cluster does the rest."""
+    """First a worker dies with its tasks in hand, then the scheduler; the same call on a new cluster does the rest."""
     cluster.scheduler()
     cluster.worker("plain")
     cluster.worker("with_torch", "--resources", "torch=1")

@@ -1,4 +1,4 @@
-"""What codemods offer for single facts: patches that must hang together, and none that is no program."""
+"""Candidates of codemods for single facts: patches that must hang together, and none that is no program."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ for step in range(4):
 
 
 def offers(text: str) -> dict[str, str]:
-    """What is offered for the facts of a program: what each candidate does, and the text that it leads to."""
+    """Candidates for the facts of a program: the remedy of each, and the text that it leads to."""
     program = Program.of(text, "program.py")
     tree, context = Tree(program), cst.codemod.CodemodContext()
     return {
@@ -222,7 +222,7 @@ def test_a_sample_that_is_to_have_a_graph_is_drawn_by_rsample(tmp_path: Path) ->
 
 
 class Broken(Codemod):
-    """It detaches what a comprehension gives its items to."""
+    """A codemod that detaches the name to which a comprehension gives its items."""
 
     answers = (LeafChanged,)
 

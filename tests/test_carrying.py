@@ -1,4 +1,4 @@
-"""What the server says of an edited text at once: what the whole analysis says of it afterwards, or nothing."""
+"""The server's report on an edited text at once: equal to the whole analysis afterwards, or missing."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def variables(node: ast.expr, shape: str) -> set[str]:
 
 
 def saved_wrongly(made: Exercise) -> list[str]:
-    """Where the row and PyTorch disagree on what is saved."""
+    """Disagreements of the row and PyTorch on the saved tensors, as lines."""
     tensors = {name: variables(node, made.shape) for name, node in made.given()}
     known = namespace(made.shape)
     floats = {one for found in tensors.values() for one in found if can_have_graph(known[one])}
@@ -287,7 +287,7 @@ def shares(one: Any, other: Any) -> bool:
 
 
 def has_graph(tensor: Any) -> bool | None:
-    """Whether a result has a graph; None where that ends at an operation whose derivative PyTorch lacks."""
+    """Whether a result has a graph; None where the graph ends at an operation whose derivative PyTorch lacks."""
     if tensor.requires_grad:
         try:
             (tensor.real if tensor.is_complex() else tensor).sum().backward(retain_graph=True)
@@ -297,7 +297,7 @@ def has_graph(tensor: Any) -> bool | None:
 
 
 def described_wrongly(made: Exercise) -> list[str]:
-    """Where the row and PyTorch disagree on the result."""
+    """Disagreements of the row and PyTorch on the result, as lines."""
     row = made.row
     given = list(made.given())
     known = namespace(made.shape)

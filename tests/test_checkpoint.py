@@ -1,4 +1,4 @@
-"""Paths that begin in functions start from a copy of the state after the module's own code, and show the same."""
+"""Paths that begin in functions start from a copy of the state after the module's own code, with equal results."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def shown(text: str) -> AnalysisResult:
 
 
 def copies(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[AnalysisResult, int]:
-    """Return what is seen, and how many paths began with a copy."""
+    """Return the result of the analysis, and the number of paths that began with a copy."""
     begun: list[bool] = []
     begin = checkpoint.Prelude.begin
 
@@ -99,7 +99,7 @@ def copies(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[AnalysisResult, 
 
 
 def alone(text: str, monkeypatch: pytest.MonkeyPatch) -> AnalysisResult:
-    """Return what is seen where every path imports the module itself."""
+    """Return the result of the analysis where every path imports the module itself."""
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint.Prelude, "begin", lambda self, policy: None)
         return shown(text)

@@ -1,4 +1,4 @@
-"""The commands as a shell sees them: output, exit codes, and what happens to files.  The engine is a stand-in."""
+"""The commands as a shell sees them: output, exit codes, and changes of files.  The engine is a stand-in."""
 
 from __future__ import annotations
 
@@ -421,7 +421,7 @@ def script(name: str, *args: str) -> Script:
 
 @dataclass
 class Repairs:
-    """A stand-in for the repair: returns what a test wants and remembers how it was called."""
+    """A stand-in for the repair: returns the outcome that a test wants, and remembers its calls."""
 
     certificate: Certificate | None = PROVED
     refused: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a closure needs is computed in it; what it counts or collects stays where it begins."""
+"""Values that a closure needs are computed in it; its counters and stores stay where they begin."""
 
 from __future__ import annotations
 

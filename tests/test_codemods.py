@@ -1,4 +1,4 @@
-"""The codemods: the same mistakes in other shapes, what a refused candidate teaches, and LibCST's command line."""
+"""The codemods: mistakes in other shapes, candidates after a refused one, and LibCST's command line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ x = torch.randn(2, 3)
 
 
 def changes(program: str) -> list[str]:
-    """What a patch adds to *program*, without indentation; the patched text must be repaired in full."""
+    """Lines that the patch adds to *program*, without indentation; the patched text must be repaired in full."""
     text = HEADER + textwrap.dedent(program)
     mended = mend(Program.of(text, "program.py"), all_codemods())
     assert mended.left == (), mended.refused
@@ -307,7 +307,7 @@ def test_a_list_that_nobody_clears_is_cleared_and_not_detached() -> None:
 
 
 def test_where_no_rewrite_fits_nothing_is_written() -> None:
-    """What the loss is computed from by argmax has no gradient, whatever is rewritten."""
+    """A loss that is computed from an argmax has no gradient under any rewrite."""
     program = f"""
     for batch in loader():
         picked = net(x).argmax(1).float()
@@ -359,7 +359,7 @@ def libcst_command(kind: type[Codemod], script: Path) -> list[str]:
 
 
 def example_of(kind: type[Codemod], folder: Path) -> tuple[Path, bytes]:
-    """A script that the codemod changes, and what it makes of it."""
+    """A script that the codemod changes, and its changed text."""
     fixture = ROOT / "fixtures" / kind.__module__.rpartition(".")[2]
     script = folder / "script.py"
     script.write_bytes((fixture / "broken.py").read_bytes())

@@ -1,4 +1,4 @@
-"""The editor set-ups of docs/editors.md, tried on what the command really prints."""
+"""The editor set-ups of docs/editors.md, tried on the real output of the command."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def vs_code_task() -> dict[str, Any]:
 
 
 def matches(pattern: dict[str, Any], lines: list[str]) -> list[dict[str, str]]:
-    """Return what VS Code reads from *lines* with one problem matcher's pattern."""
+    """Return the problems that VS Code reads from *lines* with one problem matcher's pattern."""
     found = [match for line in lines if (match := re.match(pattern["regexp"], line))]
     return [{key: match[group] for key, group in pattern.items() if key != "regexp"} for match in found]
 

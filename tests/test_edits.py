@@ -1,4 +1,4 @@
-"""Patches as data: what their edits say of the lines, applied, composed, taken back in part."""
+"""Patches as data: their edits and lines, applied, composed, taken back in part."""
 
 from __future__ import annotations
 

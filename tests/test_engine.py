@@ -1,4 +1,4 @@
-"""The engine: findings, their places, and what the patch does to them."""
+"""The engine: findings, their places, and their repair by the patch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for step in range(10):
 
 
 def test_what_is_silenced_is_neither_reported_nor_repaired() -> None:
-    """Of two mistakes, the one that is left gets a patch of its own."""
+    """Where one of two mistakes is silenced, the other gets a patch of its own."""
     apart = (
         TWO.replace(" + sum(item.sum() for item in other)", "") + "    sum(item.sum() for item in other).backward()\n"
     )

@@ -1,4 +1,4 @@
-"""Every fixture, by what it is: a broken script, what autofix makes of it, and look-alikes that stay as they are."""
+"""Every fixture by its kind: a broken script, autofix's repair of it, and look-alikes that stay as they are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = (
     "two kinds",
 )
 SOURCES = ("https://", "article ", "no single report; ")
-"""How the source of a pattern begins: a thread, one of the articles that started it all, or the truth."""
+"""Prefixes of a pattern's source: a thread, one of the articles that started it all, or the truth."""
 ENOUGH = 80
 """Broken scripts, and clean ones, that the benchmark has at the least."""
 CODEMODS = [kind.__module__.rpartition(".")[2] for kind in all_codemods()]
@@ -61,12 +61,12 @@ def analysis_of(texts: dict[str, str]) -> Analysis:
 
 
 def expected_message(broken: str) -> str:
-    """What the first line of a broken script says that PyTorch will say."""
+    """PyTorch's message as the first line of a broken script announces it."""
     return broken.partition("\n")[0].removeprefix("# fails: ")
 
 
 def about(fixture: Path) -> dict[str, Any]:
-    """What ``about.json`` says: see fixtures/README.md."""
+    """Content of ``about.json``: see fixtures/README.md."""
     known: dict[str, Any] = json.loads((fixture / "about.json").read_text(encoding="utf-8"))
     return known
 

@@ -1,4 +1,4 @@
-"""Diffs that others made: what git and diff write is applied in memory; what does not fit is told with its place."""
+"""Diffs that others made: output of git and diff is applied in memory; a misfit is reported with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each output format of ``check`` says, read by the reader that it is made for."""
+"""Each output format of ``check``, read by the program that it is made for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training loops that a framework runs: Lightning's, and that of transformers' trainer."""
+"""Training loops that a framework runs: Lightning's, and the loop of transformers' trainer."""
 
 from __future__ import annotations
 

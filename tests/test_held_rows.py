@@ -1,4 +1,4 @@
-"""Rows of a log keep graphs, whichever of its lists they go to; what reads them counts if somebody can call it."""
+"""Rows of a log keep graphs in any of its lists; a function that reads them counts if somebody can call it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(len(ledger.rows["full"]))
 
 
 def held(text: str) -> list[int]:
-    """The lines of what a script keeps for nothing."""
+    """The lines at which a script keeps graphs for nothing."""
     mended = mend(Program.of(text, "train.py"), all_codemods())
     return [fact.cause.line for fact in mended.observation.facts if isinstance(fact, GraphHeld)]
 

@@ -1,4 +1,4 @@
-"""The hooks for pre-commit and the workflow of docs/: what they call exists and does what they say."""
+"""The hooks for pre-commit and the workflow of docs/: their commands exist and do as described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look-alikes whose state or store is let go by something that is easily overlooked: managers, hooks, setters, maps."""
+"""Look-alikes whose state or store is let go in an easily overlooked way: by managers, hooks, setters, maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the words of a command line start: scripts, modules, interpreters, launchers, tests and console scripts."""
+"""Programs that a command line starts: scripts, modules, interpreters, launchers, tests, console scripts."""
 
 from __future__ import annotations
 

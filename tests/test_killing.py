@@ -101,9 +101,9 @@ class Scene:
         return self.caller
 
     def scratch(self) -> list[Path]:
-        """What lies in the folder for temporary files.
+        """The entries of the folder for temporary files.
 
-        Python's tempfile tries that folder out with a file of eight letters; killed in that moment it leaves it behind.
+        Python's tempfile tries the folder out with a file of eight letters, which stays if it is killed in that moment.
         """
         found = (self.folder / "tmp").iterdir()
         return [path for path in found if not re.fullmatch(r"[a-z0-9_]{8}", path.name)]

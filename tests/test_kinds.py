@@ -1,4 +1,4 @@
-"""Cut, unreduced, held and escaping graphs, and stores that nobody clears: the same mistakes in many shapes."""
+"""Cut, unreduced, held and escaping graphs, and stores that nobody clears: each mistake in many shapes."""
 
 from __future__ import annotations
 
@@ -1292,7 +1292,7 @@ GONE = {
         ["loss = Variable(loss, requires_grad=True)"],
     ),
 }
-"""What a patch takes away."""
+"""Programs, and the lines that the patch takes away."""
 
 BRANCHED = {
     "features of two branches": """
@@ -1398,7 +1398,7 @@ REPORTED = {
             total += logged.item()
         """,
 }
-"""Mistakes that are told of, and left: no patch of theirs is known to be right."""
+"""Mistakes that are reported, and left: no patch for them is known to be right."""
 
 
 def program(text: str) -> str:
@@ -1407,7 +1407,7 @@ def program(text: str) -> str:
 
 @pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())
 def test_shape(text: str, expected: list[str]) -> None:
-    """What a patch adds, without indentation; the patched text must be repaired in full."""
+    """The patch adds the *expected* lines, without indentation, and the patched text is repaired in full."""
     before = program(text)
     mended = mend(Program.of(before, "program.py"), all_codemods())
     assert mended.left == (), mended.refused
@@ -1481,7 +1481,7 @@ def test_it_is_reported_and_left(text: str) -> None:
 
 
 def test_a_buffer_with_another_name_is_given_the_result_by_both() -> None:
-    """Who reads the buffer under its other name would no longer see the result."""
+    """A reader of the buffer under its other name would no longer see the result."""
     text = program("""
         space = {"h": torch.empty(4, 3)}
         buffer = space["h"]

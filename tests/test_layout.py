@@ -1,4 +1,4 @@
-"""The arrows of the architecture: who may import whom, and that reading source needs no torch."""
+"""The arrows of the architecture: permitted imports, and that reading source needs no torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARED = (
     "autofix.child.recorded",
     "autofix.child.wire",
 )
-"""What the child and its parent have to agree on."""
+"""Modules on which the child and its parent have to agree."""
 DISTILS = ROOT / "autofix" / "codemods" / "autograd" / "distil_catalogue.py"
 FLOORS = [
     ["autofix.codemods.facts"],
@@ -91,21 +91,21 @@ def names(path: Path, module: str) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_only_the_child_imports_torch(path: Path) -> None:
-    """And what distils PyTorch's data, which no other module imports."""
+    """The module that distils PyTorch's data imports it, too, and no other module imports that one."""
     assert path.is_relative_to(OF_CHILD) or path == DISTILS or not names(path, "torch")
     assert not names(path, module_name(DISTILS))
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.is_relative_to(OF_CHILD)], ids=module_name)
 def test_the_child_imports_torch_and_the_standard_library_alone(path: Path) -> None:
-    """It runs inside the user's interpreter, started as a program from its own folder."""
+    """The child runs inside the user's interpreter, started as a program from its own folder."""
     others = {module.split(".")[0] for module in imports(path) if not f"{module}.".startswith("autofix.child.")}
     assert others <= sys.stdlib_module_names | {"torch"}
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if not path.is_relative_to(OF_CHILD)], ids=module_name)
 def test_nobody_imports_the_child(path: Path) -> None:
-    """But for what both sides have to agree on, which imports nothing of the child itself."""
+    """But for the modules that both sides have to agree on, which import nothing of the child itself."""
     known = {used for used in imports(path) if used.startswith("autofix.child.")}
     assert all(used.startswith(SHARED) for used in known)
 
@@ -124,7 +124,7 @@ def test_codemods_know_nothing_of_the_tool_and_touch_nothing(path: Path) -> None
 
 
 def loaded(path: Path) -> Iterator[str]:
-    """Yield the modules of the two packages that *path* loads, in functions as well; not what only hints name."""
+    """Yield the modules of the two packages that *path* loads, in functions as well; not for type hints alone."""
     base = module_name(path).split(".")
     base = base if path.name == "__init__.py" else base[:-1]
     pending: list[ast.AST] = [ast.parse(path.read_bytes())]
@@ -156,7 +156,7 @@ def floor_of(module: str) -> tuple[int, str] | None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_arrows_point_down(module: str) -> None:
-    """A module loads only its own folder and the floors below, and what stands beside the floors."""
+    """A module loads only its own folder, the floors below, and modules beside the floors."""
     own = floor_of(module)
     below = {other: floor_of(other) for other in loaded(MODULES[module])} if own is not None else {}
     wrong = [other for other, floor in below.items() if floor and own and floor[1] != own[1] and floor[0] >= own[0]]

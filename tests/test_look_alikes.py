@@ -1,4 +1,4 @@
-"""Look-alikes: what is right and looks like a cut, unreduced, held or escaping graph"""
+"""Look-alikes: programs that are right and look like a cut, unreduced, held or escaping graph"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/rules.md says what the codemods' docstrings say, and every docstring says what a reader asks."""
+"""docs/rules.md agrees with the codemods' docstrings, and every docstring answers a reader's questions."""
 
 from __future__ import annotations
 

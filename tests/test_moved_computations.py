@@ -124,7 +124,7 @@ for step in range(20):
 
 
 def patched(text: str) -> tuple[list[str], list[str]]:
-    """The lines that a patch takes away, and those that it adds, without indentation."""
+    """The lines that a patch takes away, and the lines that it adds, without indentation."""
     found = mend(Program.of(HEADER + text, "main.py"), all_codemods())
     assert found.left == (), found.refused
     after = found.patched.files[0].text
@@ -135,7 +135,7 @@ def patched(text: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize(("text", "moved"), MOVED.values(), ids=MOVED)
 def test_all_of_it_moves_in_its_order(text: str, moved: list[str]) -> None:
-    """And nothing of it is detached: a value would be one of parameters that are no more."""
+    """Nothing of it is detached: a value would belong to parameters that are no more."""
     assert patched(text) == (moved, moved)
 
 

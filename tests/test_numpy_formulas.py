@@ -1027,7 +1027,7 @@ def first_loss(text: str) -> float:
 
 @pytest.mark.parametrize(("text", "loss", "expected"), SHAPES.values(), ids=SHAPES)
 def test_the_formula_keeps_the_graph(text: str, loss: str, expected: list[str]) -> None:
-    """What a patch adds, without indentation; the loss is what it was."""
+    """The patch adds the *expected* lines, without indentation, and the loss is as it was."""
     before = program(text, loss)
     mended = mend(Program.of(before, "program.py"), all_codemods())
     assert mended.left == (), mended.refused
@@ -1068,7 +1068,7 @@ def test_a_library_that_measures_is_given_arrays() -> None:
 
 
 def test_a_formula_in_a_file_of_its_own() -> None:
-    """What the script hands over, and what it makes of the result, changes with the formula."""
+    """The arguments that the script hands over, and its use of the result, change with the formula."""
     formula = """
         import numpy as np
         import torch

@@ -1,4 +1,4 @@
-"""Losses that are computed of what a function of NumPy was to make of tensors with graphs."""
+"""Losses that are computed from the result of a function of NumPy for tensors with graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every function, method and keyword of NumPy that a formula may have computes the same in torch."""
+"""Every function, method and keyword of NumPy that a formula may have gives an equal result in torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a script from training is named, with the option that takes it out of the way; it is no mistake."""
+"""An obstacle that keeps a script from training is named, with the option that removes it; it is no mistake."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ FEWEST = 2500
 
 
 def disagreement(call: Call, kind: str, text: str, said: str) -> str:
-    """What the static witness misses or makes up, beside what PyTorch *said* of a program; empty if they agree."""
+    """Mistakes that the static witness misses or makes up, against PyTorch's verdict *said*; empty if they agree."""
     facts = {type(fact) for fact in analyze(Program.of(text, "program.py")).facts}
     wanted = {FACTS[said]} if said else set()
     if said == "no graph" and call.name.startswith(WITHOUT_CUT):
         return ""
-    if said == "part changed":  # PyTorch stops there, and does not see what the change has spoilt
+    if said == "part changed":  # PyTorch stops there, and does not see the values that the change has spoilt
         facts.discard(Overwritten)
     names = [f"missed {one.__name__}" for one in wanted - facts] + [f"made up {one.__name__}" for one in facts - wanted]
     return f"{call.setup} {call.call}, {kind}: {', '.join(names)}" if names else ""

@@ -1,4 +1,4 @@
-"""The page of ``--html``: what stands in it, what must not, and how a real browser shows it."""
+"""The page of ``--html``: its contents, text that it must not have, and its look in a real browser."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def view(**others: Any) -> View:
 
 
 class Page(HTMLParser):
-    """What a page is made of: elements with their attributes, and the text in them."""
+    """Contents of a page: elements with their attributes, and the text in them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is found out of a file's tree by other ways than LibCST's own: where its nodes stand, blocks on one line."""
+"""Facts on a file's tree that are not found by LibCST's own ways: places of its nodes, blocks on one line."""
 
 from __future__ import annotations
 

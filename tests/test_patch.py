@@ -124,7 +124,7 @@ def test_random_changes_apply(tmp_path: Path, seed: int) -> None:
 
 
 def test_patch_fills_an_empty_file(tmp_path: Path) -> None:
-    """Which git would take for one that does not exist yet; but no mistake is found in an empty file."""
+    """Git would take the empty file for one that does not exist yet; but no mistake is found in an empty file."""
     require("patch")
     changes = [Change("a.py", b"", b"x\n")]
     lay_out(tmp_path, changes)

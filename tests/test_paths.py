@@ -1,4 +1,4 @@
-"""Which branches of a program are worth a path of their own: those that the tape may see, and each of them once."""
+"""Branches of a program that are worth a path of their own: branches that the tape may see, each of them once."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_condition_that_showed_nothing_is_turned_round_once_for_all_objects(mo
 
 
 def test_a_condition_that_only_an_alternative_comes_to_is_turned_round_there() -> None:
-    """The loss is kept on one side of the first condition, and what is kept is sent back on one side of the second."""
+    """The loss is kept on one side of the first condition, and the kept loss is sent back on one side of the second."""
     kept = SCRIPT.replace("BRANCH", "        print(number)\n    else:\n        history.append(loss)")
     sent = "    if history and not monitor.full():\n        sum(history).backward()\n"
     seen = analysis.analyze(
@@ -150,7 +150,7 @@ def test_a_condition_that_only_an_alternative_comes_to_is_turned_round_there() -
 
 
 def test_a_loss_that_an_option_leaves_out_is_no_loss_of_several_elements() -> None:
-    """What the loader hands out may be anything, None as well, for whoever has not read the loader."""
+    """The loader may hand out anything, None as well, for an analysis that has not read the loader."""
     program = """\
         import torch
         from torch import nn

@@ -57,7 +57,7 @@ def test_growth_in_most_of_the_run_is_held(values: list[int], rate: float) -> No
 
 
 def meant(whole: Values, sound: Values, *ways: Values, present: Values | None = None) -> Meant:
-    """A gradient in the reference: what failed belongs to the past, unless *present* tells."""
+    """A gradient in the reference: the faulty part belongs to the past, unless *present* is given."""
     if present is None:
         return Meant(whole, sound, sound, ways or None, ways or None)
     return Meant(whole, sound, present, ways, ())

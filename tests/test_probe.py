@@ -1,4 +1,4 @@
-"""What the probe records of a run, in scripts that use autograd in unusual ways."""
+"""The probe's record of a run, in scripts that use autograd in unusual ways."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_error_that_the_script_catches_is_its_failure(tmp_path: Path) -> None:
 
 
 def test_reference_gives_the_gradient_of_the_formula(tmp_path: Path) -> None:
-    """Against a script that computes the same with everything kept by its own means."""
+    """Compared with a script that computes the same values and keeps everything by its own means."""
     broken = """
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     state = torch.zeros(1)

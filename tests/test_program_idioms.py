@@ -866,7 +866,7 @@ def mended(text: str, **others: str) -> Mended:
 
 @pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())
 def test_shape(text: str, expected: list[str]) -> None:
-    """What a patch adds, without indentation; the patched text must be repaired in full."""
+    """The patch adds the *expected* lines, without indentation, and the patched text is repaired in full."""
     before = HEADER + text
     found = mended(before)
     assert found.left == (), found.refused
@@ -928,7 +928,7 @@ class Balance:
 
 
 def test_a_star_takes_what_has_no_underscore() -> None:
-    """The script's own ``__name__`` is not that of the module whose names it takes."""
+    """The script's own ``__name__`` is not the name of the module whose names it takes."""
     main = """\
 from lib import *
 def main():

@@ -1,4 +1,4 @@
-"""Scripts of several files: what is imported from the project is read with the script, and repaired where it stands."""
+"""Scripts of several files: imports from the project are read with the script, and repaired where they stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects as they lie on the disk: what is run is the copy of the project, however the user starts it."""
+"""Projects as they lie on the disk: the copy of the project is run, however the user starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for generated and mutated scripts, a sample of them: ``make fuzz`` tries as many as there is time for."""
+"""Properties of generated and mutated scripts, on a sample: ``make fuzz`` tries as many as there is time for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs by execution: right patches pass, tempting wrong ones are refused, and what did not happen is never a pass."""
+"""Proofs by execution: right patches pass, tempting wrong ones are refused, and a run that failed is never a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tape computes what Python computes, or says that it does not know: never something else.
+"""The tape computes the values that Python computes, or says that it does not know: never other values.
 
 ``python_idioms`` holds the pieces of Python, an empty line between two: each ends with ``r`` being something.
 """
@@ -40,7 +40,7 @@ def plain(value: Value) -> Any:
 
 
 def on_the_tape(text: str) -> Any:
-    """What ``r`` is.  Raises :class:`Unsure`."""
+    """Value of ``r`` on the tape.  Raises :class:`Unsure`."""
     sources = Sources(Program.of(text, "piece.py"))
     machine = ProgramInterpreter(sources, BranchPolicy(Path()))
     machine.globals.names["__name__"] = Binding("__main__")

@@ -1,4 +1,4 @@
-"""The tape and the repairs, held against what PyTorch says of random programs."""
+"""The tape and the repairs, held against PyTorch's verdict on random programs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.random_programs import Writer
 
 SEEDS = range(600)
 SAYS = {"second time": StaleGraph, "modified by an inplace": Overwritten, "a leaf Variable": LeafChanged}
-"""What PyTorch says, and the kind of fact that is to be found then."""
+"""Pieces of PyTorch's messages, and the kind of fact that is to be found for each."""
 
 
 def failure(text: str) -> str:
-    """What PyTorch says of a program: nothing, or the first line of its error."""
+    """The first line of PyTorch's error on a program; empty if there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -35,7 +35,7 @@ def told(text: str) -> set[type[Fact]]:
 
 @pytest.fixture(scope="module")
 def programs() -> dict[str, str]:
-    """Programs, each with what PyTorch says of it."""
+    """Programs, each with PyTorch's verdict on it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     found = {text: failure(text) for text in (Writer(seed).program() for seed in SEEDS)}

@@ -1,4 +1,4 @@
-"""What reading did not reach is said: which backward passes were followed, and why others were not."""
+"""The reach of reading is reported: backward passes that were followed, and the reason why others were not."""
 
 from __future__ import annotations
 

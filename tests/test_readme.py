@@ -1,4 +1,4 @@
-"""README.md and the pages of docs/: the example does what is shown, and all that they name exists."""
+"""README.md and the pages of docs/: the example behaves as shown, and all that they name exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a run: what a script writes to it is found out."""
+"""The record of a run: lines that a script writes to it are found out."""
 
 from __future__ import annotations
 

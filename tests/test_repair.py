@@ -1,4 +1,4 @@
-"""Repair from what a run shows alone: some of the fixtures, and values whose ways a reader does not follow."""
+"""Repair from the evidence of a run alone: some of the fixtures, and values whose ways a reader does not follow."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ BY_READING = (
     "step_order_features_for_the_caller",
     "unfreeze_parameters",
 )
-"""Mistakes of which a run shows that there is no graph, no program, or what holds the graphs, and not why, or whose
-states no name in the training loop leads to, or who is to compute anew what is lost.
+"""Mistakes that a run does not explain: it shows that there is no graph, no program, or the holders of graphs, but not
+why; or no name in the training loop leads to the states, or to the function that is to compute the lost value anew.
 """
 SHOWN = [path for path in FIXTURES if not path.name.startswith(BY_READING)]
 NOT_SHOWN = [path for path in FIXTURES if path.name.startswith(BY_READING)]
 SAMPLE = [path for path in SHOWN if sampled(path.name, 32)]
 SAMPLE_NOT_SHOWN = [path for path in NOT_SHOWN if sampled(path.name, 8)]
-"""A fixed thirty-second and a fixed eighth, whatever is added: each costs three runs of its script and more.  ``make
+"""A fixed thirty-second and a fixed eighth of all fixtures: each costs three runs of its script and more.  ``make
 benchmark`` has them all, as ``run --no-static``.
 """
 
@@ -369,7 +369,7 @@ def test_what_one_of_two_branches_computes_is_not_computed_anew_behind_them(tmp_
     found = repair(Script(path), LIMITS, static=static)
     patched = found.analysis.repaired.files[0].text
     before, _, behind = patched.partition("dl = ")
-    anew = int(static)  # the source shows both sides; after the run, what stands before is left as it is
+    anew = int(static)  # the source shows both sides; after the run, the code before is left as it is
     for line in ('if "--relative" in sys.argv:\n', "score = D(fake) - D(real)\n", "score = D(fake)\n"):
         assert behind.count(line) == anew
     assert patched.count("score = D(fake)") == 2

@@ -1,4 +1,4 @@
-"""Idioms of repositories: what a class needs before its method is called, loops that it inherits, options, meters."""
+"""Idioms of repositories: state that a class needs before its method is called, inherited loops, options, meters."""
 
 from __future__ import annotations
 
@@ -812,7 +812,7 @@ for episode in range(10):
 
 
 def test_what_an_actor_learns_through_its_critic_is_kept() -> None:
-    """The step of an environment is no optimizer's: it is known what each optimizer trains, and through what."""
+    """The step of an environment is no optimizer's: the parameters of each optimizer, and their way, are known."""
     found = mend(Program.of(IMAGINED, "train.py"), all_codemods())
     patched = found.patched.files[0].text
     assert found.repairs

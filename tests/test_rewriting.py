@@ -1,4 +1,4 @@
-"""What is repaired in one shape is repaired in others, and what is right stays so."""
+"""A mistake that is repaired in one shape is repaired in others, and a right program stays right."""
 
 from __future__ import annotations
 

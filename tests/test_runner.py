@@ -1,4 +1,4 @@
-"""How scripts are run: as ``python SCRIPT`` would run them, from a copy, to a bounded end, leaving nothing behind."""
+"""Runs of scripts: as ``python SCRIPT`` would run them, from a copy, to a bounded end, leaving nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run must not touch: files outside its scratch copy, the network, the machine's memory."""
+"""Things that a run must not touch: files outside its scratch copy, the network, the machine's memory."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_nothing_outside_is_changed(harm: str, precious: Path, tmp_path: Path) -
     assert tree(precious) == before
     assert (precious / "more").is_dir()
     assert record.outcome is Outcome.RAISED
-    # The same script does harm where it is allowed to, so that the test shows something.
+    # The script does harm where it is allowed to, so that the test shows something.
     allowed = execute(tmp_path, text, writable=(str(tmp_path),))
     assert allowed.outcome is Outcome.FINISHED, allowed.output
 
@@ -359,7 +359,7 @@ def shared() -> Iterator[Path]:
 
 @pytest.mark.parametrize("network", [False, True], ids=["closed", "network"])
 def test_shared_memory_is_the_runs_own_and_bounded(shared: Path, tmp_path: Path, network: bool) -> None:
-    """What others keep there can be read, and not written."""
+    """Files of other processes there can be read, and not written."""
     text = f"""
         import os, torch
         from multiprocessing import shared_memory
@@ -409,7 +409,7 @@ DAEMON = """
     time.sleep(0.5)
     {end}
 """
-"""It leaves its parent, its session and its folder, and nothing in its environment tells whose it is."""
+"""A process that leaves its parent, its session and its folder, and has no environment that tells its owner."""
 
 
 @pytest.mark.parametrize("end", ["raise ValueError", "time.sleep(600)", "os._exit(3)"])

@@ -1,4 +1,4 @@
-"""What operations save for their backward pass: the tape beside PyTorch itself."""
+"""Tensors that operations save for their backward pass: the tape beside PyTorch itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scratch copy: what it holds, whose folders are swept away, and that nothing is written through a link."""
+"""The scratch copy: its contents, the folders that are swept away, and that nothing is written through a link."""
 
 from __future__ import annotations
 

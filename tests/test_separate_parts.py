@@ -1,4 +1,4 @@
-"""A slice that is changed in place becomes a new tensor only where no other name shows what is changed."""
+"""A slice that is changed in place becomes a new tensor only where no other name shows the change."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ FIXED = BROKEN.replace("    optimizer.step()\n", "    store[-1] = store[-1].deta
 
 
 class Editor:
-    """One editor with its documents: what a person does in it, and what it shows."""
+    """One editor with its documents: the actions of a person in it, and its display."""
 
     def __init__(self, client: LanguageClient, folder: Path) -> None:
         self.client = client
@@ -92,7 +92,7 @@ class Editor:
 
 
 def capabilities(*, pull: bool = False) -> types.ClientCapabilities:
-    """Those of an editor that takes what the server sends, or one that asks for diagnostics itself."""
+    """Capabilities of an editor that takes diagnostics from the server, or, with *pull*, asks for them itself."""
     known = client_capabilities("visual-studio-code")
     assert known.text_document is not None
     known.text_document.diagnostic = types.DiagnosticClientCapabilities() if pull else None

@@ -1,4 +1,4 @@
-"""Settings: which file counts for which source, what each key does, and that the command line comes first."""
+"""Settings: the file that counts for a source, the effect of each key, and that the command line comes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of mistakes as people report them: what the patch adds, and what looks like them and stays as it is."""
+"""Shapes of mistakes as people report them: the lines that the patch adds, and look-alikes that stay as they are."""
 
 from __future__ import annotations
 
@@ -2103,7 +2103,7 @@ def program(text: str) -> str:
 
 @pytest.mark.parametrize(("text", "expected"), SHAPES.values(), ids=SHAPES.keys())
 def test_shape(text: str, expected: list[str]) -> None:
-    """What a patch adds, without indentation; the patched text must be repaired in full."""
+    """The patch adds the *expected* lines, without indentation, and the patched text is repaired in full."""
     before = program(text)
     mended = mend(Program.of(before, "program.py"), all_codemods())
     assert mended.left == (), mended.refused

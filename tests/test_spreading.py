@@ -87,7 +87,7 @@ def test_an_item_whose_worker_dies_alone_is_lost_after_two_tries(tmp_path: Path)
 
 
 def stopped(folder: Path, number: int) -> int:
-    """Of two at once, the second is stopped before its first try by the death of the first; alone it dies once."""
+    """Of two items at once, the death of the first stops the second before its first try; alone it dies once."""
     begun = note(folder, 10 + number)
     if begun == 1:
         while not all((folder / str(10 + other)).exists() for other in range(2)):
@@ -148,7 +148,7 @@ def test_a_check_goes_on_without_a_killed_worker(tmp_path: Path, monkeypatch: py
     notes = tmp_path / "notes"
     notes.mkdir()
     inside = checker.check_path
-    inside(places[0])  # what the first analysis loads is inherited by every worker
+    inside(places[0])  # every worker inherits the modules that the first analysis loads
 
     def deadly(path: Path, *others: object, **options: object) -> Result | Problem:
         most = {"train05.py": 9, "train11.py": 1}.get(path.name, 0)

@@ -1,4 +1,4 @@
-"""The story as a terminal shows it: strokes below what they mean, whatever stands before it, and no line too long."""
+"""The story as a terminal shows it: strokes below their text, after any characters, and no line too long."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wide(char: str) -> int:
 
 
 def underlined(lines: list[str]) -> str:
-    """What stands above the strokes, as a terminal has it."""
+    """The text above the strokes, as a terminal shows it."""
     (number,) = [number for number, line in enumerate(lines) if "^" in line]
     strokes = [column for column, char in enumerate(lines[number]) if char == "^"]
     cells = [char for char in lines[number - 1] if not unicodedata.combining(char) for _ in range(wide(char))]

@@ -1,4 +1,4 @@
-"""What a user does not want to hear of is neither reported nor repaired, and counts for no exit code."""
+"""Suppressed mistakes are neither reported nor repaired, and count for no exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The symbolic tape: small programs, and what autograd's rules make of them.  Look-alikes first."""
+"""The symbolic tape: small programs, and their facts by autograd's rules.  Look-alikes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repairs, held against the scripts that were meant: what is repaired trains what the right script trains."""
+"""Repairs, held against the intended scripts: a repaired script trains as the right one does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEEDS = range(8)
 
 
 def trained(text: str) -> torch.Tensor:
-    """All parameters of a script after its last step, in one row.  Raises what the script raises."""
+    """All parameters of a script after its last step, in one row.  Raises the errors of the script."""
     names: dict[str, object] = {"__name__": "__main__"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

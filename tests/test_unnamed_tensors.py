@@ -1,4 +1,4 @@
-"""Tensors without a name that are modified in place, and what a message calls them."""
+"""Tensors without a name that are modified in place, and their names in messages."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ FROM_THE_THIRD = [
 
 @pytest.mark.parametrize(("start", "update", "state"), FROM_THE_THIRD)
 def test_a_graph_that_is_met_in_the_third_iteration(start: str, update: str, state: str) -> None:
-    """The first iteration saves nothing of what is carried on, so that the second passes through it."""
+    """The first iteration saves no part of the carried value, so that the second passes through it."""
     for steps, stale in (("10", True), ("2", False)):
         found = see(CARRIED.format(start=start, update=update, state=state, steps=steps))
         assert [isinstance(fact, StaleGraph) for fact in found.facts] == [True] * stale

@@ -1,4 +1,4 @@
-"""Windows of several iterations, and what decides where they end and what goes on: counts, shapes, versions, keys."""
+"""Windows of several iterations, and the conditions for their ends: counts, shapes, versions, keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two sides of a run say to each other comes over as it was."""
+"""Data that the two sides of a run send to each other arrives unchanged."""
 
 from __future__ import annotations
 

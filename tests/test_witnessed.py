@@ -1,4 +1,4 @@
-"""Facts from a run: the same fields as the static witness fills, whichever way the value takes."""
+"""Facts from a run: they fill the fields that the static witness fills, for any way of the value."""
 
 from __future__ import annotations
 

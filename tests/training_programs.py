@@ -26,7 +26,7 @@ GOAL = [torch.randn(4, 3) for _ in range(12)]
 
 @dataclass
 class Pair:
-    """Lines of a script, with the mistake and without: setup, what each iteration does, what comes after each epoch."""
+    """Lines of a script, with the mistake and without: setup, body of each iteration, end of each epoch."""
 
     models: dict[str, str]
     """The networks, by the names that the script has for them."""
@@ -92,7 +92,7 @@ def _function(setup: list[str], body: list[str], pair: Pair) -> str:
 
 
 def _method(setup: list[str], body: list[str], pair: Pair) -> str:
-    """What is set up lives in the trainer; the names of the script become attributes."""
+    """A trainer holds the setup; the names of the script become attributes."""
     names = _names_of(setup)
     own = [_as_attributes(line, names) for line in setup]
     steps = [_as_attributes(line, names) for line in body]
@@ -118,7 +118,7 @@ def _names_of(setup: list[str]) -> list[str]:
 
 
 def _split(setup: list[str], body: list[str], pair: Pair) -> str:
-    """One method computes the loss, another one learns from it; what they share are the trainer's attributes."""
+    """One method computes the loss, another one learns from it; they share the trainer's attributes."""
     starts = [at for at, line in enumerate(body) if line.endswith("zero_grad()") or ".backward(" in line]
     at = min(starts) if starts else 0
     first, then = body[:at], body[at:]
@@ -143,7 +143,7 @@ def _split(setup: list[str], body: list[str], pair: Pair) -> str:
 
 
 def _nested(setup: list[str], body: list[str], pair: Pair) -> str:
-    """A function in a function, to which what is set up is not local."""
+    """A function in a function, to which the names of the setup are not local."""
     names = _names_of(setup)
     outer = [f"nonlocal {', '.join(names)}"] if names else []
     return (
@@ -155,7 +155,7 @@ def _nested(setup: list[str], body: list[str], pair: Pair) -> str:
 
 
 def _namespace(setup: list[str], body: list[str], pair: Pair) -> str:
-    """What is set up are the attributes of an object that a function is given."""
+    """An object has the setup as its attributes, and is given to a function."""
     names = _names_of(setup)
     own = [_as_attributes(line, names, "run") for line in setup]
     return (
@@ -257,7 +257,7 @@ def _net(writer: Writer) -> dict[str, str]:
 
 
 def _average(writer: Writer) -> Pair:
-    """A running mean, a baseline or a centre of what the network computes."""
+    """A running mean, a baseline or a centre of the network's outputs."""
     name = writer.pick("mean", "center", "baseline", "running")
     value = writer.pick("out.mean(0)", "out.mean()", "F.mse_loss(out, y)")
     rule = writer.pick("0.9 * {0} + 0.1 * {1}", "{0} + 0.1 * ({1} - {0})", "torch.lerp({0}, {1}, 0.1)")
@@ -358,7 +358,7 @@ def _gan(writer: Writer) -> Pair:
         return f"F.softplus({'-' if sign < 0 else ''}{scored}).mean()"
 
     def turns(first: str, second: str, made: list[str]) -> list[str]:
-        """The program's step, with what each of its two losses takes for the fake."""
+        """The program's step, with the value that each of its two losses takes for the fake."""
         for_critic, for_painter = (first, second) if critic_first else (second, first)
         steps = [
             ("opt_d", "d_loss", [f"d_loss = {of(for_critic, 1)} + {of('y', -1)}"]),
@@ -481,7 +481,7 @@ def _critic(writer: Writer) -> Pair:
 
 
 def _advantage(writer: Writer) -> Pair:
-    """A policy and its critic, whose error weighs the policy's likelihoods and is what it learns from itself."""
+    """A policy and its critic, whose error weighs the policy's likelihoods and trains the critic itself."""
     nets = {
         "policy": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))",
         "critic": "nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))",
@@ -524,7 +524,7 @@ def _advantage(writer: Writer) -> Pair:
 
 
 def _overwritten(writer: Writer) -> Pair:
-    """What an operation saved, changed in place."""
+    """A tensor that an operation saved, changed in place."""
     act = writer.pick("torch.sigmoid", "torch.tanh", "torch.exp", "F.softmax")
     call = f"{act}(net(x), -1)" if act == "F.softmax" else f"{act}(net(x))"
     change, new = writer.random.choice(
@@ -590,7 +590,7 @@ def _closure(writer: Writer) -> Pair:
 
 
 def _outer_loop(writer: Writer) -> Pair:
-    """What the outer loop computes, sent backward in an inner loop."""
+    """A value that the outer loop computes, sent backward in an inner loop."""
     made = writer.pick("z = torch.tanh(trunk(x))", "z = trunk(x) * 2")
     inner = [
         "for t in range(3):",
@@ -645,7 +645,7 @@ def _layers(writer: Writer) -> Pair:
 
 
 def _hooked(writer: Writer) -> Pair:
-    """What a hook collects for a penalty, and nobody clears."""
+    """Outputs that a hook collects for a penalty, and nobody clears."""
     store = writer.pick("acts", "taps", "seen")
     hook = writer.pick(f"lambda m, i, o: {store}.append(o)", "keep")
     setup = [f"{store} = []"]

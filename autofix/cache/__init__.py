@@ -1,1 +1,1 @@
-"""What earlier checks have found, kept between commands: by the content of everything that a result rests on."""
+"""Results of earlier checks, kept between commands by the content of everything that a result rests on."""

@@ -1,4 +1,4 @@
-"""The outcome of one check as a text, and back: with the files as they are now, which are those that it was made of."""
+"""The outcome of one check as a text, and back: its files are read from the disk again, unchanged since the check."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from autofix.project.files import SourceFile
 from autofix.project.gather import Project
 
 NOTHING = ""
-"""The text for a file in which nothing is to be found, whatever stands in others."""
+"""Text for a file without findings whose outcome does not depend on other files."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A file with those that it imports, and what was found."""
+    """A file with the files that it imports, and their analysis."""
 
     project: Project
     analysis: Analysis

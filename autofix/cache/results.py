@@ -1,8 +1,8 @@
 """The results of earlier checks, by all that they rest on.
 
 The key of a result is made of the file's place and bytes, the options, the program and the interpreter that read it.
-With the result stands what its reading asked of the disk: which modules were looked for, in vain as well, and what the
-files said that were read.  It holds for as long as the disk gives these answers.
+Kept with a result are the answers that the disk gave while it was made: the modules that were looked for, whether found
+or not, and the contents of the files that were read.  It holds for as long as the disk gives these answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Asked:
-    """A file that is to be checked, and the options for it, all that matters of them, as a text."""
+    """A file that is to be checked, and a text with all of its options that matter to the result."""
 
     path: Path
     options: str
@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass
 class Results:
-    """What the *store* has for one command that names files *from_root* or not."""
+    """Results in the *store* for one command, which names files *from_root* or not."""
 
     store: Store
     from_root: bool = False
@@ -49,7 +49,7 @@ class Results:
         self._common = repr((self.from_root, *surroundings()))
 
     def find(self, asked: Sequence[Asked]) -> list[tuple[SourceFile, Read | Unread] | None]:
-        """For each file, what an earlier check has found in the same one; None where it is to be checked.
+        """For each file, the outcome that an earlier check has kept for it; None where it is to be checked.
 
         A caller with many files asks for :data:`AT_ONCE` of them at a time: all are in memory together.
         """
@@ -111,7 +111,7 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def surroundings() -> tuple[object, ...]:
-    """What every result rests on beside the project: the programs that make it, and what the environment says."""
+    """Conditions of every result beside the project: the programs that make it, and the environment."""
     environment = tuple(os.environ.get(name, "") for name in ("PYTHONPATH", "HOME", "USERPROFILE"))
     own_path = tuple(map(str, layout.environment_roots(sys.executable)))
     return (sys.version, sys.platform, stamp(), os.getcwd(), *environment, own_path)

@@ -32,7 +32,7 @@ DAY = 86_400
 
 
 def default_folder() -> Path | None:
-    """The user's folder for caches: ``$XDG_CACHE_HOME/autofix``, ``~/.cache/autofix``, or what the system has for it.
+    """The user's folder for caches: ``$XDG_CACHE_HOME/autofix``, ``~/.cache/autofix``, or the system's counterpart.
 
     None where no home is known.
     """
@@ -50,7 +50,7 @@ def default_folder() -> Path | None:
 
 
 class Store:
-    """Texts by keys, in *folder*.  No method raises: what fails is as if it had not been asked for."""
+    """Texts by keys, in *folder*.  No method raises: a read that fails finds nothing, a write that fails is dropped."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / NAME
@@ -60,7 +60,7 @@ class Store:
         self._used: list[bytes] = []
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """The texts of those of *keys* that have one."""
+        """The texts that are kept under *keys*, by key."""
         found: dict[bytes, str] = {}
         if not self._works or (self._connection is None and not os.path.exists(self._file)):
             return found
@@ -133,7 +133,7 @@ class Store:
     def _prepare(self, connection: Connection) -> None:
         """Make the table where it is missing, and once a day remove what was not used for long."""
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = OFF")  # what a power failure damages is made anew
+        connection.execute("PRAGMA synchronous = OFF")  # after a power failure, damaged results are made anew
         (day,) = connection.execute("PRAGMA user_version").fetchone()
         if day == self._today:
             return

@@ -13,7 +13,7 @@ from autofix.codemods.rewriting.patch import Line, Replacement
 from autofix.findings import Finding
 
 TUPLE = ""
-"""The first item of a list that stands for a tuple; that of a record is the name of its class."""
+"""First item of a list that stands for a tuple; a list that stands for a record begins with the name of its class."""
 
 
 @cache
@@ -47,7 +47,7 @@ def document(value: object) -> object:
 
 
 def value(document: object) -> Any:
-    """What :func:`document` has written down.  Raises :class:`ValueError` for anything else."""
+    """Value of a *document* that :func:`document` has made.  Raises :class:`ValueError` for anything else."""
     if not isinstance(document, list):
         if isinstance(document, dict):
             raise ValueError("a table")

@@ -29,7 +29,7 @@ STOP = threading.Event()
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """End of a command: its exit code, time, memory and output."""
 
     code: int
     """Its exit code, negative for the signal that killed it."""
@@ -51,7 +51,7 @@ class Ended:
 def bounded(
     command: Sequence[str], folder: Path, seconds: float, memory: int, environment: Mapping[str, str] | None = None
 ) -> Ended:
-    """Run *command* in *folder* for so many *seconds* and with so many bytes of *memory* at most (0: no limit).
+    """Run *command* in *folder* for at most *seconds*, with at most *memory* bytes (0: no limit).
 
     Raises :class:`OSError` where it cannot be started.
     """
@@ -76,7 +76,7 @@ def bounded(
         finally:
             kill_group(process.pid)
             process.wait()
-            end_marked(mark)  # what has left the group
+            end_marked(mark)  # processes that have left the group
         took = time.monotonic() - began
         output.seek(0)
         size = messages.seek(0, os.SEEK_END)
@@ -86,7 +86,7 @@ def bounded(
 
 
 def _watch(process: subprocess.Popen[bytes], until: float, memory: int, output: Path) -> tuple[str, int]:
-    """Wait for the end of *process*, or for a bound that it exceeds; which one, and the most memory that was seen."""
+    """Wait until *process* ends or exceeds a bound; return the name of the bound, and the most memory that was seen."""
     peak, pause = 0, LOOK / 10
     while True:
         began = time.monotonic()
@@ -107,7 +107,7 @@ def _watch(process: subprocess.Popen[bytes], until: float, memory: int, output: 
 
 
 def memory_of(leader: int) -> int:
-    """The bytes that a process and its descendants hold: what they share is counted once where the system tells."""
+    """The bytes that a process and its descendants hold: shared memory is counted once where the system tells it."""
     try:
         process = psutil.Process(leader)
         family = [process, *process.children(recursive=True)]

@@ -70,7 +70,7 @@ def patched_tree(folder: Path, patch: str) -> str:
 
 
 def commit(folder: Path, tree: str, parent: str, outcome: Outcome) -> str:
-    """Make the commit.  Who has told git no name signs as autofix."""
+    """Make the commit, with autofix as author and committer where git knows no name."""
     environment: dict[str, str] = {}
     for role in ("AUTHOR", "COMMITTER"):
         try:
@@ -83,7 +83,7 @@ def commit(folder: Path, tree: str, parent: str, outcome: Outcome) -> str:
 
 
 def message_of(outcome: Outcome) -> str:
-    """The story of each repaired mistake, and what was proved."""
+    """The message of the commit: the story of each repaired mistake, and the points of the proof."""
     repaired = [one for one in outcome.findings if one["fixable"]]
     count = f"{len(repaired)} mistakes" if len(repaired) != 1 else "a mistake"
     lines = [f"autofix: repair {count} of PyTorch's autograd", ""]

@@ -36,7 +36,7 @@ class ClusterError(click.ClickException):
 
 
 def on_cluster(tasks: Sequence[Task], address: str, tell: Callable[[str], None]) -> Iterator[Outcome]:
-    """The outcomes as they come.  What no worker of the cluster can do is told and left for another call.
+    """The outcomes as they come.  A task that no worker of the cluster can do is reported and left for another call.
 
     Raises :class:`ClusterError`.
     """
@@ -122,7 +122,7 @@ class _Window:
         return None
 
     def _workers(self) -> list[dict[str, Any]]:
-        """What the scheduler says of its workers, asked again now and then."""
+        """The scheduler's information on its workers, asked for again :data:`LOOK` seconds later at the earliest."""
         if time.monotonic() > self._known_until:
             self._known = list(self._client.scheduler_info()["workers"].values())
             self._known_until = time.monotonic() + LOOK
@@ -141,7 +141,7 @@ class _Window:
 
 
 def begun(task: Task, topic: str) -> Outcome:
-    """What a worker does: note that the task was begun, and do it, unless it was begun too often."""
+    """Do a task on a worker of the cluster, and log its begin there first; give it up if it was begun too often."""
     client = get_client()
     before = len(starts(client, topic))
     if before >= TRIES:

@@ -21,7 +21,7 @@ OF_BUDGET = 0.8
 
 
 def examine(task: Task, tries: int = 1) -> Outcome:
-    """Fetch the repository, check it or run it, and open a branch.  *tries* counts those of lost workers, too."""
+    """Fetch the repository, check it or run it, and open a branch.  *tries* includes the tries of lost workers."""
     began = time.monotonic()
     try:
         folder = clone(task.source, Path(task.cache), task.bounds.seconds) if task.is_url else Path(task.source)
@@ -81,7 +81,7 @@ def judged(task: Task, ended: Ended, tries: int) -> Outcome:
 
 
 def failure(bounds: Bounds, ended: Ended) -> tuple[Status, str]:
-    """What is to be said of a command by how it ended; ``done`` where its output tells."""
+    """Status and reason for a command by its end; ``done``, without a reason, where its output is to be read."""
     if ended.exceeded == "time":
         return "timed out", f"ended after {bounds.seconds:g} seconds"
     if ended.exceeded == "memory":

@@ -23,7 +23,7 @@ SETTINGS = (
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
 )
-"""For a clone, which may start more programs than what is asked of a checkout."""
+"""Settings for a clone, which may start more programs than a command on a checkout."""
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LFS_SKIP_SMUDGE": "1",
@@ -36,7 +36,7 @@ MEMORY = 4 * 2**30
 
 
 def git(folder: Path, *words: str, data: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
-    """What a git command prints in *folder*, without the last line end.  Raises :class:`GitError`."""
+    """Output of a git command in *folder*, without the last line end.  Raises :class:`GitError`."""
     said = safe.git(folder, *words, data=data, environment={**ENVIRONMENT, **(environment or {})})
     return said.decode(errors="replace").removesuffix("\n")
 

@@ -1,4 +1,4 @@
-"""A campaign on this machine: so many repositories at once, each in processes of its own."""
+"""A campaign on this machine: several repositories at once, each in processes of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autofix.campaign.task import Outcome, Task
 
 
 def here(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
-    """The outcomes as they come, *jobs* at a time.  An interrupt ends what is at work; nothing of it is an outcome."""
+    """The outcomes as they come, of *jobs* tasks at a time.  An interrupt ends the tasks at work without an outcome."""
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(examine, task) for task in tasks]
         try:

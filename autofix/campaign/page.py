@@ -38,7 +38,7 @@ def mebibytes(size: int) -> str:
 
 
 def places(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Where each mistake is, its code, and its message."""
+    """Place, code and message of each mistake."""
     return [(_cause(one), one["code"], escaped(one["message"])) for one in outcome.findings]
 
 

@@ -1,4 +1,4 @@
-"""Which repositories a campaign is over: folders, git URLs, and files that list both."""
+"""The repositories of a campaign: folders, git URLs, and files that list both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMES = ("https", "http", "ssh", "git", "file")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
 _OF_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?([A-Za-z0-9][A-Za-z0-9_.-]*):(?!:)[^-\s]\S*")
 MARK = "--"
-"""Between a repository and what ``autofix run`` is given."""
+"""Word between a repository and the arguments of ``autofix run``."""
 
 
 class SourceError(click.ClickException):
@@ -78,7 +78,7 @@ def parsed(line: str) -> tuple[str, tuple[str, ...]]:
 
 
 def looks_like_url(source: str) -> bool:
-    """Whether *source* names a repository elsewhere.  What begins like an option is no path either."""
+    """Whether *source* names a repository elsewhere; True for a word like an option, which :func:`refuse` rejects."""
     if source.startswith("-") or "::" in source or _URL.match(source):
         return True
     return _OF_SSH.fullmatch(source) is not None and not Path(source).exists()

@@ -1,6 +1,6 @@
 """The output folder of a campaign: one file for each repository that is over, written once and as a whole.
 
-A patch is written before the result that names it, so that whoever finds a result finds its patch.
+A patch is written before the result that names it, so that a reader of the result finds its patch.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Store:
         replace(self.result(outcome.name), msgspec.json.format(encoded(outcome), indent=1))
 
     def read(self, task: Task) -> Outcome | None:
-        """What is known of a repository, or nothing; a file that somebody has spoiled is as good as none."""
+        """The kept outcome of a task; None where there is none or its file is damaged."""
         try:
             return msgspec.json.decode(self.result(task.name).read_bytes(), type=Outcome)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What a campaign has found, as data: by rule, and by repository."""
+"""The results of a campaign as data: by rule, and by repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def document(outcomes: Sequence[Outcome], asked: int) -> CampaignDocument:
-    """The report on the repositories that are over, of so many that were *asked* for."""
+    """The report on the repositories that are over, out of the number that was *asked* for."""
     done = [outcome for outcome in outcomes if outcome.status == "done"]
     return {
         **header("campaign"),
@@ -51,7 +51,7 @@ def for_report(outcome: Outcome) -> Outcome:
 
 
 def rules(outcomes: Sequence[Outcome]) -> list[RuleObject]:
-    """How often each mistake was found, and in how many repositories; the most frequent first."""
+    """Counts of findings and of repositories for each mistake, the most frequent first."""
     count: Counter[tuple[str, str]] = Counter()
     repositories: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:

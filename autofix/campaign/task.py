@@ -13,14 +13,14 @@ from typing import Any, Literal
 import msgspec
 
 TRIES = 2
-"""How often a repository is begun whose worker or process is killed from outside."""
+"""Number of times that a repository is begun whose worker or process is killed from outside."""
 
 Status = Literal["done", "timed out", "out of memory", "died", "not there", "failed"]
-"""How a repository ended.  ``died``: its process or its worker was killed from outside, at each of its tries."""
+"""Status of a repository's task.  ``died``: its process or worker was killed from outside, at each of its tries."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What one repository may take, and how it is checked."""
+    """Limits for one repository, and the options of its check."""
 
     seconds: float = 600.0
     memory: int = 4 * 2**30
@@ -33,22 +33,22 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One repository, and what to do with it."""
+    """One repository, and the command for it."""
 
     source: str
     """An absolute path, or a git URL."""
     is_url: bool = False
     command: tuple[str, ...] = ()
-    """What ``autofix run`` is given; without it, ``autofix check`` reads the checkout."""
+    """Arguments of ``autofix run``; without any, ``autofix check`` reads the checkout."""
     cache: str = ""
     """The folder for clones."""
     bounds: Bounds = Bounds()
     program: tuple[str, ...] = ()
-    """What starts autofix on the machine that does the work; its own interpreter where it is empty."""
+    """Words that start autofix on the machine that does the work; empty for that machine's own interpreter."""
 
     @property
     def name(self) -> str:
-        """A name for files: legible, and another one for every other source or command."""
+        """A name for files: legible, and different for every source and command."""
         digest = hashlib.sha256("\0".join((self.source, *self.command)).encode(errors="surrogatepass")).hexdigest()
         last = PurePath(self.source.rstrip("/").rpartition(":")[2]).name.removesuffix(".git")
         return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', last).strip('-.')[:60] or 'repository'}-{digest[:10]}"
@@ -59,7 +59,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of one repository."""
+    """Outcome of the task for one repository."""
 
     name: str
     source: str
@@ -77,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True):
     branch_note: str = ""
     """Why there is no branch although there is a patch."""
     document: dict[str, Any] | None = None
-    """What ``check`` or ``run`` printed as JSON."""
+    """The JSON document that ``check`` or ``run`` printed."""
 
     @property
     def proof(self) -> dict[str, Any] | None:

@@ -1,1 +1,1 @@
-"""What runs inside the user's interpreter: standard library and torch only, nothing else of this project."""
+"""Code that runs inside the user's interpreter: needs the standard library and torch, nothing else of this project."""

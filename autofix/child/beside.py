@@ -1,4 +1,4 @@
-"""Parameters that a script moves without an optimizer: those of a target network, or of a running average of weights.
+"""Parameters that a script moves without an optimizer: of a target network, or of a running average of weights.
 
 No gradient tells of them, and a patch that leaves their update out trains on other aims only after a while.
 """
@@ -18,7 +18,7 @@ LOOKED_AT = 64
 
 
 class Beside:
-    """Tells at each optimizer step which of them have moved since the step before."""
+    """Tells at each optimizer step which of these parameters have moved since the step before."""
 
     def __init__(self, parameters: Parameters, root: str) -> None:
         self._parameters = parameters
@@ -28,7 +28,7 @@ class Beside:
         self._values: dict[str, torch.Tensor] = {}
 
     def before_pass(self) -> None:
-        """The first pass is about to run: what is updated by hand has been made by now."""
+        """Begin to watch at the first pass: parameters that are updated by hand have been made by then."""
         if self._watched is not None:
             return
         found: dict[str, list[torch.Tensor]] = {}
@@ -40,7 +40,7 @@ class Beside:
         self.moved()
 
     def moved(self) -> dict[str, bool]:
-        """By name, whether a parameter outside of all optimizers has moved since this was asked last."""
+        """For each parameter outside of all optimizers, by name, whether it has moved since the last call."""
         watched, moved = self._watched or {}, dict[str, bool]()
         for name, reference in list(watched.items()):
             tensor = reference()

@@ -1,4 +1,4 @@
-"""Which parameters forward passes come to: a module that is never called need not train."""
+"""Parameters that forward passes come to: a module that is never called need not train."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Called:
         self._events = events
         self._failed_passes = failed_passes
         self._modules: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
-        """Those that were called since the last pass."""
+        """Modules that were called since the last pass."""
         self._told: set[int] = set()
 
     def install(self) -> None:

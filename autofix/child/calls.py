@@ -10,14 +10,14 @@ from torch.overrides import TorchFunctionMode
 
 
 class CallMode(TorchFunctionMode):
-    """From ``enter`` to the end of the process, each call of torch goes through ``call``."""
+    """Mode in which each call of torch goes through ``call``, from ``enter`` to the end of the process."""
 
     def enter(self) -> None:
         self.__enter__()  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what ``func(*args, **kwargs)`` is to return."""
+        """Return the result that the script gets for ``func(*args, **kwargs)``."""
 
     def __torch_function__(
         self,

@@ -1,8 +1,8 @@
-"""Copies on write: what a run is about to change behind a link of its scratch folder becomes a copy first.
+"""Copies on write: a file that a run is about to change behind a link of its scratch folder becomes a copy first.
 
 Large files of the project, and all that lies beside it, are links to the user's own.  Before Python opens one for
 writing, or changes the folder that it stands in, the link is replaced: a file by its copy, a folder by one of links.
-What writes by other ways meets the sandbox.
+Writes by other ways meet the sandbox.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 Path = Any
-"""What Python takes for a path: text, bytes, a path object, or the number of an open file."""
+"""Any argument that Python takes for a path: text, bytes, a path object, or the number of an open file."""
 MOST = 4 * 2**30
 """Bytes of a file that is still copied."""
 
@@ -33,7 +33,7 @@ class Copies:
         """The Python sources that were opened to be read."""
         self._symlink = os.symlink
         self._theirs: set[str] = set()
-        """Links that the script itself has made: what lies behind them is not its to change."""
+        """Links that the script itself has made: files behind them are not copied, and not its to change."""
 
     def install(self) -> None:
         """Watch from now on."""
@@ -98,7 +98,7 @@ class Copies:
         return watched
 
     def _watch(self, module: Any, name: str, paths: int, *, inside: bool = False) -> None:
-        """Let a function have the folders of its first *paths* arguments to itself, or what these are themselves."""
+        """Let a function have the folders of its first *paths* arguments to itself; with *inside*, the paths too."""
         function = getattr(module, name)
 
         @functools.wraps(function)
@@ -116,8 +116,8 @@ class Copies:
     def replace_links(self, root: str) -> list[str]:
         """Leave no link to the user's own files, for a system that cannot forbid writing behind them.
 
-        What the project at *root* has as links is copied, up to :data:`MOST` bytes in all; the rest, and what lies
-        beside the project, is left out.  Returns what of the project is missing, in words.
+        Linked files of the project at *root* are copied, up to :data:`MOST` bytes in all; the rest, and files beside
+        the project, are left out.  Returns a description of each part of the project that is missing.
         """
         left, missing = MOST, []
         for folder, folders, files in os.walk(self._scratch):

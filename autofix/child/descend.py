@@ -34,14 +34,14 @@ def enter(path: str) -> None:
         redirect(job)
         return
     write(path, replace(job, seal=""))  # nobody after this process is to write the record
-    from .session import run  # loads what a process that is not watched does without
+    from .session import run  # loads modules that a process without a probe does not need
 
     way, target, args = found
     run(replace(job, way=way, target=target, args=tuple(args)))
 
 
 def program() -> tuple[str, str, list[str]] | None:
-    """What this interpreter was started for, if that is a program of the user's: its way, target and arguments."""
+    """Way, target and arguments of the user's program that this interpreter was started for; None for other uses."""
     words = list(sys.orig_argv[1:])
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
         words = words[2 if words[0] in WITH_VALUE else 1 :]

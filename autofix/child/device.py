@@ -1,4 +1,4 @@
-"""Lets a script that was written for a GPU run on the CPU: whatever it puts on ``cuda`` goes to the CPU.
+"""Lets a script that was written for a GPU run on the CPU: every tensor that it puts on ``cuda`` goes to the CPU.
 
 The mapping is a :class:`CallMode`, which sees the device of every call (``.to``, ``.cuda``, ``device=``),
 and a few functions of ``torch.cuda`` that would ask for a driver.  To the script's own files
@@ -84,7 +84,7 @@ def silence() -> None:
 
 
 def map_autocast() -> None:
-    """Autocast for the CPU, in bfloat16, which is what the CPU has; the scaler turns itself off without a GPU."""
+    """Turn autocast to the CPU, in bfloat16, the type that the CPU has; the scaler turns itself off without a GPU."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
 

@@ -1,4 +1,4 @@
-"""The record of a run: one JSON object a line, each written whole, so that a killed run leaves what it had seen.
+"""The record of a run: one JSON object a line, each written whole, so that a killed run leaves its events so far.
 
 The script runs in the same process, and is not to write the record itself.  The file has no name any more when the
 script starts, and every line begins with a tag of its own and of all lines before it, made with a key that only the
@@ -34,7 +34,7 @@ class Events:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self.at_end: Callable[[], None] = lambda: None
-        """Writes what can be said of the process when it ends."""
+        """Writes the events that are known only when the process ends."""
 
     @property
     def ours(self) -> bool:

@@ -1,8 +1,8 @@
-"""Which parts of the sources a run has executed, of those in which it is watched.
+"""Watched parts of the sources that a run has executed, and parts that it has not.
 
 A patch that somebody wrote by hand may do anything behind ``if step == 1000``: a run that was stopped before shows
-nothing of it.  Only the functions that hold such a part are traced, instruction by instruction, and nothing any more
-as soon as each part has been executed.
+nothing of it.  Only the functions that hold a watched part are traced, instruction by instruction, and tracing ends as
+soon as each part has been executed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Executed:
             self._tracer.start()
 
     def missed(self) -> Missed:
-        """What was not executed so far, and the loops that are running and have never come to an end."""
+        """Lines that were not executed so far, and loops that are running and have never come to an end."""
         if self._tracer is not None:
             self._tracer.stop()
         running: dict[str, set[int]] = {}

@@ -47,7 +47,7 @@ ELEMENTWISE = frozenset({"AddBackward0", "SubBackward0", "MulBackward0", "DivBac
 
 MOST_FACTS = 16
 MOST_OF_WAY = 40
-"""Calls on the way of a pass, and passes, that are told."""
+"""Most calls on the way of a pass, and most passes, in a report."""
 HELD = 4
 """Steps from which on graphs must be kept for a value to be told as holding them."""
 
@@ -162,7 +162,7 @@ class Explainer:
             )
 
     def _background(self, node: Any, before: dict[Any, Any], made: Call | None) -> dict[str, Any]:
-        """What a repair must know of the failure: the way of the pass, who holds what lies on it, the passes between.
+        """Details of the failure for a repair: the way of the pass, the holders of its tensors, the passes between.
 
         ``way`` begins at the guilty node and ends at a root; nodes of one call are one step of it.
         """
@@ -249,9 +249,9 @@ class Explainer:
                 return
 
     def tell_held(self) -> None:
-        """Tell which values keep graphs of earlier steps: many values of one place, or one whose graph goes back.
+        """Report the values that keep graphs of earlier steps: many values of one place, or one whose graph goes back.
 
-        What was told at an earlier look is not told again.
+        Nothing is reported once an earlier look has reported something.
         """
         if self._told:
             return
@@ -272,7 +272,7 @@ class Explainer:
 
 
 def _overwritten(nodes: Iterable[Any]) -> Iterator[tuple[Any, str, int, int]]:
-    """What nodes have saved and find changed: the node, the name, and the versions that it expected and found."""
+    """Saved tensors that were changed since: the node, the tensor's name, and the versions expected and found."""
     for node in nodes:
         for name in saved_names(type(node)):
             try:
@@ -300,7 +300,7 @@ def is_freed(node: Any) -> bool:
 def parents(roots: list[Any], *, to_freed: bool = False) -> dict[Any, Any]:
     """Every node of a pass to the node from which the pass first comes to it, None for the roots.
 
-    With *to_freed*, what lies under freed nodes is left out: their edge from a fresh node is where the pass fails.
+    With *to_freed*, nodes under freed ones are left out: the pass fails at the edge from a fresh node to a freed one.
     """
     before: dict[Any, Any] = {root: None for root in roots if root is not None}
     queue = deque(before)
@@ -336,10 +336,10 @@ def mixes(node: Any) -> bool:
 
 
 def crossing(node: Any, before: dict[Any, Any]) -> tuple[Call | None, Call | None]:
-    """Where the way from the roots to *node* enters an earlier iteration's graph: the calls that made and used it.
+    """Calls at which the way from the roots to *node* enters an earlier iteration's graph: its maker and its user.
 
-    That is where a node that was made after one more pass uses one that was made before it.  None and None if the way
-    stays in one iteration.
+    At that place, a node that was made after one more pass uses a node that was made before it.  None and None if the
+    way stays in one iteration.
     """
     call, later = node.metadata.get(MADE), before[node]
     while later is not None:
@@ -360,13 +360,13 @@ def made_by(node: Any) -> Call | None:
 
 
 def number_of(node: Any) -> int:
-    """The number of the call that made *node*, or what lies under it."""
+    """The number of the call that made *node*, or the first known one of the nodes under it; 0 if there is none."""
     call = made_by(node)
     return call.number if call is not None else 0
 
 
 def calls_under(node: Any) -> Iterator[Call]:
-    """The calls that made *node* and what lies under it."""
+    """The calls that made *node* and the nodes under it."""
     for one in walk([node]).nodes:
         call = one.metadata.get(MADE)
         if isinstance(call, Call) and not hasattr(one, "variable"):

@@ -24,7 +24,7 @@ from .stage import is_user_file
 SECONDS = 10.0
 """Time after which nothing more is followed: lines are slow to watch."""
 MOST = 400
-"""Statements that are told."""
+"""Most statements in a report."""
 BUDGET = 2000
 """Elements of containers that are looked at after one line."""
 
@@ -50,7 +50,7 @@ class Follower:
         self._root = root
         self.wanted = {number for value in values for number in (value.made, value.read)}
         self._alive: dict[int, int] = {}
-        """The tensors that are followed, by their ``id``, and which value each of them is."""
+        """The tensors that are followed, by their ``id``, with the index of the value that each of them is."""
         self._held: list[Any] = []
         self._seen: set[tuple[Any, ...]] = set()
         self._lines: dict[types.FrameType, int] = {}
@@ -58,7 +58,7 @@ class Follower:
         self._told = 0
 
     def at_call(self, number: int, tensors: Sequence[torch.Tensor]) -> None:
-        """Begin with what this call made, and end with what it reads."""
+        """Begin to follow the values that this call made, and end with the values that it reads."""
         for value in self._values:
             if value.read == number:
                 self._alive = {key: index for key, index in self._alive.items() if index != value.index}
@@ -108,7 +108,7 @@ class Follower:
         return self._line
 
     def _look(self, frame: types.FrameType, line: int) -> None:
-        """Tell which names have come to hold a followed value since the last look; those of parameters are known."""
+        """Report names that have come to hold a followed value since the last look, but for those on entry."""
         code = frame.f_code
         named = {name: frame.f_globals[name] for name in code.co_names if name in frame.f_globals}
         space = {**named, **frame.f_locals}
@@ -124,7 +124,7 @@ class Follower:
                     self._tell(frame, line, path, kind, holder)
 
     def _inside(self, holder: Any) -> tuple[int, ...]:
-        """Which of the followed values a container holds."""
+        """The index of the first followed value that a container holds; empty for any other object."""
         if not isinstance(holder, CONTAINERS):
             return ()
         return (first_of(self._alive, holder)[1],)

@@ -1,16 +1,16 @@
 """Lets a script run with every parameter update left out, so that a patched script computes what its original does.
 
-Where parameters stay as they are, nothing is stale: a value that is computed anew has the bits of the one in whose
-place it came, and a value that is taken off its graph has them anyhow.  So two versions of one training must then send
-back the same losses at every step, however they are arranged.  Left out are the steps of optimizers, of which only the
-closure is called, and what a script does to its parameters by hand once a pass has been made: under ``no_grad``, by
-``.data``, or by assigning to it.
+Where parameters stay as they are, nothing is stale: a value that is computed anew equals the replaced value bit for
+bit, and so does a value that is detached from its graph.  So two versions of one training must then send back equal
+losses at every step, however they are arranged.  Left out are the steps of optimizers, of which only the closure is
+called, and a script's updates of its parameters by hand once a pass has been made: under ``no_grad``, by ``.data``, or
+by assigning to it.
 
 Some things show only where parameters move: an average that is no longer updated, a term that is zero at the start.
 Then each step moves its parameters by random numbers that depend on the parameter and the step alone.
 
 In the original a pass may find no graph (the mistake to be repaired).  It is left out, too, and ones stand in for the
-gradients that it would have given, to show what the script does with gradients before each step.
+gradients that it would have given, to show how the script changes gradients before each step.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .parameters import Parameters, has_no_gradient
 
 CUT = "does not require grad and does not have a grad_fn"
 MOVE = 0.01
-"""How far a driven parameter moves in the mean, beside as much of its size."""
+"""Scale of the moves of a driven parameter, both absolute and relative to the mean size of its elements."""
 DATA = vars(torch._C.TensorBase)["data"]
 OPERATORS = frozenset({"__setitem__", *(f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow"))})
 
 
 class Frozen(CallMode):
-    """Undoes what is done to parameters by hand."""
+    """Undoes updates of parameters by hand."""
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Frozen(CallMode):
         """The parameters by the addresses of their storages; none before the first pass: a script initialises them."""
 
     def hold(self) -> None:
-        """A pass has been made: all that is known by now stays as it is."""
+        """Hold the parameters that are known by now at their values, once a pass has been made."""
         tensors = (tracked.tensor for tracked in self._parameters)
         self._held = {address(one): weakref.ref(one) for one in tensors if one is not None and one.requires_grad}
 
@@ -93,7 +93,7 @@ def address(tensor: torch.Tensor) -> int:
 
 
 def leave_out(step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a *step* of an optimizer gives back that changes nothing: the loss of its closure, if it has one."""
+    """Call the closure of an optimizer's *step*, but make no step; return the loss, or None without a closure."""
     closure = args[0] if args else kwargs.get("closure")
     if not callable(closure):
         return None
@@ -111,7 +111,7 @@ def drive(member: torch.Tensor, key: str, turn: int) -> None:
 
 
 def stand_in(bound: inspect.BoundArguments, optimizers: Iterable[Optimizer]) -> Any:
-    """What a pass gives that found no graph: ones for each parameter without a gradient; zeros for what is asked."""
+    """Gradients in place of a pass without a graph: zeros for ``grad``; for ``backward``, ones where there are none."""
     inputs = bound.arguments.get("inputs")
     if "outputs" in bound.arguments:
         asked = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs or ())
@@ -124,9 +124,9 @@ def stand_in(bound: inspect.BoundArguments, optimizers: Iterable[Optimizer]) -> 
 
 
 class SameCalls:
-    """Every call of a module draws the same random numbers, and leaves the module's buffers as they were.
+    """Lets every call of a module draw the same random numbers, and leave the module's buffers as they were.
 
-    So a module that is called once more, as a patch may do, computes what it computed before: dropout draws alike, and
+    So a module that is called once more, as a patch may do, computes its earlier result again: dropout draws alike, and
     a spectral norm does not come nearer to its limit.
     """
 

@@ -1,4 +1,4 @@
-"""Reads autograd's graph: what a backward pass walks, which leaves it reaches, and how many nodes are alive."""
+"""Reads autograd's graph: the nodes that a backward pass walks, the leaves it reaches, the number of live nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 200_000
 """Nodes that one walk looks at.  More would make the meter slower than the training; growth shows long before."""
 
 LONG = 64
-"""Nodes of a trunk that are told."""
+"""Most nodes of a trunk in a record."""
 
 MANY = 20_000
 """Objects in the collector's sight from which a measurement would slow a step down."""
@@ -33,9 +33,9 @@ FIRST = "autofix_first"
 
 
 Place = tuple[int, str]
-"""How far a node is from the root of a pass, and the type of the node before it."""
+"""Distance of a node from the root of a pass, and the type of the node before it."""
 ROOT: Place = (0, "")
-"""Of the root itself, and where that is a sum, of its terms."""
+"""Place of the root itself, and where the root is a sum, of its terms."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def places_in(roots: Iterable[Any]) -> dict[Any, set[Place]]:
 
 
 def _put(found: dict[Any, set[Place]], level: list[Any], nodes: list[tuple[Any, Place]]) -> None:
-    """Note the places of *nodes*, an addition's for its terms, too; what is new and no addition is the next level."""
+    """Note the places of *nodes*, an addition's for its terms, too; new nodes but additions go to the next *level*."""
     while nodes:
         node, place = nodes.pop()
         if node not in found:
@@ -129,7 +129,7 @@ def repeats(places: dict[Any, set[Place]], now: Moment, *, by_hand: bool) -> boo
 
 
 def sends_again(places: dict[Any, set[Place]]) -> bool:
-    """Whether a pass enters freed graphs, and only at what was a term of another pass's root and is one of its own.
+    """Whether a pass enters freed graphs, and only at nodes that are terms of its root and were of another pass's.
 
     So it is where a total is added to after it was sent back: the whole of it would be sent back once more.
     """
@@ -185,14 +185,14 @@ def mark(nodes: Iterable[Any], note: str, moment: Moment) -> None:
 
 
 def count_past(nodes: Iterable[Any], step: int) -> int:
-    """How many of *nodes*, leaves' accumulators left out, an earlier pass has freed or walked before step *step*."""
+    """Number of *nodes*, except leaves' accumulators, that an earlier pass has freed, or walked before step *step*."""
     return sum(1 for node in nodes if is_past(node.metadata, step) and not hasattr(node, "variable"))
 
 
 def first_walked(nodes: Iterable[Any]) -> dict[torch.Tensor, int]:
-    """Each leaf below those of *nodes* that earlier passes have visited, and the first of these passes.
+    """Each leaf below the *nodes* that earlier passes have visited, and the first of these passes.
 
-    What is under a node was visited by every pass that visited the node.
+    All nodes under a node were visited by every pass that visited the node.
     """
     groups: dict[int, list[Any]] = {}
     for node in nodes:
@@ -226,7 +226,7 @@ def is_of_earlier_iteration(notes: dict[str, Any], now: Moment, *, by_hand: bool
 
 
 class Meter:
-    """Counts what is reachable from the tensors alive in Python.
+    """Counts the graph nodes and bytes that are reachable from the tensors alive in Python.
 
     Nodes are counted rather than bytes alone, because after a backward pass only the nodes of a held graph stay.
     Counting starts from the garbage collector's list, so that the meter holds nothing itself and costs nothing
@@ -256,7 +256,7 @@ class Meter:
         tensors = [thing for thing in things if issubclass(type(thing), torch.Tensor)]
         known = [tensor for reference in self._frozen if (tensor := reference()) is not None]
         if len(things) > MANY and self._freezes < FREEZES:
-            # Take what the imports and the set-up have left out of the collector's sight, and remember its tensors.
+            # Take the objects of the imports and the set-up out of the collector's sight, and remember the tensors.
             self._freezes += 1
             self._frozen += [weakref.ref(tensor) for tensor in tensors]
             del things

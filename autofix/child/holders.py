@@ -1,4 +1,4 @@
-"""Finds out by which variables a script holds a tensor, and what kind of thing each of them is."""
+"""Finds the variables by which a script holds a tensor, and the kind of each of them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CLIMB = 8
 CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, torch.Tensor, str, int, float)
 LIBRARIES = frozenset({"builtins", "torch", "collections", "abc", "typing"})
-"""Packages whose classes hold nothing of the user's in attributes of their own."""
+"""Packages whose classes hold no objects of the user in class attributes."""
 OF_MODULE = ("_parameters", "_buffers", "_modules")
-"""Where a module keeps what its source calls its attributes."""
+"""Dictionaries of a module that hold the attributes of its source."""
 
 
 def tensors_made_by(nodes: set[Any]) -> list[torch.Tensor]:
@@ -37,11 +37,11 @@ def tensors_made_by(nodes: set[Any]) -> list[torch.Tensor]:
 
 
 def holders(wanted: Mapping[int, int], root: str) -> list[dict[str, Any]]:
-    """The variables, attributes and containers of the user's that hold one of the *wanted* tensors (by their ``id``).
+    """The user's variables, attributes and containers that hold one of the *wanted* tensors (keys are their ``id``).
 
-    Each is told as the ``name`` that the source would give it (``temp``, ``self.hidden``), the ``kind`` of what holds
-    the tensor there, its ``form`` and that of its ``item`` (see :func:`form_of`), the file and function whose frame
-    knows the name, and what *wanted* says of the tensor (``at``).
+    Each is described by the ``name`` that the source would give it (``temp``, ``self.hidden``), the ``kind`` of holder,
+    its ``form`` and the form of its ``item`` (see :func:`form_of`), the file and function whose frame knows the name,
+    and the value that *wanted* has for the tensor (``at``).
     """
     found: list[dict[str, Any]] = []
     for space, file, function in namespaces(root):
@@ -87,7 +87,7 @@ def namespaces(root: str) -> Iterator[tuple[dict[str, Any], str, str]]:
 def paths_to(
     wanted: Mapping[int, int], name: str, value: Any, budget: list[int], depth: int = DEPTH
 ) -> Iterator[tuple[str, str, Any]]:
-    """The paths from the variable *name* to the objects *wanted*, with what holds them there and its kind."""
+    """The paths from the variable *name* to the objects *wanted*, with the kind of their holder and the holder."""
     if name.startswith("__"):
         return
     if id(value) in wanted:
@@ -147,7 +147,7 @@ def elements_of(value: Any) -> list[Any]:
 
 
 def first_of(wanted: Mapping[int, int], holder: Any) -> tuple[Any, int]:
-    """The first of *wanted* in *holder*: the element that it is, or is in, and what *wanted* says of it."""
+    """The element of *holder* that is, or contains, the first *wanted* object, and the value of *wanted* for it."""
     if id(holder) in wanted:
         return holder, wanted[id(holder)]
     for one in elements_of(holder) if isinstance(holder, CONTAINERS) else ():
@@ -159,7 +159,7 @@ def first_of(wanted: Mapping[int, int], holder: Any) -> tuple[Any, int]:
 
 
 def form_of(value: Any, depth: int = 2) -> str:
-    """What a value is, as far as a rewrite must know it: ``tensor``, ``tuple`` (of tensors), ``list``, ``dict``,
+    """Form of a value, as far as a rewrite must know it: ``tensor``, ``tuple`` (of tensors), ``list``, ``dict``,
     ``record`` (a named tuple), ``nested`` (containers of containers) or ``other``."""
     if isinstance(value, torch.Tensor):
         return "tensor"
@@ -172,7 +172,7 @@ def form_of(value: Any, depth: int = 2) -> str:
 
 
 def forms_in_frames(root: str) -> list[dict[str, Any]]:
-    """What the user's variables are that hold tensors, for every running frame: file, function, and form by name."""
+    """Forms of the user's variables that hold tensors, for every running frame: file, function, and form by name."""
     found = []
     for space, file, function in namespaces(root):
         names: dict[str, str] = {}
@@ -189,7 +189,7 @@ def forms_in_frames(root: str) -> list[dict[str, Any]]:
 
 
 def hidden_holders(wanted: Mapping[int, int], root: str) -> Iterator[dict[str, Any]]:
-    """Holders that no running frame leads to: what closures, waiting generators and objects in libraries hold."""
+    """Holders that no running frame leads to: closures, waiting generators, and objects in libraries."""
     level: list[tuple[Any, Any]] = [(thing, thing) for thing in gc.get_objects() if id(thing) in wanted]
     seen = {id(sys._getframe()), id(level)}
     for _ in range(CLIMB):

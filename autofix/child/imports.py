@@ -1,8 +1,8 @@
-"""Loads the project's modules from its copy, whichever finder of the interpreter knows them.
+"""Loads the project's modules from its copy, for every finder of the interpreter that knows them.
 
 A project that is installed in editable mode has its own folder on ``sys.path``, or a finder in front of all others.
-Entries of the path are turned into their counterparts in the copy, and a finder stands before the others: it lets them
-find what they find, and puts the copy's file in the place of the original's.
+Entries of the path are turned into their counterparts in the copy, and a finder stands before the others: it asks them
+for the module, and puts the copy's file in the place of the original's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .job import Job
 
 
 class CopyFinder:
-    """The first entry of ``sys.meta_path``: finds in the copy at *root* what lies in the project at *origin*."""
+    """The first entry of ``sys.meta_path``: finds the modules of the project at *origin* in the copy at *root*."""
 
     def __init__(self, origin: str, root: str) -> None:
         self._origin = origin
@@ -94,7 +94,7 @@ def unloaded(job: Job, read: set[str]) -> dict[str, str]:
         for name, module in (list(sys.modules.items()) if job.changed else ())
         if isinstance(path := getattr(module, "__file__", None), str)
     }
-    # Some thousand modules are there: only those that may be meant are followed through their links.
+    # There are some thousand modules: only the links of files with the name of a changed one are resolved.
     last = {os.path.basename(changed) for changed in job.changed}
     loaded = (path for path in (*read, job.target, *by_name.values()) if os.path.basename(path) in last)
     seen = set(map(os.path.realpath, loaded))

@@ -1,4 +1,4 @@
-"""What a run is asked to do: the job that the runner writes and the child reads."""
+"""The job of a run, which the runner writes and the child reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a run is for, and where it may stop, from what the original did when it failed."""
+    """Purpose of a run, and the point at which it may stop, from the original's counts at its failure."""
 
     failed_steps: int | None = None
     """Optimizer steps that the original had made when it failed; None in the run of the original itself."""
@@ -19,9 +19,9 @@ class Bounds:
     reference: bool = False
     """Whether the broken script is to run on with the gradients that its formulas mean: with all graphs kept."""
     more_steps: int | None = None
-    """Optimizer steps past the failure; None for what the job says."""
+    """Optimizer steps past the failure; None for the job's own number."""
     trace: bool = False
-    """Whether the run is to say in which places of the source a failure was made, rather than what it trains."""
+    """Whether the run records the places of the source that made a failure, rather than gradients and steps."""
     between: bool = False
     """Whether live graphs are counted when modules are called between steps, too: an evaluation holds them there."""
     follow: tuple[tuple[int, int, str], ...] = ()
@@ -42,14 +42,14 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Watched:
-    """Parts of one source of which a run tells whether it executed them: what a patch by hand changes there."""
+    """Parts of one source that a run reports as executed or not: the parts that a patch by hand changes."""
 
     file: str
     """Relative to the root."""
     spans: tuple[tuple[int, int, int, int], ...] = ()
-    """First line, last line, first column, last column, in UTF-8 bytes: statements, and what they may skip."""
+    """First line, last line, first column, last column, in UTF-8 bytes: statements, and parts that they may skip."""
     loops: tuple[tuple[int, int], ...] = ()
-    """First and last line of the loops whose end is to be seen, because the patch changes what they go over."""
+    """First and last line of the loops whose end is to be seen, because the patch changes their iterables."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Job:
     target: str
     """The script (inside the scratch copy, unless it belongs to the environment), the module, or the command."""
     root: str
-    """The scratch copy of the project: what lies under it is the user's code."""
+    """The scratch copy of the project: files under it are the user's code."""
     record: str
-    """Where the events go, one JSON object a line."""
+    """The file for the events, one JSON object a line."""
     bounds: Bounds = Bounds()
     way: str = "file"
     """``file`` for ``python TARGET``, ``module`` for ``python -m TARGET``, ``command`` for another program."""
@@ -93,23 +93,23 @@ class Job:
     network: bool = False
     """Whether the run may use the network."""
     open_ends: tuple[str, ...] = ()
-    """What the sandbox could not close off, where it was closed for a launcher before."""
+    """Parts that the sandbox could not close off, where it was closed for a launcher before."""
     memory: int = 0
     """The most bytes of data for one process; 0 for no limit."""
 
     @property
     def more_steps(self) -> int:
-        """How many optimizer steps to run past the failure."""
+        """Number of optimizer steps to run past the failure."""
         return self.steps if self.bounds.more_steps is None else self.bounds.more_steps
 
 
 @dataclass(frozen=True)
 class Request:
-    """A job for the warm server, and with what surroundings it is run."""
+    """A job for the warm server, and the surroundings of its run."""
 
     job: Job
     folder: str
     """The working directory."""
     scratch: str
-    """What is removed by whoever is left when the caller is killed."""
+    """The folder that the server removes when the caller is killed."""
     environment: Mapping[str, str]

@@ -1,9 +1,9 @@
-"""The keeper of a fresh run: a small process that starts the interpreter, and ends whatever the run has left behind.
+"""The keeper of a fresh run: a small process that starts the interpreter, and ends all processes that the run leaves.
 
 It is called with a run's scratch folder, the process that it belongs to, and the interpreter's command; to the command
 it adds the job.  Processes that leave the run's group, session and environment become its children when their own
 parents end (it is a subreaper), so that none is missed.  It imports little, and nothing of autofix.
-The warm server ends the leavings of its runs by the same functions.
+The warm server ends the processes that its runs leave by these functions, too.
 """
 
 from __future__ import annotations

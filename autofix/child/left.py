@@ -1,4 +1,4 @@
-"""What the passes since the last step have left of the gradients, before a script changes them."""
+"""The gradients as the passes since the last step have left them, before a script changes them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Left:
         self._restarted: set[int] = set()
 
     def before_pass(self, reached: Iterable[Tracked]) -> None:
-        """A pass is about to add to the gradients that it has *reached*."""
+        """Note that a pass is about to add to the gradients of the parameters that it has *reached*."""
         known = self._found.get("sketches", {})
         self._restarted |= {one.index for one in reached if one.index in known and has_no_gradient(one.tensor)}
 
     def after_pass(self, found: Compared) -> None:
-        """A pass has left the gradients that it reached like this; nothing, if it was not sent to their ``grad``."""
+        """Note the gradients that a pass has left; forget all, if it was not sent to ``grad`` of the parameters."""
         if found.sketches is None:
             self._found.clear()
             return
@@ -33,7 +33,7 @@ class Left:
             self._found.setdefault(name, {}).update(part)
 
     def by(self, now: Compared) -> Compared:
-        """What the passes left of all that has a gradient *now*; that itself where it was set anew between passes."""
+        """Gradients of the parameters in *now* as the passes left them; *now* itself if one was set anew in between."""
         own = (now.sketches or {}).keys()
         if not own <= self._found.get("sketches", {}).keys() or own & self._restarted:
             return now
@@ -41,7 +41,7 @@ class Left:
         return Compared(**left)
 
     def forget(self, stepped: Iterable[int]) -> None:
-        """A step has been made of these."""
+        """Forget the gradients of these parameters, of which a step has been made."""
         self._restarted.difference_update(stepped)
         for part in self._found.values():
             for index in stepped:

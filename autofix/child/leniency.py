@@ -1,8 +1,8 @@
-"""Lets a reference run get past errors that no kept graph avoids, by doing what the author meant.
+"""Lets a reference run get past errors that no kept graph avoids, by repeating a call as its author meant it.
 
 - A leaf that requires grad is changed in place: an update of weights or an initialisation, so it happens without grad.
-- A tensor with a graph is handed to numpy or copied deeply: what is wanted are its values.
-- ``loss.data[0]`` and ``Variable(x, volatile=True)`` mean what they meant before PyTorch 0.4.
+- A tensor with a graph is handed to numpy or copied deeply: only its values are wanted.
+- ``loss.data[0]`` and ``Variable(x, volatile=True)`` have their meaning from before PyTorch 0.4.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Lenient(CallMode):
 
 
 def be_lenient() -> None:
-    """Understand what was meant, from now on."""
+    """Repeat failing calls as they were meant, from now on."""
     Lenient().enter()
     index = torch.Tensor.__getitem__
 

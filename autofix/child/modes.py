@@ -1,4 +1,4 @@
-"""How the modules are set that keep statistics or draw random numbers, when a forward pass comes to them.
+"""Settings of modules that keep statistics or draw random numbers, when a forward pass comes to them.
 
 A patch that leaves ``net.eval()`` out, or gives a batch norm another momentum, may train on the very same losses.
 """
@@ -32,7 +32,7 @@ class Modes:
             self._new[f"{type(module).__name__}({', '.join(settings)}), {mode}"] = None
 
     def since(self) -> list[str]:
-        """The settings that were met since the last question, and never before."""
+        """The settings that were met since the last call, and never before."""
         found = [one for one in self._new if one not in self._told]
         self._told.update(found)
         self._new.clear()

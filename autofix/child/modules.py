@@ -18,7 +18,7 @@ AUGMENTED = 13
 
 
 class InplaceModules:
-    """Notes where modules are told to work in place: by ``inplace=True``, or by ``module.inplace = True`` later."""
+    """Notes the places that set modules to work in place: by ``inplace=True``, or ``module.inplace = True`` later."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
@@ -42,7 +42,7 @@ class InplaceModules:
         kind.__setattr__ = watched  # type: ignore[method-assign, assignment]
 
     def kind_of(self, name: str, kwargs: dict[str, Any], chain: Chain) -> tuple[str, Chain | None]:
-        """How a call named *name* at *chain* changed its argument, and where the module was told so that called it."""
+        """Kind of the change in place by a call, and the place that set the calling module to ``inplace``, if known."""
         if name == "__setitem__":
             return "index assignment", None
         if kwargs.get("out") is not None:

@@ -1,7 +1,7 @@
 """A run's own view of the file system, in a mount namespace: shared memory of its own, and no sockets of others.
 
-Nothing of it is seen outside, and it is gone with the run's last process.  Who is in the sandbox can undo none of it:
-Landlock forbids every change of mounts, and the capability for them is given up.
+Nothing of it is seen outside, and it is gone with the run's last process.  A process in the sandbox can undo none of
+it: Landlock forbids every change of mounts, and the capability for them is given up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT = 1, 2, 4, 8, 32
 BIND, REC, PRIVATE, DETACH = 4096, 16384, 1 << 18, 2
 
 OF_LIBRARIES = ("torch_", "sem.", "psm_", "pymp-", "nccl-", "sm_segment", "vader_")
-"""How names in shared memory begin that belong to programs at work, and are of no use to others."""
+"""Prefixes of names in shared memory that belong to programs at work, and are of no use to others."""
 MOST_ENTRIES = 64
 """Folders and files of others in shared memory that a run gets to see, data sets say."""
 MOST_SOCKETS = 256
@@ -29,16 +29,16 @@ DATAGRAM = "0002"
 def make_private(libc: ctypes.CDLL, shared: str, size: int, sockets: Sequence[str]) -> None:
     """Give this mount namespace shared memory of its own at *shared*, of *size* bytes (0: half of the machine's).
 
-    The *sockets* of other processes are covered.  What cannot be done is left as it is.
+    The *sockets* of other processes are covered.  Where a mount fails, the rest is left as it is.
     """
     if libc.mount(b"none", b"/", None, REC | PRIVATE, None) != 0:
-        return  # what is mounted here could be seen outside
+        return  # mounts made here could be seen outside
     cover_sockets(libc, sockets)
     own_shared_memory(libc, shared, size)
 
 
 def own_shared_memory(libc: ctypes.CDLL, shared: str, size: int) -> None:
-    """An empty folder in memory at *shared*, with what others keep there to read."""
+    """Mount an empty folder in memory at *shared*, and show the files of other processes in it, to be read only."""
     try:
         before = os.open(shared, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the witness notes while the script runs: calls, changes, passes, and the marks that it leaves on the graph.
+"""Notes of the witness while the script runs: calls, changes, passes, and the marks that it leaves on the graph.
 
 The marks lie in ``Node.metadata``, a dict that lives exactly as long as the node.
 """
@@ -22,14 +22,14 @@ FREED = "autofix_freed"
 KEPT = "autofix_kept"
 """Key of the number of the first pass that walked it and kept the graph."""
 BY = "autofix_by"
-"""Key of the first of the calls whose nodes the freeing pass came through."""
+"""Key of the first call on the way of the pass that freed it."""
 
 ACCUMULATE: type = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
 """The type of the nodes at the leaves."""
 
 
 class Call:
-    """One call of torch that made nodes: where, after how many passes and steps, and on what memory it worked."""
+    """One call of torch that made nodes: its site, the passes and steps before it, and the memory that it worked on."""
 
     __slots__ = ("chain", "enters", "number", "passes", "pointers", "steps")
 
@@ -43,7 +43,7 @@ class Call:
 
 
 class Change:
-    """A change in place: of which memory, from which version to which, where, by what."""
+    """A change in place: the memory, the version before and after, the site, and the operation."""
 
     __slots__ = ("begin", "chain", "end", "kind", "made", "name", "number", "version")
 
@@ -72,7 +72,7 @@ class Cut:
 
 @dataclass
 class Tape:
-    """What the witness has seen so far."""
+    """Record of all that the witness has seen so far."""
 
     calls: int = 0
     passes: int = 0
@@ -81,11 +81,11 @@ class Tape:
     step_sites: deque[tuple[int, Optimizer, Chain]] = field(default_factory=lambda: deque(maxlen=256))
     pass_sites: dict[int, Chain] = field(default_factory=dict)
     pass_steps: dict[int, int] = field(default_factory=dict)
-    """How many optimizer steps had been made before each pass."""
+    """Number of optimizer steps before each pass."""
     pass_calls: dict[int, int] = field(default_factory=dict)
-    """How many calls."""
+    """Number of calls before each pass."""
     cuts: dict[Chain, Cut] = field(default_factory=dict)
-    """Calls that took tensors with a graph and gave back something without, the latest last."""
+    """Calls that took tensors with a graph and returned a result without one, the latest last."""
 
 
 def mark(roots: Iterable[Any], number: int, *, frees: bool) -> None:

@@ -1,4 +1,4 @@
-"""Knows the tensors that a script trains: what they are called, what they hold, and how far they have moved."""
+"""Knows the tensors that a script trains: their names, their values, and how far they have moved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST = 20_000
 LARGE = 2**16
 """Elements from which double precision would cost more than it tells."""
 SCANS = 8
-"""How often modules are searched for names: a search looks at every live object."""
+"""Most searches of modules for names: a search looks at every live object."""
 
 
 class Tracked:
@@ -73,7 +73,7 @@ class Parameters:
         return tracked if tracked is not None and tracked.tensor is tensor else None
 
     def storages(self) -> set[int]:
-        """Where the members of optimizers lie in memory."""
+        """Memory addresses of the storages of the optimizers' members."""
         tensors = (tracked.tensor for tracked in self if tracked.in_optimizer)
         return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor is not None}
 
@@ -114,7 +114,7 @@ class Parameters:
         return tracked
 
     def of_modules(self, places: Iterable[int]) -> set[int]:
-        """Those of the tensors with these ids that a module holds, as far as names are known."""
+        """The ids among *places* whose tensors a module holds, as far as names are known."""
         return {place for place in places if place in self._names}
 
     def _unique(self, name: str) -> str:
@@ -123,7 +123,7 @@ class Parameters:
         return name if self._told[name] == 1 else f"{name} ({self._told[name]})"
 
     def _name(self, tensor: torch.Tensor) -> str:
-        """What the script calls *tensor*: a module's attribute path or a variable; empty where it has no name."""
+        """Name of *tensor* in the script: a module's attribute path or a variable; empty where it has no name."""
         if isinstance(tensor, torch.nn.Parameter):
             if id(tensor) not in self._names and self._scans < SCANS:
                 self._scans += 1
@@ -160,7 +160,7 @@ def named_parameters(root: str) -> dict[int, tuple[str, torch.nn.Parameter]]:
 
 
 def module_variables(root: str) -> dict[int, str]:
-    """``id`` of a module to what holds it: a variable of the running frames, or an attribute of what one holds."""
+    """``id`` of a module to its holder: a variable of the running frames, or an attribute of a variable's object."""
     scopes: list[Mapping[str, object]] = []
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:

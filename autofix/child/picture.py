@@ -1,6 +1,6 @@
 """Takes a picture of the part of the graph in which a pass fails: few enough nodes to be looked at.
 
-Those are the way from the roots of the pass to the guilty place, and what lies around that place.
+The nodes are the way from the roots of the pass to the guilty place, and the surroundings of that place.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def picture(
 
 
 def ways(roots: Iterable[Any], guilty: Iterable[Any]) -> dict[Any, list[Any]]:
-    """The nodes of the pass, the guilty ones included, each with those from which the pass comes to it, first first."""
+    """The nodes of the pass, guilty ones included, each with the nodes from which the pass comes to it, in order."""
     later: dict[Any, list[Any]] = {root: [] for root in roots if root is not None}
     queue = deque(later)
     while queue and len(later) < LOOKED_AT:
@@ -100,7 +100,7 @@ def shortened(way: list[Any]) -> tuple[dict[Any, int], list[tuple[Any, Any, int]
 
 
 def around(guilty: Sequence[Any], later: dict[Any, list[Any]]) -> Iterable[Any]:
-    """The nodes in the order of their distance from *guilty*, whichever way the edges run."""
+    """The nodes in the order of their distance from *guilty*, with edges followed in both directions."""
     seen = dict.fromkeys(guilty)
     queue = deque(guilty)
     while queue:
@@ -126,7 +126,7 @@ def _node(node: Any, number: int, overwritten: Sequence[Any], sites: Sites, note
 
 
 def _leaf(node: Any, names: Mapping[int, str]) -> dict[str, Any]:
-    """What there is to say of a node that collects a leaf's gradient."""
+    """Description of a node that collects a leaf's gradient; empty for any other node."""
     if not hasattr(node, "variable"):
         return {}
     leaf = node.variable

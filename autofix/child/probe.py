@@ -1,4 +1,4 @@
-"""Records what a run does to autograd's tape: passes, losses, optimizer steps, gradients, movement, live graphs.
+"""Records a run on autograd's tape: passes, losses, optimizer steps, gradients, movement, live graphs.
 
 The probe changes nothing that the script computes: it draws no random number, keeps no graph alive, and runs under
 ``no_grad``.  It stops the run when it has seen enough.
@@ -104,7 +104,7 @@ class Probe:
         self._inside = threading.local()
         self._reference = Reference(self._parameters, apart=job.bounds.apart) if job.bounds.reference else None
         self._before: dict[int, tuple[dict[int, torch.Tensor], Step]] = {}
-        """The members of optimizers that make a step, as they were before, and what is known of it so far."""
+        """Members as they were before, and the record of the step so far, by optimizer, while it makes a step."""
         if job.bounds.failed_steps is not None:
             self._allow_more(job.bounds.failed_steps, job.bounds.failed_passes or 0)
         self._last: dict[int, str] = {}
@@ -116,7 +116,7 @@ class Probe:
         """Calls of modules since the last optimizer step."""
         self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
         self._turns: Counter[int] = Counter()
-        """How often each optimizer has moved its parameters in the prescribed way."""
+        """Number of times that each optimizer has moved its parameters in the prescribed way."""
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
         self._modes = Modes()
@@ -156,7 +156,7 @@ class Probe:
         leave(self._events, outcome)
 
     def _before_call(self, *_: Any) -> None:
-        """Count live graphs, ever more seldom between two steps: what is held there grows with the calls."""
+        """Count live graphs, ever more seldom between two steps: graphs that are held there grow with the calls."""
         self._calls += 1
         if self._calls >= FIRST_COUNT and not self._calls & (self._calls - 1):
             nodes = self._meter.measure().nodes
@@ -238,7 +238,7 @@ class Probe:
             return stand_in(bound, list(self._optimizers))
 
     def _leaves_asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor] | None:
-        """Whose gradients ``torch.autograd.grad`` is asked for, if parameters may be updated by them by hand."""
+        """Leaves whose gradients ``torch.autograd.grad`` is asked for; None if no update by hand can use them."""
         bound = GRAD.bind(*args, **kwargs)
         inputs = bound.arguments["inputs"]
         leaves = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
@@ -372,7 +372,7 @@ class Probe:
         return Compared(**found)
 
     def _values(self, members: list[Tracked]) -> Sketches:
-        """The parameters themselves: at the first pass, and while those that are updated by hand are compared."""
+        """Values of the parameters: at the first pass, and during the comparison where they are updated by hand."""
         if not self._made and (self._passes == 1 or self._within_comparison()):
             return values_of([one for one in self._parameters if one.needs_grad])
         return values_of(members) if self._passes == 1 else {}
@@ -381,7 +381,7 @@ class Probe:
         """Whether the gradients of this step (of this pass, without an optimizer) are compared with the reference."""
         start = self._job.bounds.compare_from
         done = self._steps if self._made else self._passes
-        # The step before the first that is compared shows what a patch did to the last pass that succeeded.
+        # The step before the first compared one shows how a patch changed the last pass that succeeded.
         end = math.inf if self._job.bounds.throughout else (start or 0) + COMPARED * max(1, self._made)
         return start is not None and start - 1 <= done <= end
 
@@ -513,14 +513,14 @@ class Probe:
             self.finish("stopped", None)
 
     def _otherwise(self, step: Step) -> Sketches:
-        """Of what a step was made of, the gradients that are not as the passes left them."""
+        """The gradients of which a step was made, where they are not as the passes left them."""
         left = (not step.closure and step.sketches) or {}
         return {i: values for i, values in self._used.items() if i in left and values != left[i]}
 
     # -- bounds and safety
 
     def _is_healthy(self) -> bool:
-        """Whether enough has been seen of a script that has not failed."""
+        """Whether the run of a script that has not failed has made enough steps and lasted long enough."""
         patience = self._job.bounds.healthy
         enough = self._steps >= self._job.more_steps * max(1, self._made)
         return patience is not None and enough and time.monotonic() - self._began > patience
@@ -531,7 +531,7 @@ class Probe:
         self._stop_at_pass = passes + self._job.more_steps * max(PASSES_PER_STEP, per_step)
 
     def _quietly(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """*method* without gradient, whose own mistakes are recorded and never reach the script."""
+        """*method* under ``no_grad``, with its own errors recorded and kept from the script."""
 
         def guarded(*args: Any) -> Any:
             if not self._events.ours:
@@ -547,7 +547,7 @@ class Probe:
 
 
 def leave(events: Events, outcome: str) -> NoReturn:
-    """End the process at once: what the script left running must not run on."""
+    """End the process at once: threads that the script left running must not run on."""
     if not events.ours:  # a forked copy of the script: let it end as its author meant
         sys.exit(0 if outcome == "finished" else 1)
     events.at_end()

@@ -1,4 +1,4 @@
-"""What a run tells of itself, event by event: the child writes these, and its caller reads them."""
+"""The events that a run records: the child writes them, and its caller reads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .wire import decode, encode
 Sketches = Mapping[int, tuple[float, ...]]
 """Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
 Parts = Mapping[int, tuple[tuple[float, ...], ...]]
-"""The same for several pieces of the gradient."""
+"""Index of a parameter to the sketches of several pieces of its gradient."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class RunError:
     refused: str = ""
     """``write`` or ``network`` where the system did not allow it."""
     path: str = ""
-    """What was not to be written."""
+    """The path that was not to be written."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
@@ -37,7 +37,7 @@ class RunError:
 
 @dataclass(frozen=True)
 class Live:
-    """Graph nodes alive, those that still hold saved tensors, and bytes of tensors."""
+    """Number of live graph nodes, of nodes that still hold saved tensors, and of bytes of tensors."""
 
     nodes: int
     armed: int
@@ -49,15 +49,15 @@ class Compared:
     """Gradients that are compared with the reference."""
 
     sketches: Sketches | None = None
-    """What each was behind the pass, or when the step began; None for what is not compared."""
+    """The gradients after the pass, or when the step began; None where gradients are not compared."""
     sound: Sketches = field(default_factory=dict)
-    """In a reference run, the gradients without what came through faulty nodes, where that differs."""
+    """In a reference run, the gradients without the part that came through faulty nodes, where they differ."""
     ways: Parts = field(default_factory=dict)
-    """What came through each entry into faulty nodes, where the entries are few."""
+    """The part of each gradient that came through each entry into faulty nodes, where the entries are few."""
     present: Sketches = field(default_factory=dict)
-    """The gradients without what came through old nodes alone: what the present iteration means, where that differs."""
+    """The gradients without the part through old nodes alone: the present iteration's own, where they differ."""
     parts: Parts = field(default_factory=dict)
-    """What came through each entry into old nodes, where the entries are few."""
+    """The part of each gradient that came through each entry into old nodes, where the entries are few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,11 @@ class Pass(Compared):
     walked: int = 0
     """Graph nodes that it visits."""
     past: int = 0
-    """Those of them that an earlier pass had freed, or had visited before an earlier optimizer step."""
+    """Walked nodes that an earlier pass had freed, or had visited before an earlier optimizer step."""
     over: Mapping[int, int] = field(default_factory=dict)
     """Parameters behind nodes that earlier passes had visited, and the first of these passes."""
     repeats: bool = False
-    """Whether it comes to the past only where an earlier iteration's pass came to the very same nodes from."""
+    """Whether it enters the past only where an earlier iteration's pass was at the same places of its own graph."""
     again: bool = False
     """Whether it comes to freed graphs only at whole losses that another pass had sent back."""
     keeps: bool = False
@@ -99,11 +99,11 @@ class Pass(Compared):
     frozen: frozenset[int] = frozenset()
     """Members of optimizers that do not require grad."""
     values: Sketches = field(default_factory=dict)
-    """Of the first pass: the parameters, in few numbers, to tell whether what differs is rounding."""
+    """At the first pass, sketches of the parameters, to tell a difference from rounding."""
     live: Live | None = None
     error: RunError | None = None
     modes: frozenset[str] = frozenset()
-    """How modules were set that forward passes have come to since the last one, and that were never so before."""
+    """Settings, never met before, of modules that forward passes have come to since the last pass."""
     asked: bool = False
     """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
 
@@ -112,7 +112,7 @@ class Pass(Compared):
 
     @property
     def trains(self) -> bool:
-        """Whether its gradients are such as a step is made of."""
+        """Whether a step may be made of its gradients."""
         return self.kind == "backward" or self.asked
 
 
@@ -125,13 +125,13 @@ class Step(Compared):
     passes: int = 0
     """Passes that had been started before its end."""
     closure: int = 0
-    """The first of them that it started itself, by calling a closure; 0 where it did not."""
+    """The first pass that it started itself, by calling a closure; 0 where it did not."""
     gradients: Mapping[int, float] = field(default_factory=dict)
     moved: Mapping[int, float] = field(default_factory=dict)
     settings: tuple[Mapping[str, float], ...] = ()
     """The learning rate and the like with which it is made, for each group of parameters."""
     elsewhere: frozenset[int] = frozenset()
-    """What was changed since the last step by other means; known for the first steps past the failure."""
+    """Parameters that were changed since the last step by other means; known for the first steps past the failure."""
     state: Mapping[int, str] = field(default_factory=dict)
     """Fingerprints of all parameters after it."""
     live: Live = Live(0, 0, 0)
@@ -173,7 +173,7 @@ class Start:
     torch: str = ""
     python: str = ""
     device: str = ""
-    """``cpu`` if what was written for a GPU runs on the CPU."""
+    """``cpu`` if a script that was written for a GPU runs on the CPU."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class CalledBefore:
 
 @dataclass(frozen=True)
 class Without:
-    """The last pass that went through what failed later, and its gradients without that."""
+    """The last pass through nodes that were faulty later, and its gradients without the part through them."""
 
     number: int
     sketches: Sketches
@@ -219,7 +219,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Carried:
-    """Where a value that is followed was put.  See ``follow.py``."""
+    """A place at which a followed value was stored.  See ``follow.py``."""
 
     told: Mapping[str, Any]
 
@@ -255,7 +255,7 @@ class Unable:
 
 @dataclass(frozen=True)
 class End:
-    """How the run ended."""
+    """The end of the run."""
 
     outcome: str
     error: RunError | None = None
@@ -285,7 +285,7 @@ _BY_NAME: dict[str, Any] = {kind.__name__.lower(): kind for kind in get_args(Eve
 
 
 def written(event: Event, seconds: float) -> str:
-    """The line of a record for an event, so many *seconds* after it was opened."""
+    """The line of a record for an event, *seconds* after the record was opened."""
     return encode(event, event=type(event).__name__.lower(), at=round(seconds, 4))
 
 

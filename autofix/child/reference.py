@@ -3,7 +3,7 @@
 Every pass keeps its graph, and every tensor that a node saves is cloned when it is saved, so that neither a freed
 graph nor a change in place stops a pass: it computes with the values that the forward pass saw.
 (``allow_mutation_on_saved_tensors`` is no substitute: in torch 2.13 it gives wrong gradients for some views.)  Errors
-of other kinds are forgiven where it is plain what was meant (``leniency.py``).
+of other kinds are forgiven where the author's intention is plain (``leniency.py``).
 
 A *faulty* node belongs to an earlier iteration (``graph.is_of_earlier_iteration``), or an optimizer step has changed a
 parameter that it saved.  The part of each gradient that comes through faulty nodes is measured by an extra pass in
@@ -13,7 +13,7 @@ no other: two losses of one iteration that share a graph want both their gradien
 For a parameter, a faulty node is *old* if it was made before the parameter's last step, or before the last time that
 the very pass ran which is running now: then it belongs to the past, and dropping it truncates.  A faulty node that is
 not old belongs to the present iteration (a score of the discriminator, taken before the discriminator's own step), and
-what comes through it may be renewed but not dropped.  All is measured entry by entry, because a patch may keep some of
+the part through it may be renewed but not dropped.  All is measured entry by entry, because a patch may keep some of
 the ways.
 """
 
@@ -36,13 +36,13 @@ from .recorded import Without
 from .sketch import sketch
 
 REMEMBERED = 4
-"""Passes whose graphs are held, so that what is found faulty later can be left out of their gradients, too."""
+"""Passes whose graphs are held, so that nodes found faulty later can be left out of their gradients, too."""
 MOST_PARTS = 6
 """Entries into faulty nodes that are told apart: each takes a pass of its own."""
 SENT = "autofix_sent"
 """Key in ``Node.metadata`` of the step in which a pass was last sent back from the node."""
 Site = tuple[tuple[str, int], ...]
-"""Where a pass is called: file and line of each user frame, the outermost first."""
+"""Place at which a pass is called: file and line of each user frame, the outermost first."""
 Edge = tuple[Any, int]
 """A node and the position of one of its inputs."""
 BACKWARD = inspect.signature(torch.autograd.backward)
@@ -51,16 +51,16 @@ GRAD = inspect.signature(torch.autograd.grad)
 
 @dataclass(frozen=True)
 class Asked:
-    """What a pass is sent back from, with which gradients, and the leaves whose gradients are followed."""
+    """Tensors from which a pass is sent back, their gradients, and the leaves whose gradients are followed."""
 
     tensors: Any
     gradients: Any = None
     leaves: list[torch.Tensor] | None = None
-    """None for all that it reaches."""
+    """None for all leaves that it reaches."""
 
     @classmethod
     def by(cls, bound: inspect.BoundArguments, leaves: list[torch.Tensor] | None = None) -> Asked:
-        """By a call of ``backward``, or of ``grad`` for these *leaves*."""
+        """Make one of the arguments of ``backward``, or, with *leaves*, of ``grad``."""
         given = bound.arguments
         if leaves is not None:
             return cls(given["outputs"], given.get("grad_outputs"), leaves)
@@ -78,7 +78,7 @@ class Saved:
 
 @dataclass
 class Part:
-    """What a pass adds to one gradient if closed off from some nodes, and with one entry to them open, for each."""
+    """Gradient that a pass adds when closed off from some nodes, and for each entry to them, when that one is open."""
 
     closed: torch.Tensor
     opened: list[torch.Tensor] = field(default_factory=list)
@@ -89,14 +89,14 @@ class Part:
 
 @dataclass
 class Share:
-    """What of a gradient came through certain nodes: all of it, and by which entry."""
+    """Share of a gradient that came through certain nodes: in total, and by each entry."""
 
     total: torch.Tensor | None = None
     ways: list[torch.Tensor] = field(default_factory=list)
     known: bool = True
 
     def add(self, added: torch.Tensor, part: Part) -> None:
-        """Take in that a pass adds so much to the gradient, and what of it comes through the nodes."""
+        """Add the share of a pass that adds *added* to the gradient, and *part* when closed off from the nodes."""
         self.total = added - part.closed if self.total is None else self.total + added - part.closed
         self.ways += [opened - part.closed for opened in part.opened] or [added - part.closed]
         self.known = self.known and part.known and len(self.ways) <= MOST_PARTS
@@ -104,14 +104,14 @@ class Share:
 
 @dataclass
 class Faulty:
-    """What of a gradient came through faulty nodes, and of that, through old ones."""
+    """Shares of a gradient that came through faulty nodes, and through the old ones among them."""
 
     all: Share = field(default_factory=Share)
     old: Share = field(default_factory=Share)
 
 
 def _leave_input(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
-    """Before every call: a module that would write over its input makes a new tensor."""
+    """Hook before every call: let a module that would write over its input make a new tensor."""
     if getattr(module, "inplace", False) is True:
         vars(module)["inplace"] = False
 
@@ -128,13 +128,13 @@ class Reference:
         self._stepped: dict[int, int] = {}
         """Parameter to the sequence number that the next node had when it was last stepped."""
         self._ran: dict[Site, int] = {}
-        """The same for the places of passes."""
+        """Place of a pass to the sequence number that the next node had when it last ran."""
         self._latest: deque[tuple[int, Asked]] = deque(maxlen=REMEMBERED)
         self._failed = False
         """Whether a pass has gone through faulty nodes."""
 
     def install(self) -> None:
-        """Clone what nodes save from now on, and forgive what a kept graph does not help against."""
+        """Clone all tensors that nodes save from now on, and forgive errors that a kept graph does not avoid."""
         hooks = saved_tensors_hooks(Saved, self._unpack)
         hooks.__enter__()
         leave_out_in_transforms(hooks)
@@ -153,7 +153,7 @@ class Reference:
         bound.arguments["retain_graph"] = True
         outputs = bound.arguments.get("outputs")
         if outputs is not None and bound.arguments.get("grad_outputs") is None:
-            # Of a vector, the gradient for each element apart: what a gradient penalty or a derivative asks for.
+            # For a vector, the gradient of the sum of its elements, as a gradient penalty or a derivative wants it.
             each = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
             bound.arguments["grad_outputs"] = [torch.ones_like(one) for one in each]
         return bound
@@ -161,10 +161,10 @@ class Reference:
     def before_pass(
         self, number: int, asked: Asked, walked: Walk, moment: Moment, site: Site, by_hand: bool
     ) -> Without | None:
-        """Measure what pass *number*, about to run at *site*, will add to each gradient, and by which ways.
+        """Measure the parts that pass *number*, about to run at *site*, will add to each gradient, by their ways.
 
-        Before it, because an optimizer may take its step within the pass.  At the first pass that goes through faulty
-        nodes, returns what the last one that had gone through them would have added without them.
+        It is measured before the pass, because an optimizer may take its step within it.  At the first pass through
+        faulty nodes, returns the gradients that the last earlier pass through them would have added without them.
         """
         leaves = walked.leaves if asked.leaves is None else asked.leaves
         bad = {node for node in walked.nodes if self._is_faulty(node, moment, by_hand)}
@@ -197,7 +197,7 @@ class Reference:
         return without
 
     def _without(self, bad: set[Any]) -> Without | None:
-        """Of the last pass that had gone through *bad* before it was faulty, the gradients as they are without it."""
+        """Gradients, without the nodes *bad*, of the last pass that went through them before they were faulty."""
         latest = list(self._latest)
         self._latest.clear()
         for number, asked in reversed(latest):
@@ -217,9 +217,9 @@ class Reference:
                 self._stepped[tracked.index] = now
 
     def is_repetition(self, bound: inspect.BoundArguments, walked: Walk, moment: Moment) -> bool:
-        """Whether the pass is sent back once more from what an earlier pass in the same step was sent back from.
+        """Whether the pass is sent back once more from the roots of an earlier pass in the same step.
 
-        No author means that: the gradients, which nothing has set to zero meanwhile, would count twice.
+        No author means such a pass: the gradients, which nothing has set to zero meanwhile, would count twice.
         """
         roots = roots_of(bound.arguments["tensors"])
         earlier = [root.metadata.get(SENT) for root in roots if root is not None]
@@ -232,7 +232,7 @@ class Reference:
         return again and freed and kept
 
     def faulty(self, index: int) -> Faulty | None:
-        """What of the present gradient of parameter *index* came through faulty nodes; None where nothing did."""
+        """Shares of the present gradient of parameter *index* through faulty nodes; None where there is none."""
         return self._faulty.get(index)
 
     def _is_faulty(self, node: Any, moment: Moment, by_hand: bool) -> bool:
@@ -253,7 +253,7 @@ class Reference:
     def _parts(
         self, asked: Asked, walked: Walk, leaves: list[torch.Tensor], nodes: set[Any]
     ) -> dict[torch.Tensor, Part]:
-        """What the pass adds when nothing enters *nodes*, and when it enters by one edge."""
+        """For each leaf, its gradient when the pass enters none of *nodes*, and when it enters them by one edge."""
         if begins_in(asked, nodes):
             return {leaf: Part(torch.zeros_like(leaf)) for leaf in leaves}
         entries = entries_of(walked, nodes)
@@ -265,7 +265,7 @@ class Reference:
         return {leaf: Part(closed[leaf], [part[leaf] for part in opened], known) for leaf in leaves}
 
     def _closed(self, asked: Asked, leaves: list[torch.Tensor], edges: list[Edge]) -> dict[torch.Tensor, torch.Tensor]:
-        """What the pass adds to each gradient when nothing goes through *edges*."""
+        """Gradient of each leaf when the pass sends zeros through *edges*."""
         positions: dict[Any, set[int]] = {}
         for node, position in edges:
             positions.setdefault(node, set()).add(position)

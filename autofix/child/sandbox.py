@@ -1,4 +1,4 @@
-"""Closes off what a run may touch: no writing outside its scratch folder, no network, limits of memory and files.
+"""Closes a run off: no writing outside its scratch folder, no network, limits of memory and files.
 
 Writing is held back by Landlock (Linux 5.13 and later); changes of mode, owner and times, which Landlock lets through,
 are skipped with an answer of success.  The run has a network of its own (a namespace) with nothing in it but the
@@ -58,7 +58,7 @@ ACCELERATORS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri/*")
 SHARED_MEMORY = "/dev/shm"
 """Data loader workers hand their tensors over in shared memory."""
 THREADS = "/proc/self/task"
-"""Where a process names its threads: CUDA's driver does not start (error 304) where it may not."""
+"""Folder in which a process names its threads: CUDA's driver does not start (error 304) where it may not."""
 
 LARGEST_FILE = 4 * 2**30
 MOST_TASKS = 1024
@@ -77,7 +77,7 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x08000000, 0x
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 LOOPBACK = "lo"
 INTERFACES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-"""By these variables process groups are told which interface to use; the host's name leads outside."""
+"""Variables that tell process groups the interface to use; the host's name leads outside."""
 
 
 # include/uapi/linux/capability.h
@@ -96,18 +96,18 @@ class Machine:
     """Numbers of system calls on one kind of processor."""
 
     architecture: int
-    """As the audit subsystem names it."""
+    """Its number in the audit subsystem."""
     socket: int
     attributes: tuple[int, ...]
     """Changes of mode, owner, times and extended attributes, which Landlock does not hold back."""
     limits: int
     """``prlimit64``."""
     priorities: tuple[tuple[int, int], ...]
-    """``setpriority`` and ``ioprio_set``, with what each calls a process."""
+    """``setpriority`` and ``ioprio_set``, with the number by which each means a process."""
     scheduling: tuple[int, ...]
     """Changes of a process's processors, policy and its parameters."""
     second_table: int = 0xFFFFFFFF
-    """Where a second table of numbers begins, for another calling convention."""
+    """Number at which a second table begins, for another calling convention."""
 
 
 MACHINES = {
@@ -159,8 +159,9 @@ def close(writable: Sequence[str], *, network: bool, memory: int) -> list[str]:
 def namespaces_of_its_own(libc: ctypes.CDLL, *, network: bool, memory: int) -> bool:
     """Move this process into namespaces: mounts, System V's memory, and, unless *network*, one with loopback alone.
 
-    Returns whether the network was granted.  Who lacks the privilege takes a user namespace around them, which is tried
-    in a child process first: half of it, a user that is nobody or an interface that is down, is of no use.
+    Returns whether the process got a network namespace.  A process without the privilege takes a user namespace around
+    them, which is tried in a child process first: half of it, a user that is nobody or an interface that is down, is of
+    no use.
     """
     of_network = 0 if network else CLONE_NEWNET
     sockets = [] if network else mounts.listening()  # another network namespace knows nothing of them
@@ -214,7 +215,7 @@ def raise_loopback() -> None:
 
 
 def limit(memory: int) -> None:
-    """Limits of memory, file size and processes, never above those that hold already."""
+    """Set limits of memory, file size and processes, never above the limits that hold already."""
     lower(resource.RLIMIT_CORE, 0)
     lower(resource.RLIMIT_FSIZE, LARGEST_FILE)
     lower(resource.RLIMIT_NPROC, tasks() + MOST_TASKS)  # the kernel exempts root, for which the caller watches
@@ -223,7 +224,7 @@ def limit(memory: int) -> None:
 
 
 def tasks() -> int:
-    """How many processes and threads there are on this machine, at least."""
+    """Number of processes and threads on this machine; :data:`MOST_TASKS` where the system does not tell it."""
     try:
         with open("/proc/loadavg", encoding="ascii") as file:
             return int(file.read().split()[3].partition("/")[2])
@@ -269,7 +270,7 @@ def close_files(libc: ctypes.CDLL, writable: Sequence[str]) -> str:
 
 
 def allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
-    """Let *path*, and what lies beneath it, be changed."""
+    """Let *path*, and all that lies beneath it, be changed."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -284,9 +285,9 @@ def allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
 
 
 def drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Give up what root may do to the machine, for this process and all that it starts.
+    """Give up root's privileges over the machine, for this process and all that it starts.
 
-    Who is not root has nothing to give up, but for what a user namespace has granted within itself.
+    Another user has none to give up, but for those that a user namespace has granted within itself.
     """
     kept = sum(1 << number for number in KEPT_CAPABILITIES)
     for number in range(LAST_CAPABILITY + 1):

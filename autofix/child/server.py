@@ -33,12 +33,12 @@ from .session import end_with, run
 from .wire import decode
 
 WARM = ("torch", "torch.optim", "torch.utils.data", "torch._dynamo")
-"""What nearly every training script imports in the end; torch loads the last one when the first optimizer is made."""
+"""Modules that nearly every training script imports; torch loads the last one when the first optimizer is made."""
 
 
 @dataclass
 class Run:
-    """One forked child and the socket of the caller who waits for it."""
+    """One forked child, and the socket of the caller that waits for it."""
 
     process: int
     caller: socket.socket
@@ -96,7 +96,7 @@ class Server:
         return True
 
     def _become_run(self, request: Request, caller: socket.socket, output: int) -> NoReturn:
-        """In the child: leave everything of the server behind, and run the job."""
+        """Turn this child into the run of the job: leave everything of the server behind, and never return."""
         parent = os.getppid()
         try:
             os.setsid()
@@ -133,7 +133,7 @@ class Server:
         run_.caller.close()
 
     def _reap(self) -> None:
-        """Answer the callers whose children have ended, and end what those left behind."""
+        """Answer the callers whose children have ended, and end the processes that these left behind."""
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -157,7 +157,7 @@ class Server:
             run_.caller.close()
 
     def _end_all(self) -> None:
-        """The caller is gone: end all runs, and remove what they used."""
+        """End all runs once the caller is gone, and remove their folders."""
         runs = list(self._runs.values())
         for run_ in runs:
             if run_.caller.fileno() >= 0:

@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def closed_off(job: Job) -> list[str]:
-    """Close the sandbox, if the job asks for one, and say what could not be closed."""
+    """Close the sandbox, if the job asks for one, and return the parts that could not be closed."""
     if not job.sandbox:
         return list(job.open_ends)
     from .sandbox import close
@@ -55,7 +55,7 @@ def run(job: Job) -> NoReturn:
         from .probe import Probe
         from .trace import Witness
     except ImportError as missing:
-        # Without torch the script cannot train, but what it says of that is the user's to read.
+        # Without torch the script cannot train, but its own message on that is for the user to read.
         events.write(Unable(f"{type(missing).__name__}: {missing}"))
         os._exit(1)
     copies = Copies(job.scratch)
@@ -73,7 +73,7 @@ def run(job: Job) -> NoReturn:
             events.write(executed.missed())
 
     events.at_end = tell
-    gc.freeze()  # the meter of live graphs looks at what the script makes, not at torch's own 300,000 objects
+    gc.freeze()  # the meter of live graphs looks at the script's own objects, not at torch's 300,000
     watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
     executed.install()

@@ -1,4 +1,4 @@
-"""Where in the user's source something happened: chains of frames, cheap to take, decoded when they are told."""
+"""Sites of events in the user's source: chains of frames, cheap to take, decoded when they are told."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sites:
                 user = known[code] = is_user_file(code.co_filename, self._root)
             if user:
                 chain.append((code, frame.f_lasti))
-                if code.co_name == "<module>":  # beyond it is what runs the script
+                if code.co_name == "<module>":  # beyond it are the frames that run the script
                     break
             frame = frame.f_back
         return tuple(chain)

@@ -40,7 +40,7 @@ def perform(job: Job) -> tuple[str, RunError | None]:
             return "finished", None
         return "raised", describe(caught.error or error, job.root)
     except BaseException as error:
-        # What the script would have shown its user belongs to its output.
+        # The traceback that the script would have shown its user belongs to its output.
         error.with_traceback(own_frames_removed(error.__traceback__))
         sys.excepthook(type(error), error, error.__traceback__)
         return "raised", describe(error, job.root)
@@ -61,7 +61,7 @@ def code_of_file(job: Job, module: types.ModuleType) -> types.CodeType:
 
 
 class NoKernel:
-    """Stands for the kernel of a notebook that is run as a script: whatever is asked of it does nothing."""
+    """Stands for the kernel of a notebook that is run as a script: no call of it does anything."""
 
     def __getattr__(self, name: str) -> NoKernel:
         return self
@@ -77,7 +77,7 @@ class NoKernel:
 
 
 def code_of_module(job: Job, module: types.ModuleType) -> types.CodeType:
-    """The same of ``python -m MODULE ARGS``.  Raises :class:`ModuleNotFoundError`."""
+    """The code of ``python -m MODULE ARGS``, with import path and arguments.  Raises :class:`ModuleNotFoundError`."""
     sys.path.insert(0, os.getcwd())
     sys.argv = ["-m", *job.args]
     spec = importlib.util.find_spec(job.target)
@@ -134,7 +134,7 @@ def describe(error: BaseException, root: str) -> RunError:
 
 
 def refused(error: BaseException) -> tuple[str, str]:
-    """What the system has not allowed, if *error* comes of that: ``write`` with the path, or ``network``."""
+    """The access that the system has refused, if it caused *error*: ``write`` with the path, or ``network``."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:
@@ -155,7 +155,7 @@ def refused(error: BaseException) -> tuple[str, str]:
 
 
 def _said(message: str) -> str:
-    """What an error says; of one that a loader's worker hands on with its traceback, what that one says."""
+    """The message of an error; the worker's own, where a data loader hands on the traceback of a worker."""
     if not message.startswith("Caught ") or "Original Traceback" not in message:
         return message
     named = (_NAMED.match(line) for line in reversed(message.splitlines()))

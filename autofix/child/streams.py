@@ -1,4 +1,4 @@
-"""Random numbers of their own for networks, so that calls in another order do not change what everything else draws.
+"""Random numbers of their own for networks, so that calls in another order do not change any other draws.
 
 A dropout layer draws from the generator that shuffles the data as well.  A patch that calls the network later, or once
 more, changes all that is drawn behind it; with a stream for each network, only the calls that are new draw anew.
@@ -16,7 +16,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 
 class Streams:
-    """A stream for each module that is called by something else than a module."""
+    """A stream for each module that is called from outside of modules."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -38,7 +38,7 @@ class Streams:
             torch.set_rng_state(self._states[module])
 
     def _begin(self, module: torch.nn.Module) -> None:
-        """The stream of the first module of a class is always the same, and so is that of the second."""
+        """Begin the stream of a module: it depends on the module's class and its number within the class alone."""
         name = type(module).__qualname__
         self._known[name] += 1
         torch.manual_seed(zlib.crc32(f"{self._seed} {name} {self._known[name]}".encode()))

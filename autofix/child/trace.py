@@ -3,8 +3,8 @@
 A :class:`CallMode` sees every call of torch.  After a call, each new node of the graph is given the call's
 site; the note lies in ``Node.metadata``, which lives exactly as long as the node.  A change of a tensor's version
 during a call is a change in place.  Passes are seen by wrapping ``torch.autograd.backward``; after one that frees its
-graph, the nodes that it walked are marked with its number.  What all that means when a pass fails is for
-``explain.py``.
+graph, the nodes that it walked are marked with its number.  ``explain.py`` derives the cause from these notes when a
+pass fails.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Witness(CallMode):
         torch.autograd.Function.apply = classmethod(watched)  # type: ignore[assignment]
 
     def _watch_sending(self) -> None:
-        """See what is sent to other processes: pickling a tensor is no call of torch."""
+        """Watch tensors that are sent to other processes: pickling a tensor is no call of torch."""
         reducers = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
         original = reducers.get(Tensor)
         if original is None:
@@ -179,7 +179,7 @@ class Witness(CallMode):
         reducers[Tensor] = watched
 
     def _note_cut(self, name: str, tensors: Iterable[Any], result: Tensor | None) -> None:
-        """Remember a call that took tensors with a graph and gave back something without."""
+        """Remember a call that took tensors with a graph and returned a result without one."""
         if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors) and not (
             result is None and name in SAYS_NOTHING
         ):
@@ -192,7 +192,7 @@ class Witness(CallMode):
     # -- optimizers
 
     def _before_step(self, _: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        # What an optimizer does within is no business of the script's, except where it calls the script's closure.
+        # An optimizer's own calls are no business of the script's, except where it calls the script's closure.
         self._asleep = len(args) < 2 and kwargs.get("closure") is None
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
@@ -250,7 +250,7 @@ class Witness(CallMode):
 
 
 def tensors_in(args: Iterable[Any], kwargs: dict[str, Any]) -> Iterator[Tensor]:
-    """The tensors among the arguments, those in lists and tuples included."""
+    """The tensors among the arguments, tensors in lists and tuples included."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, Tensor):
             yield value

@@ -1,4 +1,4 @@
-"""How frozen data goes from one process to another: dataclasses as JSON, written and read by what their fields say.
+"""Transport of frozen data from one process to another: dataclasses as JSON, written and read by their fields' types.
 
 A field that has its default is left out; a key that no field has is an error, because the two sides must agree.
 """
@@ -21,7 +21,7 @@ def encode(value: Any, **further: Any) -> str:
 
 
 def decode(kind: type[T], data: Mapping[str, Any] | str) -> T:
-    """The dataclass *kind* that :func:`encode` made a text of.  Raises :class:`ValueError` for what is none."""
+    """The dataclass *kind* from a text that :func:`encode` made.  Raises :class:`ValueError` for any other text."""
     hint: Any = kind
     read: T = _reader(hint)(json.loads(data) if isinstance(data, str) else data)
     return read
@@ -39,7 +39,7 @@ def _default(field: Field[Any]) -> Any:
 
 @cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What makes a value of the type *hint* of JSON's data."""
+    """Function that makes a value of the type *hint* from JSON's data."""
     if is_dataclass(hint):
         return _reader_of_fields(hint)
     origin, args = get_origin(hint), get_args(hint)

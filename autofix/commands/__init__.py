@@ -1,1 +1,1 @@
-"""What each command does: call the engine or the proof, hand the outcome to a reporter, return the exit code."""
+"""The work of each command: call the engine or the proof, hand the outcome to a reporter, return the exit code."""

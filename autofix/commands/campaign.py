@@ -26,7 +26,7 @@ REPORT = "campaign"
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a campaign."""
+    """Options of a campaign."""
 
     output: Path
     jobs: int | None = None
@@ -44,7 +44,7 @@ class Request:
 
 
 def campaign(repositories: Sequence[str], request: Request) -> Exit:
-    """Do what is not done yet of *repositories*, and report on all of them."""
+    """Do the tasks of *repositories* that are not done yet, and report on all of them."""
     require("campaign", "jinja2", "psutil")
     if request.scheduler is not None:
         require("distributed", "distributed")

@@ -29,7 +29,7 @@ from autofix.suppression import adding, baseline
 
 @dataclass(frozen=True)
 class Request:
-    """What to do with the findings, and how to report them."""
+    """Options for the use of the findings, and for their report."""
 
     fix: bool = False
     output_format: str | None = None
@@ -48,7 +48,7 @@ class Request:
 
 
 def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
-    """Analyse *paths*, write what the user asked to be written, and report."""
+    """Analyse *paths*, write the repairs, comments or baseline that *request* asks for, and report."""
     plan = Plan(choices)
     kind = reporter_of(request, plan)
     standard_input = paths[0] == Path(files.STANDARD_INPUT)
@@ -91,7 +91,7 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
 
 
 def kept_results(request: Request) -> Results | None:
-    """What earlier checks have left; None where nothing is to be kept, or no folder for it is known."""
+    """Results of earlier checks; None where none are to be kept, or no folder for them is known."""
     folder = None if request.no_cache else request.cache_dir or default_folder()
     return Results(Store(folder), request.absolute) if folder is not None else None
 
@@ -113,9 +113,9 @@ def examine(
     from_root: bool = False,
     results: Results | None = None,
 ) -> tuple[list[Path], Iterator[Result | Problem]]:
-    """The files that *paths* name or contain, and the outcome of each as it comes; *tell* hears what is passed by.
+    """The files that *paths* name or contain, and the outcome of each as it comes; *tell* hears of skipped files.
 
-    *results* are those of earlier checks.
+    *results* holds the results of earlier checks.
     """
     found = discover(plan.wanted(paths), tell, plan.excludes)
     return found, checker.check(found, plan.options, from_root=from_root, results=results)
@@ -143,7 +143,7 @@ def examine_standard_input(request: Request, plan: Plan) -> Result | Problem:
 
 
 def examine_source(data: bytes, name: str, plan: Plan, *, alone: bool = False) -> Result | Problem:
-    """The outcome for a source that comes from elsewhere than its file *name*; unless *alone*, with what it imports."""
+    """Outcome for a source that does not come from its file *name*; its imports are read unless it is *alone*."""
     try:
         file = files.decode(data, name)
     except files.FileError as error:
@@ -181,7 +181,7 @@ def add_ignores(outcomes: Iterable[Result | Problem], *, verbose: bool) -> Exit:
 
 
 def write_baseline(report: Outcomes, path: Path) -> Exit:
-    """Write what was found as known."""
+    """Write the findings to a baseline, as known ones."""
     found = in_order(report.findings)
     replace(path, baseline.written(found, report.sources, path))
     print(f"Wrote {lines.count(len(found), 'mistake')} to {files.display_name(path)}.")

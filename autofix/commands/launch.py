@@ -53,7 +53,7 @@ def started(words: Sequence[str], bounds: Bounds | None = None) -> Invocation:
 
 
 def with_settings(words: Sequence[str], bounds: Bounds) -> tuple[Invocation, Bounds]:
-    """The program that *words* start, and its bounds: what the command line leaves open, the settings decide.
+    """The program that *words* start, and its bounds: an option that the command line leaves open comes from settings.
 
     Raises :class:`click.ClickException` where a file of settings cannot be used.
     """

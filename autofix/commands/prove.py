@@ -1,4 +1,4 @@
-"""``autofix prove``: hold a repair that somebody else made to the same proof."""
+"""``autofix prove``: the proof for a repair that somebody else made."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def prove(
     verbose: bool,
     **bounds: Unpack[Bounds],
 ) -> Exit:
-    """Hold a repair that somebody else made to the same proof.
+    """Hold a repair that somebody else made to the proof, and report.
 
-    It is the script *fixed*, the diff *patch*, or the files as they are, *against* a revision of git.
+    The repair is the script *fixed*, the diff *patch*, or the files as they are, *against* a revision of git.
     """
     from autofix.foreign import DiffError
 
@@ -67,7 +67,7 @@ def prove(
 def sides(
     original: Script, fixed: Path | None, diff: tuple[bytes, str] | None, against: str | None
 ) -> tuple[Script, Script]:
-    """The script before and after a repair: the script *fixed*, a *diff* and its name, or what git has *against* now.
+    """The script before and after a repair: by the script *fixed*, a *diff* with its name, or the revision *against*.
 
     Raises :class:`autofix.project.files.FileError`.
     """
@@ -86,7 +86,7 @@ def sides(
 
 
 def judged(original: Script, patched: Script, file: files.SourceFile, within: Limits) -> Certificate:
-    """Run both scripts and say what the repair shows; *file* is the original's as it is on the disk."""
+    """Run both scripts and return the certificate of the repair; *file* is the original's as it is on the disk."""
     from autofix.proof import prove as prover
     from autofix.proof.changed import watched
     from autofix.repair import granted
@@ -106,7 +106,7 @@ def in_place_of(original: Script, fixed: Path) -> Script:
 
 
 def diff_of(diff: Path) -> tuple[bytes, str]:
-    """The diff in a file, or on standard input, and what messages call it."""
+    """The diff in a file, or on standard input, and its name in messages."""
     if str(diff) == files.STANDARD_INPUT:
         return sys.stdin.buffer.read(), files.STDIN_NAME
     name = files.display_name(diff)

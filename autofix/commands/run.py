@@ -71,7 +71,7 @@ def run(
 
 @dataclass(frozen=True)
 class Early:
-    """Hands the reporters what is known before the last run is over."""
+    """Callback that hands early results to the reporters, before the last run is over."""
 
     reporters: Sequence[Reporter]
     script: Script

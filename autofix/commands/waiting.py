@@ -1,4 +1,4 @@
-"""What a person sees while a command is at work: messages on standard error, a progress bar, a spinner."""
+"""Display for a person while a command is at work: messages on standard error, a progress bar, a spinner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``check --watch``: the same check again, whenever a source or a file of settings changes."""
+"""``check --watch``: the check is repeated whenever a source or a file of settings changes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The run witness: what a run recorded, as sites, chains and facts of the source."""
+"""The run witness: the record of a run, as sites, chains and facts of the source."""

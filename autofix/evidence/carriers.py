@@ -1,6 +1,6 @@
 """The statements that carried a value on, from where a run made it to where the run used it again.
 
-The run says after which line something came to hold the value; what was written there is for the source to say.
+The run tells the line after which a variable or container came to hold the value; the source tells the statement there.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def carries_of(told: Evidence, program: Program, texts: Texts, paths: Mapping[st
 
 
 def _store_of(put: Put, text: Text, line: int) -> Store | None:
-    """What on this line gave the value the name under which the run found it; the attribute rather than its owner."""
+    """Store on this line under the name that the run found for the value, an attribute before its owner; or None."""
     names = put.name.split(".")
     roots = ["." + name for name in reversed(names[1:])] + [names[0]]
     stores = [
@@ -91,7 +91,7 @@ def _store_of(put: Put, text: Text, line: int) -> Store | None:
 
 
 def _carriers(store: Store, put: Put, forms: Mapping[tuple[str, str], Form]) -> Iterator[Carrier]:
-    """The statement as a fact tells it: the whole value first, then those of its parts that are expressions."""
+    """The statement as carriers of a fact: the whole value first, then the parts of it that hold tensors by name."""
     expression = store.value if store.whole else None
     into_container = store.appends or "[" in store.name
     form = _item_form(store, put) if into_container else Form(put.form)
@@ -121,7 +121,7 @@ def _item_form(store: Store, put: Put) -> Form:
 
 
 def stores_in(text: Text, statement: ast.stmt) -> list[Store]:
-    """What a statement puts where, the names of ``:=`` within it included; not what its body does."""
+    """Stores of a statement: its targets with their values, ``:=`` included, but not the stores in its body."""
     found: list[Store] = []
 
     def put(target: ast.expr, value: ast.expr, whole: bool = True) -> None:
@@ -171,7 +171,7 @@ def _stored_by_call(text: Text, statement: ast.stmt, call: ast.Call) -> Iterator
 
 
 def expressions_of(statement: ast.stmt) -> Iterator[ast.expr]:
-    """The expressions of a statement itself, not those of the statements in it."""
+    """The expressions of a statement itself, not of the statements in it."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return
     for child in ast.iter_child_nodes(statement):

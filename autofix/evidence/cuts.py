@@ -1,7 +1,7 @@
 """Facts about a loss without a graph: which of the places that a run dropped graphs at is the one to change.
 
 A run does not see where a number goes that was read from a tensor; so the drops are tried one by one, the latest first,
-each alone and together with what makes a tensor of numbers again in the same function.
+each alone and together with the calls that make a tensor of numbers again in the same function.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TENSORS = frozenset({"tensor", "as_tensor", "from_numpy", "FloatTensor", "Tensor
 
 
 def cut_graphs(texts: Texts, failed: Chain, drops: Sequence[tuple[Drop, Chain]]) -> Iterator[CutGraph]:
-    """What may have cut the graph of the loss that is sent backward at *failed*, the likeliest first."""
+    """Facts that may explain the cut graph of the loss that is sent backward at *failed*, the likeliest first."""
     found: dict[tuple[object, ...], CutGraph] = {}
     for drop, chain in drops:
         if not drop.recorded and not _is_drawn(texts, chain):
@@ -91,7 +91,7 @@ def _drops_around(text: Text, node: ast.expr) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _all_numbers(texts: Texts, drops: Sequence[tuple[Drop, Chain]]) -> tuple[Dropped, ...]:
-    """All that was made into numbers in the function of the latest drop, with NumPy's calls and the tensors after."""
+    """All drops in the function of the latest drop, with its calls of NumPy and the tensors made of numbers."""
     if not drops:
         return ()
     last = drops[0][1][-1]
@@ -117,7 +117,7 @@ def _all_numbers(texts: Texts, drops: Sequence[tuple[Drop, Chain]]) -> tuple[Dro
 
 
 def _how(node: ast.expr | None, drop: Drop) -> str:
-    """How a call drops the graph, in the words of a fact."""
+    """Kind of a call that drops the graph, in the words of a fact; empty if it is not known."""
     match node:
         case ast.Attribute(attr="data"):
             return "data"
@@ -146,7 +146,7 @@ def _name(call: ast.Call) -> str:
 
 
 def _guards(texts: Texts, chain: Chain) -> Iterator[Span]:
-    """What switched recording off for a place: a block or a decorator around it, or a call anywhere."""
+    """Spans that switched recording off for a place: a block or decorator around it, or calls in any file."""
     for span in reversed(chain):
         text = texts.of(span)
         statement = text.statement(span)

@@ -11,7 +11,7 @@ from autofix.evidence.source import Texts, passed_on
 
 
 def escapes(texts: Texts, call: Span, name: str, forms: Mapping[str, Form]) -> Iterator[GraphEscapes]:
-    """What a call may have handed to NumPy: what its method is called on, or one of its arguments."""
+    """Facts on the value that a call may have handed to NumPy: the owner of its method, or one of its arguments."""
     text = texts.of(call)
     node = text.expression(call)
     if not isinstance(node, ast.Call):
@@ -24,7 +24,7 @@ def escapes(texts: Texts, call: Span, name: str, forms: Mapping[str, Form]) -> I
 
 
 def sent(texts: Texts, call: Span, name: str, forms: Mapping[str, Form]) -> Iterator[GraphSent]:
-    """What a call may have sent: its arguments, or the elements of what is written for them."""
+    """Facts on the value that a call may have sent: its arguments, or the elements of a display in their place."""
     text = texts.of(call)
     node = text.expression(call)
     for argument in node.args if isinstance(node, ast.Call) else ():
@@ -36,7 +36,7 @@ def sent(texts: Texts, call: Span, name: str, forms: Mapping[str, Form]) -> Iter
 def copied(
     texts: Texts, call: Span, name: str, carries: Sequence[Carry], forms: Mapping[str, Form], owned: Sequence[str]
 ) -> GraphCopied:
-    """What a call copied: a value with a graph, or an object into which the run put one, known by *owned* names."""
+    """Fact on the value that a call copied: a value with a graph, or an object that the run put one into (*owned*)."""
     text = texts.of(call)
     node = text.expression(call)
     given = node.args[0] if isinstance(node, ast.Call) and node.args else None

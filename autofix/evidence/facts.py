@@ -1,8 +1,8 @@
-"""Turns what a run showed into the facts that codemods answer: the same as the static witness makes.
+"""Turns the evidence of a run into the facts that codemods answer, of the kinds that the static witness makes.
 
-A run knows where a value was made, put, used, freed and overwritten; the source says what is written there, and which
-loop lies between.  Where several statements may be the one to change, each gives a fact of its own, the likeliest
-first: the proof decides.
+A run knows the places at which a value was made, put, used, freed and overwritten; the source has the statements there,
+and the loop between them.  Where several statements may be the one to change, each gives a fact of its own, the
+likeliest first: the proof decides.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Witnessed:
                 yield LegacyApi(call=failed[-1], name=name)
 
     def _forms(self) -> dict[str, Form]:
-        """What the variables are, by name, that hold tensors where the run failed."""
+        """Forms of the variables, by name, that hold tensors where the run failed."""
         home = self.evidence.sites["failed"].functions[-1]
         frames = [one for one in self.evidence.details.get("forms", ()) if one["function"] == home]
         return {name: Form(form) for frame in frames for name, form in frame["names"].items()}
@@ -228,9 +228,9 @@ class _Witnessed:
     def _kept(self, before: Sequence[Carry]) -> Iterator[tuple[Carry | None, tuple[Carrier, ...]]]:
         """The statement that kept the value, and all that carried it.
 
-        That is the last one of an earlier iteration, or else of those *before* the value was spoilt; then the ones
-        before that; then those that keep it in attributes, under the names that the failing function has for them.
-        None alone where there are none.
+        First comes the last statement of an earlier iteration, or else of the statements *before* the value was spoilt;
+        then earlier ones; then each of them once more under the names that the failing function has for its attribute.
+        A single None where there are none.
         """
         past = [carry for carry in self.carries if carry.past]
         last_first = ([carry for carry in past if not carry.only_names] or past or list(before))[::-1]
@@ -244,7 +244,7 @@ class _Witnessed:
             yield None, self._carriers()
 
     def _cached(self, made: Chain) -> Carrier | None:
-        """The decorator that keeps what the innermost function of *made* returns."""
+        """The decorator that caches the results of the innermost function of *made*; None if there is none."""
         text = self.texts.of(made[-1])
         statement = text.statement(made[-1])
         function = text.function_of(statement) if statement is not None else None
@@ -260,16 +260,16 @@ class _Witnessed:
         return tuple(carrier for carry in self.carries for carrier in carry.carriers)
 
     def _names_outside(self, carry: Carry) -> Iterator[str]:
-        """What an attribute of ``self`` is called where the failing pass stands: ``net.memory.state``."""
+        """Names of an attribute of ``self`` in the function of the failing pass: ``net.memory.state``."""
         home = self.evidence.sites["failed"].functions[-1]
         if carry.store.name.startswith("self.") and carry.put.function != home:
             known = (one.name for one in self.evidence.holders if one.function == home)
             yield from dict.fromkeys(name for name in known if name.endswith(carry.store.root))
 
     def _outside(self, kept: Carry | None) -> tuple[Carrier, ...]:
-        """What the functions around the failing pass call an attribute of ``self`` that keeps the value.
+        """Names that the functions around the failing pass have for an attribute of ``self`` that keeps the value.
 
-        So they call the object on which the run came into the function that put it there.
+        They begin with the name of the object whose method put the value there.
         """
         if kept is None or not kept.store.name.startswith("self."):
             return ()
@@ -287,7 +287,7 @@ class _Witnessed:
         return [(after, self._chain(site)) for after, site in self.evidence.between if after > number and site.spans]
 
     def _made_at(self, made: Chain) -> Span:
-        """Where a value was made: the expression in the first statement that kept it, else the innermost."""
+        """Place at which a value was made: the innermost in a statement that stores it, else the innermost of all."""
         for span in reversed(made):
             text = self.texts.of(span)
             statement = text.statement(span)

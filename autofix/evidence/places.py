@@ -1,4 +1,4 @@
-"""Finds which loop lies between two moments of a run."""
+"""Finds the loop that lies between two moments of a run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _inside(texts: Texts, made: Chain, failed: Chain, depth: int, loop: Loop) ->
 
 
 def named_by_callers(texts: Texts, name: str, chain: Chain, functions: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """What the callers of a method call its ``self.name``, each with its place in *chain*; the innermost first.
+    """Names that the callers of a method have for its ``self.name``, with their index in *chain*; the innermost first.
 
     Ends where a caller has no name for the object: another object called the method for it.
     """

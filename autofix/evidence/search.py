@@ -1,7 +1,7 @@
-"""Searches for a patch by execution: what a run showed goes to the codemods, and every candidate is run.
+"""Searches for a patch by execution: the evidence of a run goes to the codemods, and every candidate is run.
 
 A candidate that still fails for the same reason is refused at once.  One that fails later, or for another reason, is a
-step on the way: it is watched in its turn.  What runs clean is held to the whole proof, against the original.
+step on the way: it is watched in its turn.  One that runs clean is held to the whole proof, against the original.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Done:
-    """One mistake and what was done about it, in the lines of the original program."""
+    """One mistake and its repair, in the lines of the original program."""
 
     fact: Fact
     codemod: type[Codemod]
     remedy: str
     cause: Span
-    """Where to look first for the mistake."""
+    """Place at which to look first for the mistake."""
     inserted: frozenset[str] = frozenset()
     """The lines that the repair put in."""
     keeps: Keeps = Keeps.EDGES
@@ -75,10 +75,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Step:
-    """A program that still fails, for another reason or with less behind it; and what its run showed."""
+    """A program that still fails, for another reason or with less behind it, with the evidence of its run."""
 
     patch: Patch
-    """How the original became it."""
+    """Patch from the original to the program."""
     told: Sequence[Evidence]
     done: tuple[Done, ...]
     reveals: bool
@@ -99,7 +99,7 @@ class Found:
         return self.patch.patched
 
     def analysis(self) -> Analysis:
-        """The same in the form in which static findings are reported."""
+        """The repair in the form in which static findings are reported."""
         original = self.patch.program
         findings = [
             Finding(
@@ -132,7 +132,7 @@ class Search:
     further: Found | None = None
     """The first program that gets past the failure, and comes to an error that is none of autograd's."""
     perhaps: Found | None = None
-    """The same, where nobody knows whether another program would avoid that error."""
+    """The first such program for which nobody knows whether another program would avoid that error."""
     _runs: int = 0
     _tried: set[Program] = field(default_factory=set)
     _until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
@@ -146,13 +146,13 @@ class Search:
         return self.original.limits
 
     def find(self, evidence: Sequence[Evidence]) -> Found | None:
-        """The best program that can be reached from what *evidence* tells of the original."""
+        """The best program that can be reached from the *evidence* on the original; None if no candidate stands."""
         self._tried = {self.program}
         found = self._from(Patch(self.program), evidence, (), 1)
         return self._leaner(found) if found is not None and len(found.done) > 1 else found
 
     def _leaner(self, found: Found) -> Found:
-        """The same without statements that steps on the way put in and that the last one made superfluous."""
+        """*found* without statements of earlier steps that the last one made superfluous, if that is as good."""
         for patch, lines in without_insertions(found.patch):
             done = tuple(one for one in found.done if not one.inserted & lines)
             leaner = self._prove(patch, done) if done and patch.patched not in self._tried else None
@@ -222,7 +222,7 @@ class Search:
         return self.further is not None
 
     def _begins_alike(self, step: Step) -> bool:
-        """Whether a program that still fails does what the original does, and means to train what that trains."""
+        """Whether a program that still fails computes as the original, and means to train the same parameters."""
         script = self.script_of(step.patch.patched)
         same = same_until_failure(self.before, run(script, self.limits, bounds(self.before)))
         if same.verdict is not Verdict.FAILED:
@@ -239,7 +239,7 @@ class Search:
     def _candidates(
         self, tree: Tree, evidence: Sequence[Evidence]
     ) -> Iterator[tuple[Evidence, Fact, Codemod, Candidate]]:
-        """Distinct candidates for all that the evidence may mean, those of the likeliest meaning first."""
+        """Distinct candidates for all facts that the evidence may mean, candidates for the likeliest meaning first."""
         kinds = sorted(all_codemods(), key=lambda kind: (kind.rank, kind.code))
         program = tree.program
         context = CodemodContext(filename=program.path)
@@ -281,10 +281,10 @@ class Search:
     ) -> bool:
         """Whether a program that still fails does so for another reason, or with less behind it.
 
-        *known* says how often the same has gone wrong: two modules of one class keep their states by the same line.
+        *known* counts failures by their key: two modules of one class keep their states by the same line.
         """
         if not after or any(one.kind == "cut graph" and one.kind != before.kind for one in after):
-            return False  # what leaves a loss without a graph is no step on the way
+            return False  # a patch that leaves a loss without a graph is no step on the way
         key = self._key(before, patch.program)
         same = [one for one in after if self._key(one, patch.patched, patch) == key]
         return len(same) < known[key] or all(
@@ -294,7 +294,7 @@ class Search:
         )
 
     def _key(self, told: Evidence, program: Program, lines: Patch | None = None) -> tuple[object, ...]:
-        """What makes two failures the same: their kind, and the lines of their places in the original."""
+        """Key of a failure, equal for equal failures: its kind, and the lines of its places in the original."""
         found: list[object] = [told.kind]
         for role in ("made", "saved", "used", "changed", "failed", "cut"):
             site = told.sites.get(role)
@@ -342,12 +342,12 @@ def _still_fails(after: Watched, gets_on: bool) -> str:
 
 
 def promises(done: Sequence[Done]) -> Promises:
-    """What the repairs that were made promise beside what every patch does."""
+    """Promises of the repairs that were made, beyond those of every patch."""
     return promised({one.keeps for one in done}, [one.fact for one in done])
 
 
 def without_insertions(patch: Patch) -> Iterator[tuple[Patch, frozenset[str]]]:
-    """*patch* without one run of lines that it inserts; and those lines."""
+    """*patch* without one run of lines that it inserts, for each run in turn; and these lines."""
     for edit in patch.edits:
         if edit.inserts:
             yield patch.without(edit), frozenset(line.text.strip() for line in edit.lines)

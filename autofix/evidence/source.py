@@ -1,4 +1,4 @@
-"""Reads the source around the places that a run names: statements, functions, loops, and what passes a value on."""
+"""Reads the source around the places that a run names: statements, functions, loops, and expressions that pass on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 SAME_TENSOR = frozenset({"to", "cpu", "cuda", "float", "double", "contiguous", "type_as", "requires_grad_"})
 """Methods that may give back the tensor itself."""
 COLLECTS = frozenset({"tuple", "list", "dict", "set", "deque", "reversed", "zip", "enumerate", "replace", "sorted"})
-"""Functions whose result holds what they are given."""
+"""Functions whose result holds their arguments."""
 
 
 class Text:

@@ -1,4 +1,4 @@
-"""What the run witness saw, in the spans of the source: the facts of a run as frozen data, and as lines to read."""
+"""Evidence of the run witness, in the spans of the source: the facts of a run as frozen data, and as lines to read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PHRASES = {
     "freed": "this backward freed the graph",
     "failed": "this fails",
 }
-"""What happened at each role, in the order of the story."""
+"""Phrase for the event at each role, in the order of the story."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Site:
 
 @dataclass(frozen=True)
 class Holder:
-    """A variable, attribute or container that held the value: its name in the source, and what kind of thing it is."""
+    """A variable, attribute or container that held the value: its name in the source, and its kind."""
 
     name: str
     kind: str
     path: str
     function: str
     form: str = ""
-    """What the variable is: ``tensor``, ``tuple``, ``list``, ``dict``, ``record``, ``nested`` or ``other``."""
+    """Form of the variable: ``tensor``, ``tuple``, ``list``, ``dict``, ``record``, ``nested`` or ``other``."""
     item: str = ""
-    """The same of the element of a container that the value is, or is in."""
+    """Form of the element of a container that is, or contains, the value."""
     at: int = 0
-    """Which step of the evidence's way made the value."""
+    """Index of the step on the evidence's way that made the value."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Drop:
-    """A call that took a tensor with a graph and gave back something without."""
+    """A call that took a tensor with a graph and returned a result without one."""
 
     by: str
     recorded: bool
@@ -90,21 +90,21 @@ class Drop:
 
 @dataclass(frozen=True)
 class Put:
-    """A line of the source after which a followed value was held by something that did not hold it before."""
+    """A line of the source after which a variable, attribute or container held a followed value for the first time."""
 
     name: str
     kind: str
     form: str
-    """What the variable, attribute or container of this name is (see :class:`Holder`)."""
+    """Form of the variable, attribute or container of this name (see :class:`Holder`)."""
     item: str
-    """The same of the element of a container that the value is, or is in."""
+    """Form of the element of a container that is, or contains, the value."""
     function: str
     line: int
     number: int
     passes: int
     """Calls of torch, and passes, that had been made before."""
     site: Site
-    """Where the run had got to; the innermost place is behind the line."""
+    """Place of the run by then; the innermost frame is past the line."""
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,15 @@ class Evidence:
     sites: Mapping[str, Site]
     holders: tuple[Holder, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Figures of the run: which pass freed, versions, by what a value was changed.  See ``child/explain.py``."""
+    """Figures of the run: the pass that freed, versions, the operation of a change.  See ``child/explain.py``."""
     way: tuple[Step, ...] = ()
     """The calls through which the failing pass came, from the guilty node up to the root."""
     between: tuple[tuple[int, Site], ...] = ()
     """The passes after the guilty node was made and before the one that failed, with their numbers."""
     drops: tuple[Drop, ...] = ()
-    """Of a cut graph: where graphs were dropped, the latest first."""
+    """For a cut graph, the calls that dropped graphs, the latest first."""
     carried: tuple[Put, ...] = ()
-    """Where the value was put on its way from the call that made it to the one that read it, in order."""
+    """Places at which the value was stored on its way from the call that made it to the one that read it, in order."""
 
     def is_past(self, place: tuple[Span, ...], passes: int) -> bool:
         """Whether a moment, after this number of passes, belongs to an earlier iteration than the failing pass."""
@@ -146,7 +146,7 @@ class Evidence:
         yield from (drop.site for drop in self.drops)
 
     def story(self) -> Iterator[tuple[str, Span]]:
-        """What happened where, in order.  The role that fails comes last."""
+        """Events and their places, in order.  The role that fails comes last."""
         for role, phrase in PHRASES.items():
             if role in self.sites:
                 by = self.details.get("change") if role == "changed" else None
@@ -195,7 +195,7 @@ def entry(told: Evidence) -> tuple[Step | None, Step | None]:
 
 
 def witness(script: Script, limits: Limits, steps: int | None = None) -> tuple[Evidence, ...]:
-    """Run *script* once under the witness and return what it tells, the most likely cause first.
+    """Run *script* once under the witness and return its evidence, the most likely cause first.
 
     *steps* is how many optimizer steps to watch of a script that does not fail; all of them where it is not given.
     Empty where the run shows no mistake, or did not happen.
@@ -204,7 +204,7 @@ def witness(script: Script, limits: Limits, steps: int | None = None) -> tuple[E
 
 
 def follow(script: Script, limits: Limits, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The same with what a second run shows of the ways of the first few values."""
+    """*evidence* with the ways of its first few values, which a second run of *script* follows."""
     values: dict[tuple[int, int, str], None] = {}
     for told in evidence:
         made, read = entry(told)

@@ -20,12 +20,12 @@ MARK = "AUTOFIX_RUN"
 PATIENCE = 10.0
 """Seconds for which the guard tries."""
 CLEAR = 3
-"""How often the guard looks again and finds nothing: a process that was just forked carries no mark until it runs a
+"""Number of looks without a find before the guard ends: a process that was just forked has no mark until it runs a
 program of its own, and may still make a folder."""
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process whose mark begins with *mark*, until there is none.  Only Linux tells which they are."""
+    """Kill every process whose mark begins with *mark*, until there is none.  Only Linux tells the marks."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         left = list(marked(mark))
@@ -40,7 +40,7 @@ def end_marked(mark: str) -> None:
 
 
 def marked(mark: str) -> Iterator[int]:
-    """Yield the processes whose mark begins with *mark*, this one and those that have ended left out."""
+    """Yield the processes whose mark begins with *mark*, without this one and ended ones."""
     try:
         entries = os.listdir("/proc")
     except OSError:

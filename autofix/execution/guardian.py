@@ -55,7 +55,7 @@ class Guard:
         with contextlib.suppress(OSError):  # without it, the next run clears up
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, self.mark],
-                # Without the mark of whoever has started autofix: killing what bears it must leave a guard at work.
+                # Without the mark of the caller of autofix: killing all processes with it must leave a guard at work.
                 env={name: value for name, value in os.environ.items() if name != guard.MARK},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -94,5 +94,5 @@ _numbers = itertools.count()
 
 
 def new_mark() -> str:
-    """A mark for what is started next: this process's own, and a number."""
+    """A mark for the next process that is started: this process's own mark, and a number."""
     return f"{GUARD.mark}-{next(_numbers)}."

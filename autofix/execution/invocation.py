@@ -1,9 +1,9 @@
-"""What the user runs: a script, a module, or a whole command, as words of the command line; where it starts, and how.
+"""The program that the user runs: a script, a module, or a whole command, as words of the command line.
 
-``SCRIPT ARGS`` and ``-m MODULE ARGS`` are run by the interpreter that was asked for, a command by its own: that of
-``python`` as the shell finds it, or the one in the first line of a program such as pytest or a console script.
+``SCRIPT ARGS`` and ``-m MODULE ARGS`` are run by the interpreter that was asked for, a command by its own: ``python``
+as the shell finds it, or the interpreter in the first line of a program such as pytest or a console script.
 Launchers (``torchrun``, ``accelerate launch``, a shell script) are started as they are; the first Python program that
-comes up below them is the one that is watched.
+comes up below them is watched.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from autofix.project.disk import Inquiry
 from autofix.project.layout import Layout, environment_roots, layout_of
 
 COMMAND, MODULE = "--", "-m"
-"""First words that say what follows."""
+"""First words of a command line, which tell a command and a module from a script."""
 TESTERS = ("pytest", "py.test")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?", re.IGNORECASE)
 _LONG = re.compile(r"""'''exec' "?([^"\n]+?)"? """)
-"""How pip writes an interpreter whose path is too long for the first line."""
+"""Line in which pip writes an interpreter whose path is too long for the first line."""
 _STARTERS = LAUNCHERS | {"mpirun", "mpiexec"}
 
 
@@ -208,7 +208,7 @@ class _Caller:
 
 
 def text_of_notebook(path: Path) -> str | None:
-    """What is run of a notebook: its cells as one script; None of any other file.  Raises :class:`InvocationError`."""
+    """Text of a notebook's cells as one script; None for any other file.  Raises :class:`InvocationError`."""
     if path.suffix != notebook.SUFFIX:
         return None
     try:
@@ -254,7 +254,7 @@ def _imported_by(program: Path) -> list[str]:
 
 
 def misplaced(script: Script, texts: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Those of autofix's own *options* that stand behind the script, and that none of its *texts* knows."""
+    """The *options* of autofix's own that stand behind the script, and that occur in none of its *texts*."""
     given = dict.fromkeys(word.partition("=")[0] for word in script.args if word.startswith("--"))
     names = [option for option in given if option in options]
     return [name for name in names if not any(_spelled(name, text) for text in texts)]

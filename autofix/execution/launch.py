@@ -27,14 +27,14 @@ CHILD = Path(__file__).parents[1] / "child"
 HEAD = TAIL = 32 * 1024
 """Bytes of output that are kept from its beginning and from its end."""
 KEEPING = 10.0
-"""Seconds that a keeper may take to end what is below it."""
+"""Seconds that a keeper may take to end the processes below it."""
 START = 120.0
 """Seconds that an interpreter may take to import torch."""
 
 
 @dataclass
 class Output:
-    """The beginning and the end of what a stream says, so that a script that prints without end costs nothing."""
+    """The beginning and the end of a stream's output, so that a script that prints without end costs nothing."""
 
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)
@@ -61,18 +61,18 @@ class Output:
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start: the job as the child reads it, where, and with what surroundings."""
+    """Run to be started: the job as the child reads it, its folders, and its environment."""
 
     python: str
     job: Job
     folder: Path
     """The working directory, inside ``scratch``."""
     scratch: Path
-    """Removed by whoever is left when the caller is killed."""
+    """The run's folder, which the keeper or the warm server removes when the caller is killed."""
     environment: Mapping[str, str]
     timeout: float
     plain: Mapping[str, str] = field(default_factory=dict)
-    """The same before anything in it led to this run: a warm server serves others, too."""
+    """The environment without the parts of this run: the warm server is started with it, and serves other runs, too."""
     options: tuple[str, ...] = ()
     """Options of the interpreter."""
     echo: bool = False
@@ -81,7 +81,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended: its output, the seconds that it took, and its exit code, or why it could not be started."""
+    """End of a child: its output, the seconds that it took, and its exit code, or why it could not be started."""
 
     output: str
     seconds: float
@@ -101,7 +101,7 @@ def launch(what: Launch, *, warm: bool) -> Ending:
 
 
 def launch_fresh(what: Launch) -> Ending:
-    """Start a new interpreter for one run, on Linux below a keeper, which ends what the run leaves behind."""
+    """Start a new interpreter for one run, on Linux below a keeper, which ends processes that the run leaves behind."""
     job_file = what.scratch / "job.json"
     job_file.write_text(encode(replace(what.job, parent=os.getpid())), encoding="utf-8")
     mark = new_mark()
@@ -150,7 +150,7 @@ def launch_fresh(what: Launch) -> Ending:
 
 
 def collect(descriptor: int, *, echo: bool) -> tuple[Output, threading.Thread]:
-    """Gather what comes from *descriptor* in a thread."""
+    """Gather the output from *descriptor* in a thread."""
     output = Output(echo=echo)
     reader = threading.Thread(target=output.drain, args=(descriptor,), daemon=True)
     reader.start()
@@ -200,7 +200,7 @@ class WarmServer:
             self._process.wait()
             by_itself = False
         if not by_itself:
-            end_marked(self._mark)  # what the runs have left behind, when the server cannot see to it any more
+            end_marked(self._mark)  # processes that the runs have left, when the server cannot end them any more
 
     def launch(self, what: Launch) -> Ending | None:
         """Run one child; None if the server cannot, so that a fresh process must."""
@@ -268,7 +268,7 @@ class WarmServer:
 
 
 def line_of(connection: socket.socket) -> str:
-    """The next line, and nothing of what may have come with it: a child can be gone before anybody asks for it."""
+    """The next line, without any bytes that may have come after it: a child can be gone before anybody asks for it."""
     line = b""
     while not line.endswith(b"\n") and (byte := connection.recv(1)):
         line += byte

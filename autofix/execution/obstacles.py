@@ -1,4 +1,4 @@
-"""What kept a run from training that is no mistake on autograd's tape, and the option that takes it out of the way."""
+"""Obstacles that kept a run from training and are no mistakes of autograd, with the option that removes each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def obstacle(record: RunRecord) -> str:
 
 
 def obstacle_of(failure: Failure, record: RunRecord) -> str:
-    """The same of one failure of a run."""
+    """Why one *failure* kept the run from training, and what to do about it; empty if it is autograd's or not known."""
     error = failure.error
     if failure.in_pass:
         return ""
@@ -64,7 +64,7 @@ def obstacle_of(failure: Failure, record: RunRecord) -> str:
 
 
 def refused_write(error: RunError) -> str:
-    """What was not to be written, with the option that opens it where the user may write there."""
+    """The path that was not to be written, with the option that opens it where the user may write there."""
     place = Path(error.path)
     existing = next((one for one in (place, *place.parents) if one.exists()), place)
     if not os.access(existing, os.W_OK):

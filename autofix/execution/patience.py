@@ -1,4 +1,4 @@
-"""How long a run is waited for, and how much of the machine it may take meanwhile: processes, and room on the disk."""
+"""Limits of the wait for a run: its time, and its share of the machine meanwhile, processes and room on the disk."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 MOST_TASKS = 1200
 """Processes and threads that may come up on the machine before a run is taken for one that starts them without end."""
 MOST_DISK = 16 * 2**30
-"""Bytes that the files of one run may take on the disk; half of what is free, where that is less."""
+"""Bytes that the files of one run may take on the disk; half of the free room, where that is less."""
 LOOK = 0.25
 """Seconds between two looks at a run."""
 
 
 class Patience:
-    """How long to wait for a run: in short spells, until its time is up or it has filled the machine."""
+    """The wait for a run: short spells, until its time is up or it has filled the machine."""
 
     def __init__(self, timeout: float, scratch: Path) -> None:
         self._until = time.monotonic() + timeout
@@ -27,7 +27,7 @@ class Patience:
         self.is_over = False
         """Whether the time is up."""
         self.excess = ""
-        """What to say of a run that starts processes or writes files without end."""
+        """Message on a run that starts processes or writes files without end; empty for any other."""
 
     def __iter__(self) -> Iterator[float]:
         while (left := self._until - time.monotonic()) > 0:
@@ -84,7 +84,7 @@ def used(folder: Path) -> int:
 
 
 def tasks() -> int:
-    """How many processes and threads there are on this machine; 0 where that is not known."""
+    """Number of processes and threads on this machine; 0 where that is not known."""
     try:
         return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):

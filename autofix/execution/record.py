@@ -1,4 +1,4 @@
-"""What a run recorded, as frozen data: passes, optimizer steps, parameters, how it ended.  No I/O, no torch."""
+"""The record of a run as frozen data: passes, optimizer steps, parameters, its end.  No I/O, no torch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ U = TypeVar("U")
 
 
 class Outcome(StrEnum):
-    """How a run ended."""
+    """End of a run."""
 
     FINISHED = "finished"
     """The script came to its end."""
     RAISED = "raised"
-    """It ended with an exception that nothing caught."""
+    """The script ended with an exception that nothing caught."""
     STOPPED = "stopped"
-    """It was stopped because enough had been seen."""
+    """The run was stopped because enough had been seen."""
     TIMED_OUT = "timed out"
     DIED = "died"
     """The process ended without saying how: killed by a signal, or by ``os._exit``."""
@@ -59,34 +59,34 @@ class RunRecord:
     optimizers: tuple[str, ...] = ()
     """The types, in the order of their creation."""
     output: str = ""
-    """What the script printed, its middle left out where it is long."""
+    """Output of the script, its middle left out where it is long."""
     seconds: float = 0.0
     mistakes: tuple[str, ...] = ()
     """Tracebacks of the probe itself: gaps in the record."""
     device: str = ""
-    """``cpu`` if what was written for a GPU ran on the CPU."""
+    """``cpu`` if a script that was written for a GPU ran on the CPU."""
     network: bool = False
     """Whether the network was left open."""
     open_ends: tuple[str, ...] = ()
-    """What the sandbox could not close off, in words."""
+    """Parts that the sandbox could not close off, in words."""
     facts: tuple[Mapping[str, Any], ...] = ()
-    """What the run witness tells, as it tells it (see ``child/trace.py``)."""
+    """Facts of the run witness, in its own form (see ``child/trace.py``)."""
     without: tuple[int, Sketches] | None = None
-    """In a reference run, the last pass that went through what failed, and its gradients without that."""
+    """In a reference run, the last pass through nodes that failed later, and its gradients without them."""
     between: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """Live graph nodes by the optimizer steps made before, and the calls of modules since."""
     unloaded: Mapping[str, str] = field(default_factory=dict)
     """The changed sources, relative to the root, that the run did not load from its copy, and the file that was loaded
     in their place; empty where there was none."""
     missed: Missed | None = None
-    """What the run has not executed of the sources in which it was watched; None where it was watched in none."""
+    """Watched parts of the sources that the run has not executed; None where no part was watched."""
     calls: tuple[tuple[int, frozenset[int]], ...] = ()
     """Members of optimizers that a forward pass under autograd came to before the backward pass of this number.
 
-    So do those that belong to no module.  Each is told when it is first come to, before the failure and past it.
+    Members that belong to no module count, too.  Each is listed at its first pass, before the failure and past it.
     """
     carried: tuple[Mapping[str, Any], ...] = ()
-    """Where values that it followed were put, in order (see ``child/follow.py``)."""
+    """Places at which followed values were stored, in order (see ``child/follow.py``)."""
 
     @property
     def losses(self) -> tuple[float, ...]:
@@ -94,12 +94,12 @@ class RunRecord:
         return tuple(sum(p.losses) for p in self.passes if p.error is None and p.trains)
 
     def called(self, passes: int) -> frozenset[int]:
-        """What forward passes came to for backward passes after so many."""
+        """Members of optimizers that forward passes came to, for the backward passes after the first *passes*."""
         return frozenset[int]().union(*(these for number, these in self.calls if number > passes))
 
     @property
     def steps(self) -> int:
-        """How many optimizer steps were made."""
+        """Number of optimizer steps."""
         return len(self.updates)
 
     @property
@@ -115,7 +115,7 @@ class RunRecord:
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to an end of its own or of the probe's, so that what it shows can be judged."""
+        """Whether the run came to an end of its own or of the probe's, so that its record can be judged."""
         return self.outcome in (Outcome.FINISHED, Outcome.RAISED, Outcome.STOPPED)
 
 

@@ -1,4 +1,4 @@
-"""Runs a script in a child process, in a scratch copy of its folder, and reads what the child recorded."""
+"""Runs a script in a child process, in a scratch copy of its folder, and reads the record of the child."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from autofix.project.layout import import_roots
 
 
 class Way(StrEnum):
-    """How a program is started."""
+    """Way in which a program is started."""
 
     FILE = "file"
     """``python FILE ARGS``"""
@@ -81,7 +81,7 @@ TO_THE_END = Bounds()
 
 @dataclass(frozen=True)
 class Limits:
-    """How a run is bounded."""
+    """Limits and surroundings of a run."""
 
     python: str = sys.executable
     """The interpreter that has torch."""
@@ -91,7 +91,7 @@ class Limits:
     """Wall-clock seconds for one run."""
     seed: int = 0
     device: str = ""
-    """``cpu`` to run what was written for a GPU on the CPU."""
+    """``cpu`` to run a script that was written for a GPU on the CPU."""
     sandbox: bool = True
     """Whether writing outside the scratch copy and the network are closed off (where the system can)."""
     network: bool = False
@@ -105,9 +105,9 @@ class Limits:
     warm: bool = True
     """Whether runs are forked from one process that has imported torch, where the system can."""
     deadline: float = field(default=math.inf, compare=False)
-    """When all runs must have ended, by the monotonic clock."""
+    """Time by which all runs must have ended, by the monotonic clock."""
     watcher: Watcher = field(default=SILENT, compare=False, repr=False)
-    """Who is told of the runs."""
+    """Observer of the runs."""
 
     @property
     def left(self) -> float:
@@ -116,7 +116,7 @@ class Limits:
 
 
 def run(script: Script, limits: Limits, bounds: Bounds = TO_THE_END) -> RunRecord:
-    """Run *script* once.  Never raises for what the script does; the record says how it ended."""
+    """Run *script* once.  Never raises for anything that the script does; the record says how it ended."""
     if script.text is None and not script.path.is_file():
         return not_started(f"there is no file {script.path}")
     if limits.left <= 0:
@@ -171,7 +171,7 @@ def _run_in_copy(script: Script, limits: Limits, bounds: Bounds) -> RunRecord:
 
 
 def label(script: Script, bounds: Bounds) -> str:
-    """What a run is for, in a few words."""
+    """Purpose of a run, in a few words."""
     if bounds.trace:
         return "watching where graphs are made and freed"
     if bounds.reference:
@@ -180,7 +180,7 @@ def label(script: Script, bounds: Bounds) -> str:
 
 
 def program(script: Script, scratch: Scratch) -> Job:
-    """The job so far as it says what is run, in places of the copy."""
+    """The job as far as it names the program to run, in places of the copy."""
     root, copy = script.folder, scratch.copy
     target = counterpart(script.target, root, copy) if script.target else str(copy / script.key)
     return Job(
@@ -245,16 +245,16 @@ def default_memory() -> int:
 
 
 def environment(temporary: Path | None) -> dict[str, str]:
-    """The caller's environment, with what makes a run repeatable, quiet and free of windows.
+    """The caller's environment, with variables that make a run repeatable, quiet and free of windows.
 
     ``temporary`` is the folder for temporary files; None leaves the system's.
     """
     return {
         **os.environ,
         **({"TMPDIR": str(temporary), "TRITON_CACHE_DIR": str(temporary / "triton")} if temporary is not None else {}),
-        "PYTHONHASHSEED": "0",  # read when an interpreter starts, so the same for all that a server forks
+        "PYTHONHASHSEED": "0",  # read when an interpreter starts, so common to all runs that a server forks
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",  # a killed run has still said what it said
+        "PYTHONUNBUFFERED": "1",  # a killed run leaves all of its output
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # cuBLAS is deterministic only with it

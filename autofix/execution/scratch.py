@@ -32,13 +32,13 @@ SKIPPED = frozenset(
 LARGE = 8 * 2**20
 """Bytes from which a file is linked rather than copied, unless it is source or the file system shares its blocks."""
 TOTAL = 256 * 2**20
-"""Bytes that are copied altogether; what comes after is linked."""
+"""Bytes that are copied altogether; files after that are linked."""
 MOST = 20_000
 """Entries that are copied; the folders after are linked whole (a data set of many files)."""
 CROWD = 1_000
 """Entries of a folder from which it is linked whole, unless it holds source."""
 NEIGHBOURS = 1_000
-"""Links to what lies beside the project."""
+"""Most links to files and folders beside the project."""
 ROOM = 64 * 2**10
 """Bytes without which a file system counts as full."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -61,12 +61,12 @@ class Scratch:
 
     @property
     def temporary(self) -> Path:
-        """For temporary files."""
+        """The folder for temporary files."""
         return self.top / "tmp"
 
     @property
     def job(self) -> Path:
-        """What the run is asked to do, for the processes that the script starts."""
+        """The file with the job, for the processes that the script starts."""
         return self.top / "descendants.json"
 
     @property
@@ -75,10 +75,10 @@ class Scratch:
 
 
 class _Filling:
-    """What a scratch folder is filled with, and what of it an earlier run has left as it was.
+    """Contents of a scratch folder: entries that an earlier run has left unchanged stay, all others are made anew.
 
-    Most entries are: no run changes more than a few, and making a file takes a file system much longer than looking at
-    it.  A file is as it was if neither the user's nor its copy has changed since it was copied; no program sets the
+    Most entries stay: no run changes more than a few, and making a file takes a file system much longer than looking at
+    it.  A file is unchanged if neither the user's nor its copy has changed since it was copied; no program sets the
     time of a change of the copy's own record (``st_ctime``).
     """
 
@@ -88,11 +88,11 @@ class _Filling:
         self._placed: set[str] = set()
 
     def begin(self) -> None:
-        """Nothing is in its place yet."""
+        """Begin anew: no entry is in its place yet."""
         self._placed.clear()
 
     def leave(self, place: Path) -> None:
-        """Somebody else sees to what is there."""
+        """Leave the entry at *place* alone: somebody else sees to it."""
         self._placed.add(str(place))
 
     def folder(self, place: Path) -> None:
@@ -115,7 +115,7 @@ class _Filling:
             os.symlink(end, name)
 
     def file(self, status: os.stat_result, place: Path, copied: Callable[[Path], None]) -> None:
-        """Have a copy of what has this *status*, made by *copied* where it is not there any more."""
+        """Have a copy of the file with this *status* at *place*; *copied* makes it unless it is there unchanged."""
         name = str(place)
         self._placed.add(name)
         if name in self._copied and self._copied[name] == _stamp(status, name):
@@ -125,7 +125,7 @@ class _Filling:
         self._copied[name] = _stamp(status, name)
 
     def end(self, top: Path) -> None:
-        """Remove what was not put there.  Raises :class:`OSError` where a folder cannot be read."""
+        """Remove all entries that were not put there.  Raises :class:`OSError` where a folder cannot be read."""
         pending = [str(top)]
         while pending:
             with os.scandir(pending.pop()) as entries:
@@ -137,7 +137,7 @@ class _Filling:
 
 
 def _mode_at(name: str) -> int:
-    """The kind and the permissions of what bears a name; 0 where nothing does."""
+    """The kind and the permissions of the entry at *name*; 0 where there is none."""
     try:
         return os.lstat(name).st_mode
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def _mode_at(name: str) -> int:
 
 
 def _stamp(status: os.stat_result, name: str) -> tuple[int, ...]:
-    """What tells whether the original with this *status*, or its copy, is another one than it was."""
+    """Figures that change with the original of this *status* or with its copy; empty where there is no copy."""
     try:
         own = os.lstat(name)
     except FileNotFoundError:
@@ -174,7 +174,7 @@ class _Folder:
         self._lock = _take(self.top / LOCK)
 
     def filled(self) -> Scratch:
-        """The project as it is now, whatever an earlier run has done here; the folder is gone where that fails."""
+        """Fill the folder with the project as it is now, after any earlier run; remove the folder where that fails."""
         try:
             return self._filled()
         except BaseException:
@@ -243,7 +243,7 @@ class _Kept:
         if known is not None:
             try:
                 return known, known.filled()
-            except OSError as error:  # what a run has left there cannot be put right
+            except OSError as error:  # the leavings of a run cannot be put right
                 if error.errno in FULL:
                     raise
         folder = _Folder(root, cwd)
@@ -292,14 +292,14 @@ def mirror(base: Path, root: Path, target: Path, filling: _Filling) -> Path:
 
 
 def link_neighbours(folder: Path, target: Path, but: str | None, filling: _Filling) -> None:
-    """Link the entries of *folder*, those left out that belong to no program."""
+    """Link the entries of *folder*, without entries that belong to no program."""
     for entry in _entries(folder)[:NEIGHBOURS]:
         if entry.name != but and entry.name not in SKIPPED and not entry.name.startswith(PREFIX):
             filling.link(target / entry.name, entry.path)
 
 
 def copy_folder(source: Path, target: Path, filling: _Filling) -> None:
-    """Copy breadth first, so that what lies near the root is a copy, and the depths of large data are links."""
+    """Copy breadth first, so that entries near the root are copies, and the depths of large data are links."""
     filling.folder(target)
     copied, entries = 0, 0
     queue = deque([(source, target)])
@@ -345,7 +345,7 @@ def _share(source: str, place: Path) -> None:
 
 @contextmanager
 def _what_can_be_read() -> Iterator[None]:
-    """Leave out what is not readable, or gone by now: the script could not read it either.
+    """Leave out files that are not readable, or gone by now: the script could not read them either.
 
     Raises :class:`OSError` where the disk is full: a copy in part is another project.
     """
@@ -366,7 +366,7 @@ def is_full(folder: Path) -> bool:
 
 
 def no_room() -> str:
-    """What to say where a run finds no room."""
+    """Message where a run finds no room."""
     return f"the temporary folder {tempfile.gettempdir()} is full; TMPDIR names another one"
 
 
@@ -458,7 +458,7 @@ def _take(path: Path) -> int | None:
 def sweep() -> None:
     """Remove the scratch folders of processes that were killed before they could.
 
-    Only what carries the tool's own lock file, and a lock that nobody holds any more, is one.
+    A folder counts only with the tool's own lock file in it, and a lock that nobody holds any more.
     """
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
@@ -467,7 +467,7 @@ def sweep() -> None:
 
 
 def is_left_behind(folder: Path) -> bool:
-    """Whether *folder* is a scratch folder of this user's whose owner has ended."""
+    """Whether *folder* is a scratch folder of this user, and its owner has ended."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock
     except ImportError:

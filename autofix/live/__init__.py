@@ -1,1 +1,1 @@
-"""Where trainings run: what a backward call that fails is told by, in a process, a kernel, a test or a trainer."""
+"""Explanations of a failed backward call where trainings run: in a process, a kernel, a test or a trainer."""

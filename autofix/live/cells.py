@@ -1,4 +1,4 @@
-"""Explains an error in a kernel: the cells that were run are a notebook, and their numbers those of its cells."""
+"""Explains an error in a kernel: the cells that were run are read as a notebook, under their own numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from autofix.report.cells import Cells
 from autofix.report.view import View, story_of_finding
 
 FILE = "kernel.ipynb"
-"""What the program of the cells is called while it is read."""
+"""Name of the program of the cells while it is read."""
 NOTHING = "no mistake that explains this error was found by reading the cells that were run"
 
 
 def explanation(book: str, message: str, lines: Collection[tuple[int, int]]) -> Explanation:
-    """What explains an error with this *message* that was raised at *lines* (cell and line) of a *book*."""
+    """Explanation of an error with this *message* that was raised at *lines* (cell and line) of a *book*."""
     file = files.decode(book.encode(), FILE)
     result = check_file(Path(FILE), file, Options(unsafe=True))
     if isinstance(result, Problem) or file.notebook is None:

@@ -1,7 +1,7 @@
 """Explains the error that a backward call, or another of autograd, has died of: its cause in the user's source.
 
-Nothing is recorded before.  The program is read once the error is there, and of the mistakes in it those are told that
-raise this error at one of the lines of its traceback.
+Nothing is recorded before.  The program is read once the error is there; a mistake in it explains the error if it
+raises this error at one of the lines of the traceback.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from autofix.report.view import View
 
 SECONDS = 20.0
-"""Of computing that may be spent on an explanation."""
+"""Seconds of computing that may be spent on an explanation."""
 TOLD = "_autofix_told"
 MESSAGE = re.compile(
     "through the graph a second time"
@@ -43,21 +43,21 @@ MESSAGE = re.compile(
     "|of a 0-dim tensor"
     "|Legacy autograd function"
 )
-"""What PyTorch says of the mistakes that can be found."""
+"""Pattern of PyTorch's messages for the mistakes that can be found."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What there is to say of an error."""
+    """Explanation of an error."""
 
     view: View | None
-    """What is told of it; None where no mistake of the source explains the error."""
+    """View of the mistake; None where no mistake of the source explains the error."""
     note: str = ""
     patched: tuple[tuple[str, str], ...] = ()
-    """Cells of a kernel that a repair changes, and what they say then."""
+    """Cells of a kernel that a repair changes, with their patched text."""
 
     def show(self, stream: IO[str], *, colour: bool | None = None) -> None:
-        """Print it."""
+        """Print the explanation."""
         from autofix.report import story
         from autofix.report.terminal import Printer
 
@@ -83,7 +83,7 @@ class Explanation:
 
     @property
     def text(self) -> str:
-        """The same as plain text."""
+        """The explanation as plain text, without colours."""
         stream = io.StringIO()
         self.show(stream, colour=False)
         return stream.getvalue()
@@ -92,10 +92,10 @@ class Explanation:
 def explained(
     error: BaseException | None, command: str | None = None, read: Callable[[str], Explanation] | None = None
 ) -> Explanation | None:
-    """What explains *error*; None where it is none of autograd's, or was explained before.  Never raises.
+    """Explanation of *error*; None for an error that is not autograd's, or was explained before.  Never raises.
 
-    *command* is what proves a repair; by default ``autofix run`` with the script.  *read* explains a message where the
-    program is in no file.
+    *command* is the command line that proves a repair; by default ``autofix run`` with the script.  *read* explains a
+    message where the program is in no file.
     """
     if error is None or not MESSAGE.search(str(error)) or getattr(error, TOLD, False):
         return None

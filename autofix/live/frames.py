@@ -1,4 +1,4 @@
-"""The user's own frames of a traceback: those in no installed package and none of Python's own modules."""
+"""The user's own frames of a traceback: frames of no installed package and of none of Python's own modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 from typing import NamedTuple
 
 STARTED = time.time()
-"""When this process began to be watched; a file that has changed since is not what is running."""
+"""Time at which this process began to be watched; a file that has changed since differs from the running code."""
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PLACES = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep
@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 
 def frames_of(trace: TracebackType | None) -> Iterator[Frame]:
-    """Yield all frames of a traceback, the outermost first; those around it, where they still run, come before it."""
+    """Yield all frames of a traceback, the outermost first, after the callers' frames around it, which still run."""
     around: list[Frame] = []
     outer = trace.tb_frame.f_back if trace is not None else None
     while outer is not None:

@@ -14,7 +14,7 @@ _installed: list[Explaining] = []
 
 
 class Explaining:
-    """What ``explain`` returns; as a context manager it lets go at the end of the block."""
+    """Handle that ``explain`` returns; as a context manager it lets go at the end of the block."""
 
     def __init__(self) -> None:
         self._before = sys.excepthook
@@ -38,7 +38,7 @@ class Explaining:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Put what explains *error* below its traceback, wherever that is printed."""
+        """Add the explanation of *error* to it as a note, which is printed below its traceback."""
         self.remove()
         if error is None or not is_first_process():
             return
@@ -59,7 +59,7 @@ class Explaining:
 def explain() -> Explaining:
     """Explain errors of autograd from now on, or, in a ``with`` statement, within its block.
 
-    When the program dies of one, its cause in the source stands below the traceback, with what was kept, used and
-    freed, and a patch where one is known.
+    When such an error ends the program, its cause in the source is printed below the traceback, with the story of the
+    graph (kept, used, freed), and a patch where one is known.
     """
     return _installed[-1] if _installed else Explaining()

@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("autofix"):
-        import autofix.live.frames  # noqa: F401  # what is changed from now on is not what runs
+        import autofix.live.frames  # noqa: F401  # a file changed from now on is not the one that runs
 
         config.pluginmanager.register(Explainer(), "autofix-explainer")
 

@@ -1,4 +1,4 @@
-"""Which files to read: Python files and notebooks that paths name or contain; others are passed by with a word."""
+"""Discovery of the files to read: Python files and notebooks that paths name or contain; skipped ones are reported."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def discover(
 ) -> list[Path]:
     """Return the Python files and notebooks that *paths* name or contain, each once, sorted as they will be shown.
 
-    A file that is named is always taken.  In a folder, it is those that end in ``.py`` or ``.ipynb``, lie in no
-    folder that is *excluded* and no virtual environment, and are not ignored by git.  What cannot be read there is
-    *passed by* with a word.
+    A file that is named is always taken.  In a folder, files are taken that end in ``.py`` or ``.ipynb``, lie in no
+    folder that is *excluded* and no virtual environment, and are not ignored by git.  For a file or folder there that
+    cannot be read, *passed_by* is called with a message.
     """
     found: dict[str, Path] = {}
     for path in paths:

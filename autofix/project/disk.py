@@ -1,7 +1,7 @@
 """The disk as one command sees it: each folder is listed and each file read once, and questions are noted.
 
-What is read with a script depends on more than its text: on the files that its imports lead to, and on those that were
-looked for and are not there.  :class:`Answers` holds all of it, so that a result can be told from a stale one.
+The program of a script depends on more than its text: on the files that its imports lead to, and on files that were
+looked for and are not there.  :class:`Answers` holds all of it, so that a stale result is recognized.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MOST_BYTES = 16_000_000
 """Bytes of files that are kept in memory, for the next program that they belong to."""
 NONE: frozenset[str] = frozenset()
 Names = dict[str, dict[str, list[str]]]
-"""By folder and stem, the entries so called: none for a module that was looked for in vain."""
+"""Entries of folders, by folder and stem: none for a module that was looked for in vain."""
 
 
 class Disk:
-    """What has been seen of the disk.  Changes after the first look are not seen: a new command has a new one."""
+    """View of the disk.  Changes after the first look at a file are not seen: each command has a view of its own."""
 
     def __init__(self) -> None:
         self._folders: dict[str, Mapping[str, frozenset[str]]] = {}
@@ -35,10 +35,10 @@ class Disk:
         self._checkouts: dict[Path, Path | None] = {}
         self._real: dict[str, str] = {}
         self.imported: dict[tuple[str, int, tuple[str, ...], tuple[str, ...]], tuple[tuple[Path, ...], Names]] = {}
-        """By a source, the hash of its text and the folders that are searched: what it imports, and what was asked."""
+        """Imports, and names asked for, by source, hash of its text and the folders that are searched."""
 
     def called(self, folder: str, stem: str) -> frozenset[str]:
-        """The entries of a folder whose names up to the first dot are *stem*; those of folders end in a slash."""
+        """The entries of a folder whose names up to the first dot are *stem*; names of folders end in a slash."""
         return self.listed(folder).get(stem, NONE)
 
     def listed(self, folder: str) -> Mapping[str, frozenset[str]]:
@@ -97,7 +97,7 @@ class Disk:
         return self._checkouts[folder]
 
     def real(self, path: str) -> str:
-        """Where a path leads to, by whichever links."""
+        """The path without symbolic links."""
         known = self._real.get(path)
         if known is None:
             known = self._real[path] = os.path.realpath(path)
@@ -111,7 +111,7 @@ class Disk:
             return ""
 
     def project(self, folder: str, cwd: str) -> list[str]:
-        """What decides which folders belong to the project of the files in *folder*."""
+        """Folders that decide the project of the files in *folder*: its root, its checkout, and its import roots."""
         layout = self.layout(Path(folder), Path(cwd))
         return [str(layout.root), str(self.checkout(Path(folder)) or ""), *map(str, layout.import_roots)]
 
@@ -139,7 +139,7 @@ def _listing(folder: str) -> Mapping[str, frozenset[str]]:
 
 @dataclass
 class Answers:
-    """Everything about the disk that decides which files a program has, and what the disk had to say."""
+    """Answers of the disk to all questions that decide which files a program has."""
 
     cwd: str = ""
     folder: str = ""
@@ -147,11 +147,11 @@ class Answers:
     """As :meth:`Disk.project` has it for ``folder``; empty where nobody asked."""
     names: Names = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    """By path, the digest of a file."""
+    """Digests of files, by path."""
     places: dict[str, str] = field(default_factory=dict)
-    """By a path that a source puts on ``sys.path``, the folder that it leads to; empty where it leads to none."""
+    """Folders to which paths lead that a source puts on ``sys.path``, by path; empty where one leads to none."""
     links: dict[str, str] = field(default_factory=dict)
-    """By path, where it leads to."""
+    """Paths without symbolic links, by path."""
 
     @property
     def document(self) -> object:
@@ -203,7 +203,7 @@ class Inquiry:
         return found
 
     def note(self, names: Names) -> None:
-        """Add what an earlier inquiry of the same disk has asked."""
+        """Add the names that an earlier inquiry of this disk has asked for."""
         for folder, asked in names.items():
             self.answers.names.setdefault(folder, {}).update(asked)
 

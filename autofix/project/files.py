@@ -1,4 +1,4 @@
-"""Source files on disk: what their bytes mean, and how to write them back unharmed.
+"""Source files on disk: decoding of their bytes, and writing them back unharmed.
 
 What Python reads, this module reads: the encoding comes from a byte order mark or a PEP 263 cookie, and line endings
 stay as they are.  A file that cannot be handled is a :class:`FileError` with a position, never a traceback.
@@ -37,7 +37,7 @@ class FileError(Exception):
     """A file that cannot be read, understood or written; ``line`` and ``column`` count from 1."""
 
     is_passed_by = False
-    """Whether it is none of those that are to be read."""
+    """Whether the file is sound, but not to be read."""
 
     def __init__(self, name: str, reason: str, line: int = 1, column: int = 1) -> None:
         super().__init__(name, reason, line, column)  # all of them, so that it survives pickling
@@ -58,16 +58,16 @@ class PassedBy(FileError):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file as it was read: ``data`` are its bytes, ``text`` what they say, without a byte order mark."""
+    """One file as it was read: ``data`` are its bytes, ``text`` is their text, without a byte order mark."""
 
     name: str
-    """How messages and patches call the file: relative to the working directory where it lies below it."""
+    """Name of the file in messages and patches: relative to the working directory where it lies below it."""
     data: bytes
     text: str
     encoding: str
     """The name of the codec, without the byte order mark, which ``data`` has or has not."""
     notebook: Notebook | None = field(default=None, repr=False)
-    """Where ``data`` is a notebook: ``text`` is that of its cells."""
+    """The notebook, where ``data`` is one: ``text`` is the text of its cells then."""
 
     @property
     def has_bom(self) -> bool:
@@ -130,7 +130,7 @@ def read(path: Path, name: str | None = None) -> SourceFile:
 def decode(data: bytes, name: str) -> SourceFile:
     """Decode *data* as Python would, a notebook as Jupyter would.
 
-    Raises :class:`FileError` for what is no text, or could not be written back.
+    Raises :class:`FileError` for bytes that are no text, or could not be written back.
     """
     if name.endswith(notebook.SUFFIX):
         return decode_notebook(data, name)

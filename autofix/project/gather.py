@@ -1,4 +1,4 @@
-"""The files that belong to a script: what it imports from its own project, and what those import."""
+"""The files that belong to a script: the files that it imports from its own project, and their imports in turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Project:
     path: Path
     file: SourceFile
     companions: Mapping[str, tuple[Path, SourceFile]] = field(default_factory=dict)
-    """By the name under which reports know the file: where it is, and what it says."""
+    """Path and content of each file, by its name in reports."""
     roots: tuple[str, ...] = ()
     """The folders, named as the files are, in which modules of the companions are looked for by their full names."""
 
@@ -57,10 +57,10 @@ def gather(
     python: str = sys.executable,
     disk: Inquiry | None = None,
 ) -> Project:
-    """Read what the script *file* at *path* imports from its project; from *within* a folder only, where one is given.
+    """Read the files that the script *file* at *path* imports from its project, if given only from *within* a folder.
 
-    Modules are looked for as Python would, started in the folder *cwd* with the interpreter *python*.  What cannot be
-    read or parsed is left out: it is not what was asked about.  The *disk* notes what the answer rests on.
+    Modules are looked for as Python would, started in the folder *cwd* with the interpreter *python*.  A file that
+    cannot be read or parsed is left out: nobody asked for it.  The *disk* notes the answers that the result rests on.
     """
     from autofix.codemods.interpreter.entries import may_go_wrong
 
@@ -108,7 +108,7 @@ _TOP_LEVEL_CALL = re.compile(r"^(for|while|with|if|try|[A-Za-z_][\w.]*\()", re.M
 
 
 def _runs(statement: ast.stmt) -> bool:
-    """Whether a module's own statement does something when it is run: not what only sets up names or warnings."""
+    """Whether a module's own statement does something when it is run, beyond setting up names or warnings."""
     match statement:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))) | ast.For() | ast.While() | ast.With():
             return True
@@ -126,7 +126,7 @@ _SET_UP = frozenset("warnings logging logger sys os torch np numpy random plt ma
 
 
 def _readable(place: Path, most: int, disk: Inquiry, *, from_root: bool) -> SourceFile | None:
-    """The file at *place*, if it has at most so many bytes."""
+    """The file at *place*, if it can be read and has at most *most* bytes; else None."""
     try:
         file = disk.read(place, from_root=from_root)
     except files.FileError:
@@ -168,12 +168,12 @@ class _SearchPath:
     """The repository that the script is part of."""
     disk: Inquiry
     added: list[Path] = field(default_factory=list)
-    """What sources have put on ``sys.path``."""
+    """Folders that sources have put on ``sys.path``."""
 
     def is_inside(self, place: Path) -> bool:
         """Whether a place is one that the checkout may name: by no path and no link does it lead out of itself.
 
-        What the environment names, which is the user's own, may lie anywhere.
+        A folder that the environment names is the user's own, and may lie anywhere.
         """
         if self.checkout is None or any(place.is_relative_to(root) for root in self._of_the_user):
             return True
@@ -186,24 +186,24 @@ class _SearchPath:
 
     @property
     def all(self) -> list[Path]:
-        """The folders whose modules are known by their full names, whoever imports them."""
+        """The folders whose modules are known by their full names to every importer."""
         own = [Path(folder) for folder in self.first(self.start)]
         return list(dict.fromkeys([*own, *self.late]))
 
     @property
     def late(self) -> list[Path]:
-        """Those that stand behind the standard library."""
+        """Folders that are searched after the standard library."""
         return [*self.layout.import_roots, *layouts.environment_roots(self.python)]
 
     def for_importer(self, importer: Path, parsed: sources.Parsed) -> list[str]:
-        """The folders that are searched for what *importer* imports."""
+        """The folders that are searched for the imports of *importer*."""
         if parsed.nodes.once(_mentions_path):
             new = imports.added_folders(parsed.tree, importer, self.cwd, self.disk)
             self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
         return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
 
     def first(self, importer: Path) -> list[str]:
-        """Those that stand before the standard library: the script's own folder, and what was put on the path.
+        """Folders that are searched before the standard library: the script's own, and folders put on the path.
 
         The folders of *importer* and of its outermost package are the script's own where it is run itself.
         """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class GitError(Exception):
-    """A command that git refused, or that could not be started; ``lines`` is what there is to say of it."""
+    """A command that git refused, or that could not be started; ``lines`` holds the messages."""
 
     def __init__(self, lines: tuple[str, ...]) -> None:
         self.lines = lines or ("git failed",)
@@ -18,7 +18,7 @@ class GitError(Exception):
 
 SETTINGS = ("core.fsmonitor=", "core.hooksPath=/dev/null", "core.quotePath=false")
 SECONDS = 600.0
-"""What takes longer is given up."""
+"""Seconds after which a command is given up."""
 
 
 def git(folder: Path, *words: str, data: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Patterns for files, matched in bounded time: those of settings, and of the ignore files that git reads."""
+"""Patterns for files, matched in bounded time: patterns of settings, and of the ignore files that git reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = 1024
 def rules_above(home: Path) -> dict[Path, GitIgnoreSpec]:
     """Return the ignore files between the root of the repository of *home*, absolute, and *home*, outermost first.
 
-    None of them counts where they ignore *home*: who names an ignored folder wants to see what is in it.
+    None of them counts where they ignore *home*: a user who names an ignored folder wants to see its files.
     """
     root = next((folder for folder in [home, *home.parents] if (folder / ".git").exists()), home)
     above = [folder for folder in reversed(home.parents) if folder.is_relative_to(root)]
@@ -43,7 +43,7 @@ def read_gitignore(folder: Path) -> GitIgnoreSpec | None:
 
 @lru_cache(maxsize=256)
 def spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    """Return what matches by *patterns*, those of an ignore file or of settings, which may mean harm."""
+    """Return the matcher of *patterns*, from an ignore file or settings, which may mean harm."""
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(patterns, pattern)
@@ -77,7 +77,7 @@ def pattern(line: str) -> GitIgnoreSpecPattern:
 def without_backtracking(regex: str) -> str:
     """Return a pattern's regular expression so that each star but the last takes the first match and keeps to it.
 
-    What comes behind a star may as well come early: ``*a*b`` matches with any ``a`` if it does with the first.  Else
+    The part behind a star may as well match early: ``*a*b`` matches with any ``a`` if it does with the first.  Else
     k stars try all places for k of them, which takes minutes.
     """
     first, *others = (_in_segments(part) for part in regex.split(_FOLDERS))

@@ -1,8 +1,8 @@
-"""Which files a source imports: resolved by the import system's rules over the folders that will be searched.
+"""Files that a source imports: resolved by the import system's rules over the folders that will be searched.
 
-Nothing is imported, and folders are only listed.  The folders are those that Python searches for the program (the
-script's own, what the source itself puts on ``sys.path``, ``PYTHONPATH``, the project's import roots, and what is
-installed in editable mode); a name that none of them has belongs to somebody else and is not read.
+Nothing is imported, and folders are only listed.  Python searches these folders for the program: the script's own,
+folders that the source itself puts on ``sys.path``, ``PYTHONPATH``, the project's import roots, and folders of projects
+installed in editable mode; a name that none of them has belongs to somebody else and is not read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Imported(NamedTuple):
 
 
 def imported(nodes: Nodes) -> tuple[Imported, ...]:
-    """All imports of a source, those within functions among them, and modules that it loads by a written name."""
+    """All imports of a source, also within functions, and modules that it loads by a written name."""
     return tuple(_imported(nodes.by_level(ast.Import, ast.ImportFrom, ast.Call)))
 
 
@@ -133,7 +133,7 @@ def added_folders(tree: ast.Module, file: Path, cwd: Path, disk: Inquiry) -> lis
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements that run when a module is imported, those under conditions among them."""
+    """The statements that run when a module is imported, also under conditions."""
     pending = list(reversed(tree.body))
     while pending:
         node = pending.pop()

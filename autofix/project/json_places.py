@@ -1,4 +1,4 @@
-"""Where the values of a JSON text stand, so that one of them can be replaced and every other byte stays.
+"""Places of the values in a JSON text, so that one of them can be replaced and every other byte stays.
 
 Values are skipped by the standard library's decoder, which is written in C: a notebook may hold megabytes of pictures.
 """
@@ -15,7 +15,7 @@ _DECODER = json.JSONDecoder()
 
 
 class Place(NamedTuple):
-    """A value, and where its text begins and ends."""
+    """A value, with the begin and the end of its text."""
 
     value: Any
     start: int
@@ -30,7 +30,7 @@ def value_at(text: str, at: int = 0) -> Place:
 
 
 def members(text: str, at: int) -> dict[str, Place]:
-    """The members of the object that begins at *at*; of two with one name the last, as the decoder has it."""
+    """The members of the object that begins at *at*; the last of two members with one name, as the decoder has it."""
     found: dict[str, Place] = {}
     at = _after_blanks(text, at + 1)
     while text[at] != "}":

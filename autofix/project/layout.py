@@ -1,7 +1,7 @@
-"""Where a project lies on the disk: its root, and the folders below which its modules are imported by name.
+"""Layout of a project on the disk: its root, and the folders below which its modules are imported by name.
 
-The root is the nearest folder upward that holds a project file or a repository.  The import roots are those of the
-build system's settings, a folder ``src`` and the root itself, as if the project were installed in editable mode.
+The root is the nearest folder upward that holds a project file or a repository.  The import roots are the folders of
+the build system's settings, a folder ``src`` and the root itself, as if the project were installed in editable mode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What IPython understands in a cell and Python does not, put out of the way with lines and columns kept.
+"""IPython's syntax in a cell, which Python does not understand, put out of the way with lines and columns kept.
 
-The rules are jupytext's: line magics, shell commands and questions become ``pass``; what ``%time`` runs stays where it
-is; a cell whose magic hands it to another program, or to another language, is no part of the Python program.
+The rules are jupytext's: line magics, shell commands and questions become ``pass``; a statement behind ``%time`` stays
+in its place; a cell whose magic hands it to another program, or to another language, is no part of the Python program.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Neutral:
-    """A line of a cell as Python may read it, and what of the cell's own line its beginning stands for."""
+    """A line of a cell as Python may read it; its beginning, ``lead``, ``stands_for`` a part of the cell's own line."""
 
     text: str
     lead: str = ""
@@ -118,7 +118,7 @@ def _magic_lines(source: str) -> Iterator[tuple[int, bool]]:
 
 
 def _is_magic(line: str) -> bool:
-    """Whether a line at which a statement begins is none of Python's."""
+    """Whether a line at which a statement begins is IPython's rather than Python's."""
     if line.lstrip()[:1] in ("%", "!"):
         return True
     if _QUESTION.match(line) or _ASSIGNED.match(line):
@@ -127,7 +127,7 @@ def _is_magic(line: str) -> bool:
 
 
 def _lines_of_statement(source: str, start: int) -> int:
-    """How many lines the logical line has that begins at *start*."""
+    """Number of lines of the logical line that begins at *start*."""
     depth = lines = 0
     for token in _TOKEN.finditer(source, start):
         text = token[0]

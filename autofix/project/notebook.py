@@ -43,12 +43,12 @@ class OtherLanguage(NotebookError):
 
 
 def name_of_cell(file: str, cell: int) -> str:
-    """What reports call a cell: ``nb.ipynb:cell 4``.  Cells count from 1, those that hold no code too."""
+    """Name of a cell in reports: ``nb.ipynb:cell 4``.  Cells count from 1, including cells without code."""
     return f"{file}:cell {cell}"
 
 
 def cell_of(name: str) -> tuple[str, int | None]:
-    """The file of a cell's name, and the cell's number; None for what is the name of a file."""
+    """The file of a cell's name, and the cell's number; None for the name of a whole file."""
     found = _NAMED.fullmatch(name)
     return (found["file"], int(found["cell"])) if found else (name, None)
 
@@ -64,11 +64,11 @@ class Cell:
     source: str
     place: Place
     lines: tuple[magics.Neutral, ...]
-    """As Python may read them."""
+    """The lines of the cell as Python may read them."""
     problem: tuple[str, int, int] | None = None
-    """Why it is no Python, with the line and the column in the cell."""
+    """Reason why it is no Python, with the line and the column in the cell."""
     indented: bool = False
-    """Whether all of it is, which IPython takes away."""
+    """Whether all of it is indented, which IPython undoes."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Notebook:
     def sources(self, text: str) -> dict[int, str]:
         """The sources of the cells, by their numbers, where the program's text is *text* now.
 
-        Raises :class:`NotebookError` where that has other cells, or has lost what stands for a magic.
+        Raises :class:`NotebookError` where *text* has other cells, or has lost the stand-in for a magic.
         """
         sections = list(_sections(text))
         if [number for number, _ in sections] != [cell.number for cell in self.cells]:
@@ -123,9 +123,9 @@ class Notebook:
                     yield above
 
     def place_in_file(self, cell: int, line: int, column: int) -> tuple[int, int]:
-        """Where in the file's own text a place of a cell stands: line from 1 and column from 0, as they are given.
+        """Place in the file's own text of a place in a cell: line from 1 and column from 0, as they are given.
 
-        Of a cell whose list of strings is not one of its lines, the beginning.
+        The beginning of the cell where its list of strings is not the list of its lines.
         """
         own = next(one for one in self.cells if one.number == cell)
         at = own.place.start
@@ -186,7 +186,7 @@ def _language(metadata: Any) -> str:
 
 
 def _cells(raw: str, top: Place) -> Iterator[Place]:
-    """The cells of the file, those of all worksheets that nbformat 3 had."""
+    """The cells of the file, for nbformat 3 the cells of all its worksheets."""
     known = json_places.members(raw, top.start)
     if isinstance(top.value.get("cells"), list):
         yield from json_places.items(raw, known["cells"].start)
@@ -301,7 +301,7 @@ def _restored(cell: Cell, body: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which cell each line of a program's text is in."""
+    """Map from the lines of a program's text to its cells."""
 
     numbers: tuple[int, ...]
     starts: tuple[int, ...]
@@ -350,7 +350,7 @@ def _rewritten(raw: str, cell: Cell, source: str) -> str:
 
 
 def _merged(old: Sequence[str], tokens: Sequence[str], new: Sequence[str], *, ascii_only: bool) -> list[str]:
-    """The JSON of the lines *new*, with the *tokens* of what stays of the *old* ones."""
+    """The JSON of the lines *new*, with the *tokens* of the parts of *old* lines that stay."""
     found: list[str] = []
     for tag, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -364,7 +364,7 @@ def _merged(old: Sequence[str], tokens: Sequence[str], new: Sequence[str], *, as
 
 
 def _line(old: str, token: str, new: str, *, ascii_only: bool) -> str:
-    """The JSON of a line, with what it shares with the *old* one at both ends written as in *token*."""
+    """The JSON of a line; the parts at both ends that it shares with the *old* one are written as in *token*."""
     own = json_places.pieces(f'"{token}"')
     if len(own) != len(old):
         return json_places.written(new, ascii_only=ascii_only)
@@ -375,7 +375,7 @@ def _line(old: str, token: str, new: str, *, ascii_only: bool) -> str:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Length of the longest common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, pair in pairs if pair[0] != pair[1]), min(len(one), len(other)))
 
@@ -386,7 +386,7 @@ def _tokens(raw: str, place: Place) -> list[Place]:
 
 
 def _length(token: str, characters: int) -> int:
-    """How much room the first *characters* of a string take in its JSON."""
+    """Length of the JSON of the first *characters* of a string."""
     return sum(map(len, json_places.pieces(token)[:characters]))
 
 

@@ -1,4 +1,4 @@
-"""Read regular files alone, and so much of them: a checkout may hold FIFOs, devices, and files without an end."""
+"""Reads regular files alone, up to a size: a checkout may hold FIFOs, devices, and files without an end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 _PIPES = re.compile(r"/dev/fd/\d+|/proc/self/fd/\d+|/dev/stdin")
-"""The names that shells and callers give to a pipe: who writes one means what comes through it."""
+"""The names that shells and callers give to a pipe: a user who writes one means the data from the pipe."""
 
 
 def read(path: Path, most: int = LARGEST_SOURCE) -> bytes:
@@ -49,7 +49,7 @@ def settings(path: Path) -> str:
 
 
 def what_else(status: os.stat_result) -> str:
-    """What a file is that is no regular one; empty for one that is."""
+    """Kind of a file that is no regular one; empty for a regular file."""
     if stat.S_ISREG(status.st_mode):
         return ""
     return _KINDS.get(stat.S_IFMT(status.st_mode), "no file")

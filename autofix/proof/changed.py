@@ -1,8 +1,8 @@
-"""What a patch by hand changes in the sources, for the runs to say whether they executed it.
+"""Parts of the sources that a patch by hand changes, for the runs to say whether they executed them.
 
 The statements of both texts are compared one by one, in order, each with its depth and without its body: comments and
 layout are no change.  A changed statement must be executed, and so must each of its expressions that may be skipped.
-A changed loop must be seen to its end, unless it goes over the same things as before.
+A changed loop must be seen to its end, unless its iterable is unchanged.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from autofix.project import files
 
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 TRANSPARENT = frozenset(("enumerate", "iter", "list", "tqdm", "trange", "tuple"))
-"""Functions that go over what they are given, in its order."""
+"""Functions that go over their argument in its order."""
 TELL = frozenset("print info debug warning log write set_description set_postfix add_scalar".split())
 """Functions that tell a user something, and change nothing of a training."""
 NUMBERS = frozenset("item round len float int str format join mean sum max min abs".split())
-"""What may stand in their arguments."""
+"""Functions that may be called in the arguments of these."""
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class Statement(NamedTuple):
-    """A statement, or a part of one with a body of its own: its text without bodies, where it stands, and its node."""
+    """A statement, or a part of one with a body of its own: its text without bodies, its place, and its node."""
 
     text: str
     depth: int
@@ -41,7 +41,7 @@ class Statement(NamedTuple):
 
 
 def watched(original: Script, patched: Script) -> tuple[Script, Script]:
-    """Both scripts, with what the patch takes out of the first and puts into the second to be watched."""
+    """Both scripts, to be watched in the parts that the patch takes out of the first and puts into the second."""
     pairs = {original.key: patched.key} | {
         name: name for name in (*original.texts, *patched.texts) if name not in (original.key, patched.key)
     }
@@ -73,7 +73,7 @@ def _text(script: Script, name: str) -> str | None:
 
 
 def changes(before: str, after: str) -> tuple[Watched, Watched]:
-    """What is taken out of *before*, and what is put into *after*; nothing where one of them is no Python."""
+    """Parts that are taken out of *before*, and parts that are put into *after*; none where either is no Python."""
     try:
         old, new = list(statements(ast.parse(before))), list(statements(ast.parse(after)))
     except (SyntaxError, ValueError, RecursionError):
@@ -114,7 +114,7 @@ def _header(node: ast.AST) -> str:
 
 
 def _spans(found: list[Statement]) -> Iterator[tuple[int, int, int, int]]:
-    """Where the parts are that must be executed."""
+    """Spans of the parts of statements that must be executed."""
     for one in found:
         for node in () if _only_tells(one.node) else _parts(one.node):
             if isinstance(node, (ast.stmt, ast.expr)):
@@ -130,14 +130,14 @@ def _only_tells(node: ast.AST) -> bool:
 
 
 def _name(function: ast.expr) -> str:
-    """The last part of what is called."""
+    """The last part of the called name."""
     return ast.unparse(function).rpartition(".")[2]
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """The statement itself, or what stands before its body, with the first of each block that it may skip."""
+    """The statement itself, or the expressions before its body, with the first of each block that it may skip."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return  # what is in them counts
+        return  # their inner statements count
     own: list[ast.AST] = [node]
     if isinstance(node, (ast.If, ast.While)):
         own = [node.test, node.body[0], *node.orelse[:1]]
@@ -169,7 +169,7 @@ def _skipped(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _goes_over(node: ast.AST) -> str:
-    """What a loop goes over, without functions that hand it on in its order."""
+    """The iterable of a loop, without functions that hand it on in its order; the test of a ``while``."""
     if isinstance(node, ast.While):
         return ast.dump(node.test)
     over = getattr(node, "iter", node)

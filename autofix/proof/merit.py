@@ -1,4 +1,4 @@
-"""What one patch that stands the proof has over another that does, too."""
+"""Merit of patches that stand the proof, to choose the better of two."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from autofix.proof.points.base import Point, Verdict
 from autofix.proof.prove import DRAWN, Certificate
 
 CLOSE = 0.05
-"""Relative difference from the gradients that are meant up to which one patch is as good as another."""
+"""Relative difference from the intended gradients up to which one patch is as good as another."""
 LEAST = -float("inf")
 """The merit of gradients that nobody can compare."""
 
 
 def _gradients_agree(certificate: Certificate) -> Point | None:
-    """The point that compares gradients with those that are meant, where it passed."""
+    """The point that compares gradients with the intended ones, where it passed; else None."""
     return next((one for one in certificate.points if one.number == 5 and one.verdict is Verdict.PASSED), None)
 
 
@@ -37,9 +37,9 @@ def is_lean(certificate: Certificate) -> bool:
 
 
 def merit(certificate: Certificate) -> tuple[int, float, bool]:
-    """More parameters trained, or gradients nearer to the meant; of equals, the one that is lean is better.
+    """Merit of a patch: more parameters trained, or gradients nearer to the intended ones; among equals, a lean patch.
 
-    The first counts where there is no reference to say which gradients are meant; the second in steps of ``CLOSE``.
+    The first counts where no reference tells the intended gradients; the second in steps of ``CLOSE``.
     """
     lean = is_lean(certificate)
     gradient = _gradients_agree(certificate)

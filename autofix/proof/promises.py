@@ -1,4 +1,4 @@
-"""What a patch may do beside what every patch may: the points of the proof ask for what concerns each of them."""
+"""Promises of a patch, and the changes that they allow it: each point of the proof asks for its own."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class Promises:
 
     made: frozenset[Keeps] = frozenset()
     own: frozenset[int] = frozenset()
-    """Lines of passes that need no longer train by the way what others are there for."""
+    """Lines of passes that need no longer train parameters by the way for which there are other passes."""
     carried: Certainty | None = None
-    """How certain it is that what the original hands to NumPy was to keep its graph, as the patch makes it do."""
+    """Certainty that values which the original hands to NumPy were to keep their graph; None if there are none."""
     by_hand: bool = False
-    """Whether nobody knows what the patch does: it was not written by a rule that computes again what stood there."""
+    """Whether nobody knows the effect of the patch: it was not written by a rule that computes old values again."""
 
     def __contains__(self, promise: Keeps) -> bool:
         return promise in self.made
 
 
 NOTHING = Promises()
-"""A patch that may do what every patch may, and no more."""
+"""Promises of a patch that may do no more than every patch."""
 
 
 def promised(made: Collection[Keeps], facts: Collection[Fact] = (), own: Collection[int] = ()) -> Promises:
-    """What repairs of these *facts* that have *made* these promises may do."""
+    """Promises of repairs of these *facts* that have *made* these promises."""
     drops = [drop for one in facts if isinstance(one, CutGraph) for drop in one.drops]
     smooth = {Keeps.SMOOTH} if any(drop.how == "integer" for drop in drops) else set()
     escapes = [one.certainty for one in facts if isinstance(one, LossEscapes)]

@@ -1,4 +1,4 @@
-"""Proves a patch by execution: runs the original and the patched script, and judges what the two runs recorded."""
+"""Proves a patch by execution: runs the original and the patched script, and judges the records of the two runs."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
 DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
-"""Seconds that a run without updates may take, and how many times those of the original more."""
+"""Seconds that a run without updates may take, and the multiple of the original's time that is added to them."""
 REFERENCE_STEPS = 8
 """Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What the runs showed, point by point."""
+    """Certificate of the runs on a patch, point by point."""
 
     points: tuple[Point, ...]
     before: RunRecord
@@ -86,8 +86,8 @@ class Certificate:
     def verdict(self) -> Verdict:
         """Failed if a point failed; else not proved if one is open; else passed.  Some points may not apply.
 
-        What the script itself cannot show stays open without holding up the patch: gradients where the error leaves
-        nothing to compare with, and memory where the script ends after a few steps.
+        A point that the script itself cannot show stays open without holding up the patch: gradients where the error
+        leaves nothing to compare with, and memory where the script ends after a few steps.
         """
         verdicts = {p.verdict for p in self.points if not p.optional or p.verdict is Verdict.FAILED}
         for worst in (Verdict.FAILED, Verdict.NOT_PROVED):
@@ -116,7 +116,7 @@ class Certificate:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the certificate must know of how the scripts were run."""
+        """Remarks for a reader of the certificate on how the scripts were run."""
         remarks = list(dict.fromkeys((*self.before.open_ends, *self.after.open_ends)))
         if "cpu" in (self.before.device, self.after.device):
             remarks.append("what the script puts on a GPU ran on the CPU")
@@ -139,7 +139,7 @@ class Original:
 
     @cached_property
     def reference(self) -> RunRecord | None:
-        """The script on past its failure, with the gradients that its formulas mean; None where it does not fail."""
+        """The script run past its failure, with the gradients of its formulas; None where it does not fail."""
         return self._refer() if self.before.failure is not None else None
 
     @cached_property
@@ -149,7 +149,7 @@ class Original:
 
     @cached_property
     def streamed(self) -> Original:
-        """The same, with random numbers of its own for each network."""
+        """The original with random numbers of its own for each network."""
         return Original(self.script, replace(self.limits, streams=True))
 
     @cached_property
@@ -166,7 +166,7 @@ class Original:
 
     @cached_property
     def frozen_alike(self) -> RunRecord:
-        """The same with all calls of a module alike."""
+        """The reference with every parameter update left out, and all calls of a module alike."""
         return self._freeze(same_calls=True)
 
     def driven(self, *, apart: bool) -> RunRecord:
@@ -193,7 +193,7 @@ class Original:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether a second run does the same: if not, comparing the script with a patched one shows nothing."""
+        """Whether a second run repeats the first: if not, comparing the script with a patched one shows nothing."""
         again = run(self.script, self.limits)
         return [(p.losses, p.state) for p in self.before.passes] == [(p.losses, p.state) for p in again.passes]
 
@@ -207,9 +207,9 @@ def prove(
 ) -> Certificate:
     """Run the patched script within the original's limits, and judge the patch.
 
-    ``promises`` say what it may do beside what every patch may: each of them is one of ``Keeps``, and honoured by the
-    point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
-    Never raises for what the scripts do: a run that did not happen is *not proved*.
+    ``promises`` say what the patch may do beyond every other patch: each of them is one of ``Keeps``, and honoured by
+    the point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
+    Never raises for anything that the scripts do: a run that did not happen is *not proved*.
     """
     certificate = as_far_as_shown(_judged(original, patched, promises, expected_error))
     if certificate.proved or not _parts_by_draws(certificate):
@@ -372,7 +372,7 @@ def _other_objective(
 
 
 def _ends_unseen(original: Original, certificate: Certificate) -> str:
-    """How much earlier or later the patched script is through than the original; empty where that is not known."""
+    """Message on a patched script that ends earlier or later than the original; empty where that is not known."""
     reference, after = certificate.reference, certificate.after
     assert reference is not None
     if reference.outcome is Outcome.STOPPED and after.outcome is Outcome.FINISHED:
@@ -392,7 +392,7 @@ def _begun(original: Original, patched: Script, after: RunRecord, promises: Prom
 
 
 def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
-    """What steers the training otherwise than in the original, by runs with and without parameter updates; or empty."""
+    """Difference from the original in the steering of training, by runs with and without updates; or empty."""
     return (
         set_otherwise(*still)
         or set_otherwise(*live)
@@ -406,7 +406,7 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
-    """How far a run goes that is compared with *before*."""
+    """Bounds of a run that is compared with *before*."""
     failure = before.failure
     assert failure is not None
     more = REFERENCE_STEPS if reference else None
@@ -414,21 +414,21 @@ def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:
 
 
 def still(before: RunRecord, *, same_calls: bool) -> Bounds:
-    """How far a run goes in which every parameter update is left out."""
+    """Bounds of a run in which every parameter update is left out."""
     return replace(bounds(before), more_steps=REFERENCE_STEPS, frozen=True, same_calls=same_calls)
 
 
 def driven(before: RunRecord) -> Bounds:
-    """How far a run goes in which each step moves its parameters in a prescribed way."""
+    """Bounds of a run in which each step moves its parameters in a prescribed way."""
     if before.failure is not None:
         return replace(still(before, same_calls=False), driven=True)
     return Bounds(0, 0, more_steps=REFERENCE_STEPS, frozen=True, driven=True)
 
 
 def first_difference(before: RunRecord) -> int:
-    """The step (the pass, without an optimizer) up to which any right patch does what the original did.
+    """The step (the pass, without an optimizer) up to which any right patch computes as the original did.
 
-    That is the failure; or, where the original kept its graphs, the first pass that walks into an earlier step's graph:
+    It is the failure; or, where the original kept its graphs, the first pass that walks into an earlier step's graph:
     there a patch begins to differ.
     """
     failure = before.failure

@@ -1,1 +1,1 @@
-"""What the commands print: one file per output format."""
+"""Output of the commands: one file per output format."""

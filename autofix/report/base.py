@@ -1,4 +1,4 @@
-"""The interface of an output format, and what it is given by each command."""
+"""The interface of an output format, and the outcome that each command hands to it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Checked:
     """The outcome of ``check``."""
 
     found: Outcomes
-    """What was found in the files as they were read."""
+    """Outcomes for the files as they were read."""
     left: Outcomes
-    """What is left to find in the files as they are now; equal to ``found`` where nothing was written."""
+    """Outcomes for the files as they are now; equal to ``found`` where nothing was written."""
     asked: int
-    """How many files were to be read."""
+    """Number of files that were to be read."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Repaired:
     patch: bytes
     written: Sequence[str] = ()
     page: Path | None = None
-    """Where the page for the browser is."""
+    """Path of the page for the browser, where one was written."""
     repairs: Mapping[Finding, Sequence[TextEdit]] = field(default_factory=dict)
     """The edits that repair each finding."""
 
@@ -55,7 +55,7 @@ class Proved:
 
     certificate: Certificate
     view: View | None = None
-    """What a page shows; gathered only for a reporter that is ``pictured``."""
+    """The view for a page; gathered only for a reporter that is ``pictured``."""
     page: Path | None = None
 
 
@@ -71,7 +71,7 @@ class Reporter:
     colour: bool | None = None
     """Whether to write colours; by default where a terminal is written to."""
     show_fixes: bool = False
-    """Whether to list what was fixed."""
+    """Whether to list the repaired mistakes."""
 
     counts: ClassVar[bool] = False
     """Whether it has a form for ``--statistics``."""
@@ -79,7 +79,7 @@ class Reporter:
     """Whether it draws the graph, which takes a run of its own where none has shown it."""
 
     def findings(self, told: Checked) -> None:
-        """Report what ``check`` found."""
+        """Report the findings of ``check``."""
         raise NotImplementedError
 
     def statistics(self, told: Checked) -> None:
@@ -87,21 +87,21 @@ class Reporter:
         raise NotImplementedError
 
     def is_left(self, told: Checked) -> bool:
-        """Whether there is something left to do for whoever reads this report of ``check``."""
+        """Whether this report of ``check`` leaves something to do for its reader."""
         return bool(told.left.findings)
 
     def read(self, early: Repair) -> None:
-        """``run`` has read the source, and not executed it yet."""
+        """Called when ``run`` has read the source, and not executed it yet."""
 
     def shown(self, told: View) -> None:
-        """An execution by ``run`` has shown the cause, and no patch was tried yet."""
+        """Called when an execution by ``run`` has shown the cause, and no patch was tried yet."""
 
     def repair(self, told: Repaired) -> None:
-        """Report what ``run`` found, repaired and proved."""
+        """Report the findings, the patch and the proof of ``run``."""
         raise NotImplementedError
 
     def proof(self, told: Proved) -> None:
-        """Report how ``prove`` judges a repair."""
+        """Report the certificate of ``prove`` on a repair."""
         raise NotImplementedError
 
     def write_bytes(self, data: bytes) -> None:

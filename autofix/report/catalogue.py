@@ -1,4 +1,4 @@
-"""The catalogue of mistakes, from the docstrings of the codemods and of the facts: what ``autofix rule`` prints."""
+"""The catalogue of mistakes that ``autofix rule`` prints, from the docstrings of the codemods and of the facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Documentation:
 
     title: str
     sections: dict[str, str]
-    """By heading.  What stands under none has the heading ``""``."""
+    """Texts by heading.  Text under no heading has the heading ``""``."""
 
 
 def documentation(documented: type[Codemod] | type[Fact]) -> Documentation:
@@ -45,7 +45,7 @@ def documentation(documented: type[Codemod] | type[Fact]) -> Documentation:
 
 
 def facts() -> list[type[Fact]]:
-    """Every kind of fact, by code.  ``check`` reports under these codes what no codemod can repair safely."""
+    """Every kind of fact, by code.  ``check`` reports mistakes under these codes that no codemod can repair safely."""
     of_autograd: list[type[Fact]] = [kind for kind in Fact.__subclasses__() if kind is not UnusedIgnore]
     return sorted(of_autograd, key=lambda fact: fact.code)
 
@@ -61,7 +61,7 @@ def contents(codemods: Sequence[type[Codemod]]) -> Iterator[Line]:
 
 
 def page(asked: str, codemods: Sequence[type[Codemod]]) -> Iterator[Line]:
-    """Yield what there is to say of *asked*: a code, a name, or the beginning of one.
+    """Yield the page on *asked*: a code, a name, or the beginning of one.
 
     Where several begin with it, they are listed; where nothing does, nothing is yielded.
     """

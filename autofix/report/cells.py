@@ -35,7 +35,7 @@ class Cells:
         object.__setattr__(self, "layouts", layouts)
 
     def span(self, span: Span, line: int | None = None) -> Span:
-        """*span* of a program in the cell that it is in; that of *line*, where it stands between two."""
+        """*span* of a program as a span of its cell; of the cell of *line*, where the span lies between two."""
         layout = self.layouts.get(span.path)
         if layout is None:
             return span
@@ -174,7 +174,7 @@ def view_in_cells(view: View, outcome: Repair) -> View:
 
 
 def _certificate(outcome: Repair, cells: Cells) -> Certificate | None:
-    """The proof in the words of cells; what it says of the patched script counts that one's lines."""
+    """The proof in the words of cells; in points on the patched script, lines count in the patched cells."""
     known = outcome.certificate
     if known is None:
         return None

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Loss = float | None
 MOST = 400
-"""Points of a curve.  Of longer ones every second, third ... is drawn."""
+"""Most points of a curve.  Of a longer curve, every second, third ... point is drawn."""
 WIDE = 50.0
-"""From this ratio of the largest to the smallest loss on, the axis is logarithmic."""
+"""Ratio of the largest to the smallest loss from which on the axis is logarithmic."""
 MARKS = 10
 """Marks that an axis has room for."""
 SETTLED, GROWN = 2, 1.5
@@ -31,7 +31,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a chart shows, and over what."""
+    """Quantity that a chart shows, and the quantity on its horizontal axis."""
 
     name: str
     over: str
@@ -51,11 +51,11 @@ class Chart:
     svg: str
     logarithmic: bool
     summary: str
-    """What the curves show, in a sentence."""
+    """Summary of the curves, in a sentence."""
 
 
 def charts(certificate: Certificate) -> tuple[Chart, ...]:
-    """A chart for each backward call of the script; one for all, where the runs have not the same calls."""
+    """A chart for each backward call of the script; one for all, where the runs have different numbers of calls."""
     runs = {"after": certificate.after, "before": certificate.before, "reference": certificate.reference}
     grouped = {name: by_call(run) for name, run in runs.items() if run is not None and run.passes}
     sizes = {len(groups) for groups in grouped.values()}
@@ -184,14 +184,14 @@ def decades(curves: dict[str, tuple[Loss, ...]]) -> list[float]:
 
 
 def around(values: Sequence[float], marks: Sequence[float]) -> list[float]:
-    """Those of *marks* that lie among *values*, and the nearest on both sides."""
+    """The *marks* that lie among *values*, and the nearest mark on both sides."""
     low = max((one for one in marks if one <= min(values)), default=marks[0])
     high = min((one for one in marks if one >= max(values)), default=marks[-1])
     return [one for one in marks if low <= one <= high]
 
 
 def cleaned(tree: ElementTree.Element, said: str) -> str:
-    """The drawing alone: without pygal's style, script, comments and tooltips' data, and with what it says in words."""
+    """The drawing alone: without pygal's style, script, comments and tooltips' data, labelled with *said*."""
     ElementTree.register_namespace("", SVG)
     for parent in list(tree.iter()):
         for child in list(parent):

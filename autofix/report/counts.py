@@ -1,4 +1,4 @@
-"""How often each kind of mistake was found."""
+"""Counts of findings for each kind of mistake."""
 
 from __future__ import annotations
 

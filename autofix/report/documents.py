@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 VERSION = 2
 Json = dict[str, Any]
 RAW = ("graph", "changes")
-"""Details of evidence that are not for people: the picture of the graph, and places whose columns count bytes."""
+"""Details of evidence that no document holds: the picture of the graph, and places whose columns count bytes."""
 
 
 def render(document: object) -> str:
@@ -141,7 +141,7 @@ def problem_object(problem: Problem) -> ProblemObject:
 
 
 def evidence_object(evidence: Evidence) -> Json:
-    """One fact of the failing run.  What holds places as the run tells them is left out: the roles say it better."""
+    """One fact of the failing run.  Details with places in the run's own form are left out: the roles say it better."""
     return {
         "kind": evidence.kind,
         "roles": [{"name": role} | site_object(site) for role, site in evidence.sites.items() if site.spans],

@@ -26,20 +26,20 @@ STATES = {
     "change": "the change in place",
     "leaf": "parameter or input",
 }
-"""States of a box, and what the legend says of them."""
+"""States of a box, and their text in the legend."""
 TRANSPOSED = "TBackward0"
 
 
 @dataclass(frozen=True)
 class Box:
-    """One node: what stands in it, top down, and where it lies."""
+    """One node: its text, top down, and its place."""
 
     number: int
     state: str
     title: str
     lines: tuple[str, ...]
     hint: str = ""
-    """All that is known of it, for whoever points at it."""
+    """All that is known of it, shown when a reader points at it."""
     is_guilty: bool = False
     x: float = 0.0
     y: float = 0.0
@@ -48,7 +48,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """A line from box to box, and what is written on it."""
+    """A line from box to box, and its label."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Edge:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Where a label goes: the middle of the longest piece."""
+        """Place of a label: the middle of the longest piece."""
         pieces = list(zip(self.points, self.points[1:], strict=False))
         (ax, ay), (bx, by) = max(pieces, key=lambda piece: distance(*piece))
         return (ax + bx) / 2, (ay + by) / 2
@@ -75,7 +75,7 @@ class Drawing:
     width: float
     height: float
     description: str
-    """What is to be seen, in words."""
+    """Description of the picture in words."""
     left_out: int = 0
 
     @property
@@ -166,7 +166,7 @@ def source_of(frame: Mapping[str, Any], view: View) -> str:
 
 
 def change_of(evidence: Evidence, number: int, view: View) -> Box:
-    """The box of the call that overwrote what a node had saved."""
+    """The box of the call that overwrote a tensor saved by a node."""
     span = evidence.sites["changed"].span
     code = quoted(span, view.sources)
     versions = evidence.details.get("versions") or {}
@@ -228,6 +228,6 @@ def distance(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 
 def words(boxes: Sequence[Box]) -> Iterator[str]:
-    """Every box in words, for those who cannot see the picture."""
+    """Every box in words, for readers who cannot see the picture."""
     for box in boxes:
         yield f"{box.title}: {STATES[box.state]} ({box.hint})"

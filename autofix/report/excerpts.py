@@ -1,4 +1,4 @@
-"""Pieces of source for the page: the lines that a story touches, coloured, with what happened written below them."""
+"""Pieces of source for the page: the lines that a story touches, coloured, with notes on the events below them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autofix.report.view import Place, View, source_lines
 CONTEXT = 1
 """Lines around one that matters."""
 GAP = 2
-"""A gap of so many lines is not worth a mark: they are shown."""
+"""Lines up to which a gap is not worth a mark: they are shown."""
 COLOURS = {
     Token.Keyword: "k",
     Token.Operator.Word: "k",
@@ -41,7 +41,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Note:
-    """What happened at a place, to be written below the place's ``lead``, the text before it."""
+    """Note on the event at a place, to be written below the place, after its ``lead``, the text before it."""
 
     lead: str
     stroke: str
@@ -70,7 +70,7 @@ class Excerpt:
 
 
 def excerpts(view: View, places: Sequence[Place]) -> tuple[Excerpt, ...]:
-    """The excerpts for *places*, one for each file, that of the cause first."""
+    """The excerpts for *places*, one for each file, the file of the cause first."""
     found: dict[str, list[Place]] = {}
     for place in sorted(places, key=lambda place: not place.is_cause):
         if place.span.path in view.sources:
@@ -93,14 +93,14 @@ def rows(sources: Mapping[str, str], path: str, places: Sequence[Place]) -> Iter
 
 
 def nearby(span: Span, lines: Sequence[str]) -> Iterator[int]:
-    """The numbers of *span*'s lines and of those around them; blank lines at the ends are not worth their place."""
+    """The numbers of *span*'s lines and of the lines around them, without blank lines at the ends."""
     numbers = range(max(1, span.line - CONTEXT), min(last_line(span) + CONTEXT, len(lines)) + 1)
     full = [number for number in numbers if span.line <= number <= last_line(span) or lines[number - 1].strip()]
     yield from range(full[0], full[-1] + 1) if full else ()
 
 
 def last_line(span: Span) -> int:
-    """The last line of *span* that is shown as such: of a whole loop it is the first."""
+    """The last line of *span* that is shown as such: the first line for a long span, such as a whole loop."""
     return span.end_line if span.end_line < span.line + UNDERLINED else span.line
 
 

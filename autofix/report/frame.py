@@ -12,7 +12,7 @@ from autofix import __version__
 
 
 def rendered(template: str, filters: dict[str, Callable[..., Any]], **values: object) -> str:
-    """Return *template* as HTML.  Whatever comes from scripts and checkouts is escaped by the template engine."""
+    """Return *template* as HTML.  All text from scripts and checkouts is escaped by the template engine."""
     loader = PackageLoader("autofix.report")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -24,7 +24,7 @@ def finding_lines(finding: Finding) -> Iterator[tuple[Piece, ...]]:
 
 
 def when_fixed(finding: Finding) -> str:
-    """What has to be said before a remedy: the option without which it is left out."""
+    """Text before a remedy: the option without which it is left out; empty for a remedy that needs none."""
     return " with --unsafe-fixes" if finding.needs_review else ""
 
 
@@ -39,7 +39,7 @@ def other_places(finding: Finding) -> Iterator[tuple[Span, str]]:
 
 
 def level(finding: Finding) -> Literal["error", "warning"]:
-    """How bad a mistake is for whoever sorts by that: what PyTorch certainly raises is an error."""
+    """Severity of a mistake: an error where PyTorch certainly raises one, else a warning."""
     return "error" if finding.safe and finding.fact.error else "warning"
 
 
@@ -63,10 +63,10 @@ def summary(
     missed: int = 0,
     cells: int = 0,
 ) -> str:
-    """Return the closing line for *findings* that are left in so many *files*, after so many were *fixed*.
+    """Return the closing line for the *findings* that are left in *files* files, after *fixed* ones were repaired.
 
-    So many files are *unread*, because they cannot be, and *partly* read, because they are too long.  Of so many
-    backward *passes* some were *missed*.  So many *cells* of notebooks are no Python.
+    The other arguments are numbers, too: files that are *unread*, because they cannot be read, or *partly* read,
+    because they are too long; backward *passes*, and *missed* ones among them; *cells* of notebooks that are no Python.
     """
     if fixed:
         said = f"Fixed {count(fixed, 'mistake')}" + (f", {len(findings)} left" if findings else "")

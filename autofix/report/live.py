@@ -1,4 +1,4 @@
-"""One line that says which run is on, how far it has come and for how long, while a person watches."""
+"""One line on the run in progress, its stage and its time, while a person watches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEP = re.compile(rb'"event": "step", "at": [\d.]+, "number": (\d+)')
 
 
 class Report(Watcher):
-    """Hands what is found to *tell*, and keeps a line up to date on a terminal."""
+    """Hands causes to *tell* once they are found, and keeps a line up to date on a terminal."""
 
     def __init__(self, tell: Callable[[Repair, bool], None], *, live: bool, echo: bool) -> None:
         self._tell = tell
@@ -39,7 +39,7 @@ class Report(Watcher):
         self._tell(repair, by_run)
 
     def head(self, label: str) -> str:
-        """Which run is on, of how many."""
+        """Number of the run in progress, of at most how many, and its label."""
         of = f" of at most {self._planned}" if self._planned >= self._runs else ""
         return f"run {self._runs}{of}: {label}"
 
@@ -69,7 +69,7 @@ class Report(Watcher):
 
 
 def stage(record: BinaryIO) -> str:
-    """How far a run has come, by its record: loading, training, or the last optimizer step."""
+    """Stage of a run, by its record: loading, training, or the last optimizer step."""
     size = os.fstat(record.fileno()).st_size
     text = os.pread(record.fileno(), TAIL, max(0, size - TAIL))
     if steps := _STEP.findall(text):

@@ -23,7 +23,7 @@ NOTHING_SAID = "PyTorch raises nothing: memory grows with every step."
 
 
 def rules(codemods: Sequence[type[Codemod]], examples: Mapping[str, str]) -> str:
-    """Return the page.  ``examples`` are diffs that show what a codemod does, by its code."""
+    """Return the page.  ``examples`` are diffs that show the effect of a codemod, by its code."""
     parts = [PREFACE, "\n".join(_contents(codemods)), "\n".join(_by_error(codemods))]
     for fact in facts():
         parts.append("\n\n".join(_kind(fact, codemods)))

@@ -1,4 +1,4 @@
-"""Where a report goes: to standard output, or to a file, which is replaced as a whole once the report is complete."""
+"""Destination of a report: standard output, or a file, which is replaced as a whole once the report is complete."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def render(view: View) -> str:
 
 
 def ticked(text: str) -> Markup:
-    """*text* with what stands in backticks as code."""
+    """*text* as HTML, with the parts between backticks as code."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:  # one without its partner
         return escape(text)
@@ -76,14 +76,14 @@ def ticked(text: str) -> Markup:
 
 
 def short(span: Span, paths: Iterable[str]) -> str:
-    """Where *span* begins, by its file's name alone where no other file has it: the path stands above its lines."""
+    """Begin of *span*, by its file's name alone where no other file has it: the path stands above its lines."""
     name = PurePath(span.path).name
     alone = sum(PurePath(path).name == name for path in {span.path, *paths}) == 1
     return location(replace(span, path=name) if alone else span)
 
 
 def verdict(view: View) -> tuple[str, str]:
-    """What came of it all, in a sentence; and its look."""
+    """Conclusion of the report in a sentence, and the name of its style."""
     if view.certificate is None and not view.patch:
         return ("No repair is known.", "open") if view.fails else ("Nothing was changed.", "calm")
     open_only = view.certificate is not None and str(view.certificate.verdict) != "failed"

@@ -1,4 +1,4 @@
-"""A repair as a person wants to read it: the cause in the user's own source, and what the patch has shown."""
+"""A repair as a person wants to read it: the cause in the user's own source, the patch, and the proof."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Line = tuple[Piece, ...]
 
 WIDTH = 120
-"""Columns that lines are cut to at most, and where no terminal says how many it has."""
+"""Most columns of a line, and the columns assumed where no terminal tells its own."""
 TOLD = 1
-"""So many mistakes are told with their source, the rest as the line of their cause: all must fit on one screen."""
+"""Mistakes that are told with their source, the rest by the line of their cause: all must fit on one screen."""
 REFUSED = 8
-"""So many refused candidates are told."""
+"""Refused candidates that are told."""
 CONTEXT = 2
 """Lines of source above and below the cause; none where there is a long patch to read, which shows them again."""
 LONG = 15
@@ -57,7 +57,7 @@ def headline(story: Story) -> Iterator[Line]:
 
 
 def excerpt(story: Story, sources: Mapping[str, str], context: int) -> Iterator[Line]:
-    """Yield the cause underlined, with so many lines of *context*."""
+    """Yield the cause underlined, with *context* lines around it."""
     if story.cause is None or story.cause.span.path not in sources:
         return
     span = story.cause.span
@@ -97,7 +97,7 @@ def cause_phrase(story: Story) -> str:
 
 
 def places(story: Story, sources: Mapping[str, str], *, everything: bool = False) -> Iterator[Line]:
-    """Yield a line for each other place: what happened, where, and the source there; and what held the value."""
+    """Yield a line for each other place: the event, its location and source; and a line with holders of the value."""
     cause = story.cause.span if story.cause else None
     told: dict[Span, list[Place]] = {}
     for place in story.places:
@@ -139,7 +139,7 @@ def refusals(view: View, *, everything: bool = False) -> Iterator[Line]:
 
 
 def shown(source: str) -> str:
-    """A line of *source* as it can stand anywhere: tabs as blanks, and for what would steer a terminal a picture."""
+    """A line of *source* that can stand anywhere: tabs as blanks, and pictures for characters that steer a terminal."""
     return "".join(picture(char) for char in source.expandtabs(TAB))
 
 
@@ -152,13 +152,13 @@ def picture(char: str) -> str:
 
 
 def underline(line: str, start: int, end: int) -> str:
-    """The strokes below the characters of *line* from *start* to *end*, with what leads to them."""
+    """The strokes below the characters of *line* from *start* to *end*, after as many blanks as lead to them."""
     lead = columns(shown(line[:start]))
     return " " * lead + "^" * max(1, columns(shown(line[:end])) - lead)
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal *text* takes."""
+    """Number of a terminal's columns that *text* takes."""
     return sum(width_of(char) for char in text)
 
 
@@ -186,7 +186,7 @@ def screen() -> int:
 
 
 def proof_table(certificate: Certificate) -> Iterator[Line]:
-    """Yield the proof point by point; what does not fit the screen's width goes on below."""
+    """Yield the proof point by point; a detail that does not fit the screen's width goes on below."""
     width = max((len(point.name) for point in certificate.points), default=0)
     verdict_width = max((len(point.verdict) for point in certificate.points), default=0)
     for point in certificate.points:
@@ -200,7 +200,7 @@ def proof_table(certificate: Certificate) -> Iterator[Line]:
 
 
 def remarks(certificate: Certificate) -> Iterator[Line]:
-    """Yield what a reader must know of how the scripts were run."""
+    """Yield the remarks for a reader on how the scripts were run."""
     for remark in certificate.remarks:
         yield (("  note", "cyan"), f": {remark}")
 

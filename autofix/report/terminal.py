@@ -25,7 +25,7 @@ class Printer:
     """Writes lines to one stream.  Imports rich only where there is colour to show."""
 
     def __init__(self, stream: IO[str], *, colour: bool | None = None) -> None:
-        """``colour`` overrides what :func:`wants_colour` finds."""
+        """``colour`` overrides the answer of :func:`wants_colour`."""
         self.stream = stream
         self.console: Console | None = None
         if wants_colour(stream) if colour is None else colour:

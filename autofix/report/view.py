@@ -1,4 +1,4 @@
-"""What there is to tell of a repair, in one plain form: the terminal's story and the page are made from it."""
+"""View of a repair in one plain form, from which the terminal's story and the page are made."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ MESSAGES = {
     "legacy API": "a call that PyTorch 2 no longer knows",
     "graph held": "graphs of earlier steps are kept alive, and no backward uses them",
 }
-"""What a run has shown, by kind of evidence, where no reading of the source says it better."""
+"""Messages for mistakes that a run has shown, by kind of evidence, where no reading of the source says it better."""
 CAUSES = {"stale graph": "made", "overwritten": "changed", "cut graph": "cut", "graph held": "made"}
-"""The role to look at first; for other kinds it is what failed."""
+"""The role to look at first, by kind of evidence; for other kinds it is the role that failed."""
 
 ORDER = ("loop", "made", "saved", "kept", "retained", "walked", "freed", "constructed", "changed", "used", "cut")
-"""Roles in the order in which things happen, as far as there is one; what failed comes last."""
+"""Roles in the order of their events, as far as there is one; the role that failed comes last."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """One place of a story: what happened there, in a word and in a phrase."""
+    """One place of a story: the event there, in a word and in a phrase."""
 
     role: str
     span: Span
@@ -52,14 +52,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Story:
-    """One mistake.  Exactly one place, if there is any, is the cause; they stand in the order of what happened."""
+    """One mistake.  Exactly one place, if there is any, is the cause; places stand in the order of their events."""
 
     code: str
     message: str
     places: tuple[Place, ...]
     remedy: str = ""
     holders: tuple[str, ...] = ()
-    """What held the value, as the source names it."""
+    """Names in the source of the holders of the value."""
 
     @property
     def cause(self) -> Place | None:
@@ -106,7 +106,7 @@ def view_of_repair(
     folder: str = "",
     others: Mapping[str, str] = MappingProxyType({}),
 ) -> View:
-    """The view of what ``run`` found.
+    """View of the outcome of ``run``.
 
     *folder* leads from the caller to the script's, in which the evidence's paths lie; *others* are texts of files that
     the analysis has not read.
@@ -137,13 +137,13 @@ def view_of_proof(
     folder: str = "",
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> View:
-    """The view of what ``prove`` found of somebody else's *patch*."""
+    """View of the outcome of ``prove`` for somebody else's *patch*."""
     placed = tuple(in_folder(one, folder) for one in evidence)
     return View(title, stories_of((), placed), sources, patch, certificate, evidence=placed, folder=folder)
 
 
 def stories_of(findings: Iterable[Finding], evidence: Iterable[Evidence]) -> tuple[Story, ...]:
-    """What the source shows; where it shows nothing, what the run did."""
+    """Stories of the *findings* from the source; where there are none, the story of the first evidence from a run."""
     read = tuple(story_of_finding(finding) for finding in findings)
     return read or tuple(story_of_evidence(one) for one in evidence)[:1]
 
@@ -204,5 +204,5 @@ def quoted(span: Span, sources: Mapping[str, str]) -> str:
 
 
 def source_lines(text: str) -> list[str]:
-    """The lines of *text*, whichever way they end."""
+    """The lines of *text*, for any kind of line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

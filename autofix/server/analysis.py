@@ -34,12 +34,12 @@ MOST_FIXES = 3
 
 
 def load() -> None:
-    """Import what the first finding needs, so that it does not wait for it."""
+    """Import the modules that the first finding needs, so that it does not wait for them."""
     import autofix.codemods.repair
     import autofix.codemods.rules.registry
 
     autofix.codemods.rules.registry.all_codemods()
-    gc.freeze()  # what is loaded stays, and need not be looked through between two keystrokes
+    gc.freeze()  # the modules stay, and need not be looked through between two keystrokes
 
 
 class Overlay(Disk):
@@ -68,7 +68,7 @@ class Overlay(Disk):
 
 
 def source_file(path: str, text: str) -> files.SourceFile:
-    """A document's text as a file: an editor has decoded it already, whatever the encoding on the disk.
+    """A document's text as a file: an editor has decoded it already from any encoding on the disk.
 
     Raises :class:`autofix.project.files.FileError` for a notebook that cannot be read.
     """
@@ -79,13 +79,13 @@ def source_file(path: str, text: str) -> files.SourceFile:
 
 @dataclass
 class Analyst:
-    """Answers requests, and remembers what was found in each document for the next one."""
+    """Answers requests, and remembers the results for each document for the next one."""
 
     _known: list[Known] = field(default_factory=list)
     """The last one at the end."""
 
     def reports(self, request: Request) -> Iterator[Report]:
-        """Yield what is found in a document: what is told at once, then the whole, then further repairs."""
+        """Yield reports on a document: a carried one at once, then the whole analysis, then one with all repairs."""
         opened = _opened(request)
         if isinstance(opened, Report):
             yield opened
@@ -119,13 +119,13 @@ class Analyst:
         known.is_settled = True
 
     def _carried(self, program: Program, options: Options) -> Report | None:
-        """What the last analysis of the same document says of it as it is now, if it is likely to say the same."""
+        """Report of the document's last analysis, carried over to its text now, if a new one is likely to be equal."""
         before = [one for one in self._known if one.program.path == program.path]
         return before[-1].carried(program, options) if before else None
 
 
 def _opened(request: Request) -> tuple[Path, files.SourceFile, Options, Inquiry] | Report:
-    """The document of a request, how it is to be analysed, and the disk around it; a report where it is not."""
+    """The document of a request, the options and the disk for its analysis; a report where it is not analysed."""
     empty = Report(request.serial, request.path, request.version)
     path = Path(request.path)
     try:
@@ -146,7 +146,7 @@ def _opened(request: Request) -> tuple[Path, files.SourceFile, Options, Inquiry]
 
 
 def _program(path: Path, file: files.SourceFile, options: Options, disk: Inquiry) -> Program | None:
-    """The document with what it imports; None where it cannot be parsed as it is."""
+    """The document with the files that it imports; None where it cannot be parsed as it is, and for a notebook."""
     if file.notebook is not None or not sources.parses(file.text):
         return None  # of a notebook, places move from cell to cell
     project = gather(path, file, from_root=True, layout=layout_for(path, options), disk=disk)
@@ -154,7 +154,7 @@ def _program(path: Path, file: files.SourceFile, options: Options, disk: Inquiry
 
 
 def _report(empty: Report, outcome: Result) -> Report:
-    """What ``autofix check`` says of a document."""
+    """Report on a document, with the results of ``autofix check``."""
     told = Outcomes(tell=lambda _: None)
     told.add(outcome)
     told.add_unused()
@@ -174,7 +174,7 @@ def _report(empty: Report, outcome: Result) -> Report:
 
 
 def _with_alternatives(report: Report, result: Result) -> Report:
-    """The report with the repairs that come after the first, and those that are likely to be right only."""
+    """The report with the repairs that come after the first, and with repairs that are only likely to be right."""
     fixes = dict(report.fixes)
     safe = replace(result.options, unsafe=False)
     if result.options.unsafe:
@@ -208,7 +208,7 @@ def _again(result: Result, options: Options, rejected: Sequence[Program] = ()) -
 
 
 def _add(fixes: dict[Finding, tuple[Fix, ...]], known: Sequence[Finding], found: Analysis, result: Result) -> None:
-    """Add the repairs of another analysis to those of the findings that are *known*, told apart by their stories."""
+    """Add the repairs of another analysis to the repairs of the *known* findings, matched by their stories."""
     cells = _cells(result)
     changed = replace(result, analysis=found).edits
     repairs = edits_of(changed, found.findings)
@@ -230,7 +230,7 @@ def _cells(result: Result) -> Cells:
 
 
 def _edits(result: Result, analysis: Analysis) -> tuple[TextEdit, ...]:
-    """What the patch of an analysis changes, in all files."""
+    """Edits of the patch of an analysis, in all files."""
     cells = _cells(result)
     return tuple(
         cells.edit(edit)
@@ -256,7 +256,7 @@ def rule_text(code: str) -> str:
 
 
 def _paragraph(line: str) -> str:
-    """A line of the page: headings in bold, what is indented by four as running text, and deeper as code."""
+    """A line of the page: headings in bold, lines indented by four as running text, and deeper ones as code."""
     if line.endswith(":") and line[:1].isupper() and " " not in line.strip(":").strip():
         return f"**{line}**\n"
     return line.removeprefix("    ")

@@ -28,7 +28,7 @@ class Server(LanguageServer):
     def __init__(self) -> None:
         super().__init__("autofix", __version__, types.TextDocumentSyncKind.Full, notebooks.SYNC)
         self.notebooks: dict[str, OpenNotebook] = {}
-        """By absolute path."""
+        """Open notebooks by absolute path."""
         self.session = Session("", self.publish)
         self.python: str | None = None
         """The interpreter that runs scripts, where the editor names one."""
@@ -38,7 +38,7 @@ class Server(LanguageServer):
     # What is known -----------------------------------------------------------------------------------------------
 
     def positions(self, report: Report) -> Positions:
-        """Converts the spans of a report; files that it does not hold have their open or saved text."""
+        """Converter for the spans of a report; files that it does not hold have their open or saved text."""
         texts = {path: one.text for path, one in self.opened().items()}
         uris = {path: one.uri for path, one in self.opened().items()}
         return Positions(self.workspace.position_codec, texts | dict(report.texts), uris)
@@ -52,15 +52,15 @@ class Server(LanguageServer):
         return {**self.session.documents, **self.cells()}
 
     def path(self, uri: str) -> str:
-        """What reports call a document: its absolute path, or the name of a cell."""
+        """Name of a document in reports: its absolute path, or the name of a cell."""
         return next((name for name, cell in self.cells().items() if cell.uri == uri), path_of(uri))
 
     def versions(self, report: Report) -> dict[str, int | None]:
-        """The versions of the open documents whose texts are those of the report."""
+        """The versions of the open documents whose texts equal the report's."""
         return {path: one.version for path, one in self.opened().items() if report.texts.get(path) == one.text}
 
     def of_file(self, path: str) -> list[types.Diagnostic]:
-        """What all reports have to say of one file, each finding once."""
+        """Diagnostics of all reports for one file, each finding once."""
         found: dict[tuple[Any, ...], types.Diagnostic] = {}
         for root, report in self.session.reports.items():
             for one in messages.diagnostics(report, path, self.positions(report)):
@@ -104,7 +104,7 @@ class Server(LanguageServer):
                 continue
             uri, version = (document.uri, document.version) if document is not None else (uri_of(path), None)
             told = (version, self.of_file(path))
-            if self._sent.get(uri) != told:  # a whole analysis mostly says what was said before it
+            if self._sent.get(uri) != told:  # a whole analysis mostly repeats the report before it
                 self._sent[uri] = told
                 self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told[1], version))
 

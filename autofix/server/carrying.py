@@ -1,9 +1,9 @@
-"""Carries a report over to a text that was edited since, where one path through the program shows the same as before.
+"""Carries a report over to a text that was edited since, where one path through the program is as before.
 
-A whole analysis follows many paths, and takes longer than the time between two keystrokes.  The first of them alone is
+A whole analysis follows many paths, and takes longer than the time between two keystrokes.  Only the first path is
 followed here, before and after the edit: where it shows the same graph, the same backward calls and the same mistakes
-on the same statements, what is known of the program is told at once, on the lines where it stands now.  The whole
-analysis comes behind, and corrects the answer where another path shows something else.
+on the same statements, the last report is sent at once, with its lines moved.  The whole analysis comes behind, and
+corrects the answer where another path shows something else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_ENTRIES = 2
 
 @dataclass(frozen=True)
 class Shift:
-    """Where the lines of a text are after one edit: those in the middle that it replaced have no place."""
+    """Shift of a text's lines by one edit, which replaced lines in the middle."""
 
     first: int
     """Lines before the edit."""
@@ -48,32 +48,32 @@ class Shift:
         return cls(first, len(before) - first - last, len(after) - first - last)
 
     def line(self, line: int) -> int:
-        """Where a line (from 1) is now; of those that were replaced, where it would be if none had come or gone."""
+        """New number of a line (from 1); a replaced line keeps its number as far as the edit has as many new lines."""
         return line if line <= self.first + min(self.old, self.new) else line + self.new - self.old
 
     def touches(self, span: Span) -> bool:
-        """Whether a span reaches into what was replaced."""
+        """Whether a span reaches into the replaced lines."""
         return span.line <= self.first + max(self.old, 1) and span.end_line > self.first
 
     def span(self, span: Span) -> Span:
-        """Where a span is now."""
+        """*span* with the new numbers of its lines."""
         return replace(span, line=self.line(span.line), end_line=self.line(span.end_line))
 
 
 @dataclass
 class Known:
-    """What is known of one document: its program as it was analysed as a whole, the report, and its first paths."""
+    """Last analysis of one document: its program as it was analysed as a whole, the report, and its first paths."""
 
     program: Program
     options: Hashable
-    """Whatever decided on the report beside the program, in a form that can be compared."""
+    """All that decided on the report beside the program, in a form that can be compared."""
     report: Report
     is_settled: bool = False
     """Whether the report has all repairs."""
     _shown: dict[str, AnalysisResult] = field(default_factory=dict)
 
     def shown(self, entry: str) -> AnalysisResult:
-        """What the first path from an entry shows."""
+        """Result of the first path from an entry."""
         if entry not in self._shown:
             self._shown[entry] = analyze(self.program, Path(entry=entry))
         return self._shown[entry]
@@ -84,7 +84,7 @@ class Known:
             self.shown(entry)
 
     def carried(self, program: Program, options: Hashable) -> Report | None:
-        """The report as it is for *program*; None where that must be analysed first."""
+        """The report, carried over to *program*; None where *program* must be analysed first."""
         known, text = self.program, program.files[0].text
         if (options, program.files[1:], program.roots) != (self.options, known.files[1:], known.roots):
             return None
@@ -109,10 +109,10 @@ class Known:
 
 
 def _entries(program: Program) -> list[str]:
-    """Where the paths of a program begin; none where there are too many to follow one of each."""
+    """Entries at which the paths of a program begin; none where there are too many to follow one of each."""
     found = [entry for entry, _ in entries(Sources(program))]
     if MODULE in found:
-        return [MODULE]  # what it does not come to is left to the whole analysis
+        return [MODULE]  # functions that it does not call are left to the whole analysis
     return found if len(found) <= MOST_ENTRIES else []
 
 
@@ -150,7 +150,7 @@ def _same(before: AnalysisResult, after: AnalysisResult, shift: Shift) -> bool:
 
 
 def _key(fact: Fact, shift: Shift | None) -> Hashable:
-    """What makes two facts the same story."""
+    """Key of a fact, equal for facts with the same story."""
     places = [(role.name, role.span.line) for role in fact.roles()]
     return (type(fact), *((name, shift.line(line) if shift is not None else line) for name, line in places))
 

@@ -1,4 +1,4 @@
-"""What the server offers to an editor: a function for each message, and the start over standard input and output."""
+"""Features of the server for an editor: a function for each message, and the start over standard input and output."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _is_kind(kind: str, wanted: str) -> bool:
 
 
 def serve() -> None:
-    """Serve one editor over standard input and output; whatever else is printed goes to standard error."""
+    """Serve one editor over standard input and output; all other output goes to standard error."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     run(source, sink)

@@ -22,13 +22,13 @@ FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.autofix"
 
 
 def diagnostics(report: Report, path: str, positions: Positions) -> list[types.Diagnostic]:
-    """What a report has to say of one file."""
+    """Diagnostics of a report for one file."""
     own = [diagnostic(one, positions) for one in report.findings if one.cause.path == path]
     return own + [problem(one, positions) for one in report.problems if one.name == path]
 
 
 def diagnostic(finding: Finding, positions: Positions) -> types.Diagnostic:
-    """A finding: its range is that of its cause, and every place of its story is a related location."""
+    """Diagnostic of a finding, at the range of its cause; every place of its story is a related location."""
     is_comment = finding.code == UNUSED_IGNORE[0]
     return types.Diagnostic(
         range=positions.range(finding.cause),
@@ -46,7 +46,7 @@ def diagnostic(finding: Finding, positions: Positions) -> types.Diagnostic:
 
 
 def severity(finding: Finding) -> types.DiagnosticSeverity:
-    """An error where PyTorch raises one for certain; a warning for what is likely, or costs memory or training."""
+    """Error where PyTorch raises one for certain; hint for an unused comment; warning for any other mistake."""
     if finding.code == UNUSED_IGNORE[0]:
         return types.DiagnosticSeverity.Hint
     if finding.certainty is Certainty.CERTAIN and finding.fact.raised:
@@ -55,7 +55,7 @@ def severity(finding: Finding) -> types.DiagnosticSeverity:
 
 
 def problem(one: Problem, positions: Positions) -> types.Diagnostic:
-    """A file that cannot be checked: the place of the syntax error, to the end of its line."""
+    """Diagnostic of a file that cannot be checked: the place of the syntax error, to the end of its line."""
     lines = positions.lines(one.name)
     line = min(max(one.line, 1), len(lines))
     column = min(max(one.column - 1, 0), len(lines[line - 1]))
@@ -146,7 +146,7 @@ def _lines_changed(path: str, before: str, after: str) -> Iterator[Replacement]:
 def workspace_edit(
     edits: Iterable[TextEdit], positions: Positions, versions: Mapping[str, int | None]
 ) -> types.WorkspaceEdit:
-    """Edits of several files; those of open documents are bound to the *versions* that were analysed."""
+    """Edits of several files; edits of open documents are bound to the *versions* that were analysed."""
     by_path: dict[str, list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit]] = {}
     for edit in edits:
         by_path.setdefault(edit.span.path, []).append(positions.edit(edit))
@@ -161,7 +161,7 @@ def workspace_edit(
 
 
 def plain_edit(edit: types.WorkspaceEdit) -> types.WorkspaceEdit:
-    """The same for clients that know no versions."""
+    """*edit* without versions of documents, for clients that know none."""
     changes: dict[str, list[types.TextEdit]] = {}
     for change in edit.document_changes or ():
         if isinstance(change, types.TextDocumentEdit):

@@ -18,7 +18,7 @@ SYNC = types.NotebookDocumentSyncOptions(
         )
     ]
 )
-"""What an editor is to send: the cells of Python in notebooks of Jupyter."""
+"""Filter of the documents that an editor is to send: cells of Python in notebooks of Jupyter."""
 
 
 @dataclass(frozen=True)

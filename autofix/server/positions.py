@@ -23,13 +23,13 @@ class Positions:
 
     codec: PositionCodec
     texts: Mapping[str, str]
-    """By absolute path, and of the cells of notebooks by their names."""
+    """Texts of files by absolute path, and of the cells of notebooks by their names."""
     uris: Mapping[str, str] = field(default_factory=dict)
-    """The URIs of documents, which are not always told from their paths: those of cells and of unsaved documents."""
+    """The URIs of documents, which their paths do not always tell, as for cells and unsaved documents."""
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def lines(self, path: str) -> list[str]:
-        """The lines of a file as the protocol counts them; of one that was not given, those on the disk."""
+        """The lines of a file as the protocol counts them; read from the disk where the file's text was not given."""
         if path not in self._lines:
             text = self.texts.get(path)
             if text is None:

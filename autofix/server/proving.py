@@ -20,7 +20,7 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class Proof:
-    """How a run ended: the JSON document of ``autofix run``, or why there is none."""
+    """Result of a run: the JSON document of ``autofix run``, or a message why there is none."""
 
     document: dict[str, Any] | None
     message: str

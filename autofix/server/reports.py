@@ -1,4 +1,4 @@
-"""What the analysing process is asked, and what it answers: plain data that crosses the pipe between the processes."""
+"""Requests to the analysing process, and its reports: plain data that crosses the pipe between the processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Fix:
-    """One repair of one finding: what it does, and its edits in all files."""
+    """One repair of one finding: its title, and its edits in all files."""
 
     title: str
     edits: tuple[TextEdit, ...]
@@ -34,7 +34,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in a document and in the files that it imports.  Findings name files by their absolute paths."""
+    """Findings in a document and in the files that it imports.  They name files by their absolute paths."""
 
     serial: int
     path: str
@@ -52,7 +52,7 @@ class Report:
     rules: Mapping[str, str] = field(default_factory=dict)
     """The explanation of each code that was found, in Markdown."""
     error: str = ""
-    """Why nothing could be said: settings that cannot be used."""
+    """Reason why there are no results: settings that cannot be used."""
 
 
 @dataclass(frozen=True)

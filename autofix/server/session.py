@@ -1,7 +1,7 @@
-"""The documents that are open and the reports on them: which one is analysed next, and whose report is still true.
+"""The open documents and the reports on them: the document to be analysed next, and reports that still hold.
 
-The latest text wins: a change interrupts the analysis of what was there before.  A document is analysed anew, too,
-when another open one changes that it imports.
+The latest text wins: a change interrupts the analysis of the text before.  A document is analysed anew, too, when
+another open document changes that it imports.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Session:
 
     folder: str
     told: Callable[[str, Report | None, Report], None]
-    """With the path, the report before, and the new one."""
+    """Called with the path, the report before, and the new one."""
     documents: dict[str, Document] = field(default_factory=dict)
-    """By absolute path."""
+    """Open documents by absolute path."""
     reports: dict[str, Report] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     """The documents on which no further report follows."""
@@ -72,7 +72,7 @@ class Session:
         """Take a document's new text, and have it and the documents that import it analysed."""
         is_new = path not in self.documents
         self.documents[path] = document
-        # Whoever imports a document that was just opened may not have found it before.
+        # A document that imports one that was just opened may not have found it before.
         for other in [one for one in self.documents if one != path] if is_new else self.importers(path):
             self._want(other)
         self._want(path)
@@ -85,7 +85,7 @@ class Session:
         self._pending.pop(path, None)
         self.complete.discard(path)
         report = self.reports.pop(path, None)
-        for other in self.importers(path):  # what is on the disk counts again
+        for other in self.importers(path):  # the file on the disk counts again
             self._want(other)
         self._interrupt()
         self._soon(0)
@@ -125,7 +125,7 @@ class Session:
         self.complete.discard(path)
 
     def _interrupt(self) -> None:
-        """Give up what is being analysed where something else is to be: it is begun anew behind that."""
+        """Give up the running analysis where another document waits; it is begun anew after that one."""
         if self._running is None or not self._pending or self._worker is None:
             return
         path = self._running.path
@@ -184,6 +184,6 @@ class Session:
             self._hear(Done(running.serial))
 
     def _spread(self) -> None:
-        """Wake those who wait for a report."""
+        """Wake all tasks that wait for a report."""
         self._news.set()
         self._news = asyncio.Event()

@@ -62,7 +62,7 @@ class _State:
     def interruptible(self, reports: Iterator[Report]) -> Iterator[Report]:
         """Yield *reports* until there are no more, or the request is overtaken.
 
-        Clean-up code of a library may turn an interrupt into an error of its own: what fails then has been given up.
+        Clean-up code of a library may turn an interrupt into an error of its own: the failing request is given up then.
         """
         while not self.is_stale:
             report: Report | None = None

@@ -1,4 +1,4 @@
-"""Where settings come from: the nearest file upward from each source, as ruff has it, or the one that is named."""
+"""Discovery of settings: the nearest file upward from each source, as ruff has it, or a file that is named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from autofix.settings.table import Table
 
 FILES = (".autofix.toml", "autofix.toml", "pyproject.toml")
-"""Of those in one folder, the first that holds settings counts."""
+"""Names of files of settings; the first file in a folder that holds settings counts."""
 
 
 class SettingsError(Exception):
@@ -25,10 +25,10 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What applies to the sources of one folder.  Paths are absolute."""
+    """Settings for the sources of one folder.  Paths are absolute."""
 
     folder: Path
-    """What patterns and paths are relative to."""
+    """Folder to which patterns and paths are relative."""
     file: Path | None = None
     selection: Selection = field(default_factory=Selection)
     exclude: tuple[str, ...] | None = None

@@ -55,7 +55,7 @@ def codes_of(pattern: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which codes are wanted: those *selected*, less those *ignored*; where both name one, the closer name counts."""
+    """Choice of codes: the *selected* ones, less the *ignored* ones; where both name a code, the closer name counts."""
 
     selected: tuple[str, ...] = ()
     """Patterns; without any, everything is."""
@@ -63,7 +63,7 @@ class Selection:
     ignored: tuple[str, ...] = ()
 
     def over(self, select: Sequence[str], extend: Sequence[str], ignore: Sequence[str]) -> Selection:
-        """This selection as the command line changes it: a new choice takes the place of the whole selection."""
+        """This selection as the command line changes it: with *select*, a new selection takes the place of this one."""
         if select:
             return Selection(tuple(select), tuple(extend), tuple(ignore))
         return Selection(self.selected, (*self.extended, *extend), (*self.ignored, *ignore))
@@ -79,7 +79,7 @@ class Selection:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The codes that are looked for, and not to be heard of.  Raises :class:`UnknownCode`."""
+        """The codes that are looked for, but not reported.  Raises :class:`UnknownCode`."""
         if not self.ignored:
             return ()
         wanted = _named((*self.selected, *self.extended))

@@ -1,4 +1,4 @@
-"""A file of known findings: what is in it is not reported, so that a project can begin with the new ones."""
+"""A file of known findings, which are not reported, so that a project can begin with the new ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Baseline:
     """Sorted."""
 
     def known(self, findings: Iterable[Finding], texts: Mapping[str, str]) -> set[Finding]:
-        """Those of *findings* that the baseline has; *texts* are those of the files that they are in."""
+        """The *findings* that the baseline has; *texts* holds the texts of their files, by name."""
         told = fingerprints(sorted(set(findings), key=lambda one: one.cause), texts, folder=self.folder)
         known_ones = set(self.known_ones)
         return {finding for finding, fingerprint in told if fingerprint in known_ones}

@@ -26,7 +26,7 @@ _WORDS = ("ignore", "ignore-block", "ignore-file")
 
 @dataclass(frozen=True)
 class Directive:
-    """One comment: where it stands, what it says, and the lines that it counts for."""
+    """One comment that suppresses findings: its place, its text, and the lines that it counts for."""
 
     span: Span
     text: str
@@ -36,13 +36,13 @@ class Directive:
     last: int
     """The lines of the findings that it suppresses; none where the last is before the first."""
     depth: int = 0
-    """In how many blocks it stands."""
+    """Number of blocks around it."""
     is_noqa: bool = False
     problem: str = ""
     """Why the comment is not understood."""
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it suppresses *finding*: by its code, or by that of its kind."""
+        """Whether it suppresses *finding*: by its code or name, or by the code of its fact."""
         if not any(place.path == self.span.path and self.first <= place.line <= self.last for place in places(finding)):
             return False
         if self.codes is None and finding.code == UNUSED_IGNORE[0]:
@@ -52,7 +52,7 @@ class Directive:
 
 
 def places(finding: Finding) -> tuple[Span, ...]:
-    """Where a comment may stand: at the cause that is reported, and at the one that the story names."""
+    """Places where a comment may suppress *finding*: the cause that is reported, and the cause of its fact."""
     return (finding.cause, finding.fact.cause)
 
 

@@ -16,8 +16,8 @@ def fingerprints(
 ) -> Iterator[tuple[Finding, str]]:
     """Yield each finding with its fingerprint; paths count relative to *folder*, by default the working directory.
 
-    It is made of the path, the kind of mistake, its message, and the text of the line of its cause.  Of findings that
-    are equal in all of them, the first, the second and so on are told apart.
+    A fingerprint is made of the path, the kind of mistake, its message, and the text of the line of its cause; findings
+    that are equal in all of them are numbered.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:

@@ -39,7 +39,7 @@ class Changed:
 
 
 def changed_since(revision: str, folder: Path) -> Changed:
-    """What has changed in the repository around *folder* since *revision*, new files that git does not track too.
+    """Changes in the repository around *folder* since *revision*, including new files that git does not track.
 
     Raises :class:`RevisionError`.
     """
@@ -55,7 +55,7 @@ def changed_since(revision: str, folder: Path) -> Changed:
     for file in PatchSet(diff.decode("utf-8", "replace")):
         path = os.path.realpath(top / file.path)
         added = [line.target_line_no for hunk in file for line in hunk if line.is_added]
-        removed = [hunk.target_start for hunk in file if not hunk.target_length]  # the line before what was deleted
+        removed = [hunk.target_start for hunk in file if not hunk.target_length]  # the line before the deleted ones
         found[path] = in_program(path, {number for number in [*added, *removed] if number})
     for name in untracked.split(b"\0"):
         if name:
@@ -64,7 +64,7 @@ def changed_since(revision: str, folder: Path) -> Changed:
 
 
 def in_program(path: str, lines: set[int]) -> tuple[int, ...]:
-    """The changed *lines* of a file as findings count them: those of a notebook stand in its cells."""
+    """Changed *lines* of a file as lines of its program: a notebook's file lines are mapped to lines of its cells."""
     if path.endswith(notebook.SUFFIX):
         with suppress(files.FileError):
             known = files.read(Path(path)).notebook

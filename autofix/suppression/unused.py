@@ -72,9 +72,9 @@ def _is_unused(directive: Directive, silenced: Iterable[Finding], results: Seque
 
 
 def _was_followed(directive: Directive, results: Sequence[Result]) -> bool:
-    """Whether all was seen that may go wrong around a comment: every backward pass of the programs with its file.
+    """Whether the check followed every backward pass of the programs that contain the comment's file.
 
-    Where there is none, what stands in a function may still go wrong in a program that calls it.
+    Where there is no pass at all, code in a function may still go wrong in another program that calls it.
     """
     around = [one.analysis for one in results if directive.span.path in one.analysis.program.texts]
     reached = {place for one in around for place in one.passes - one.missed.keys()}
@@ -83,7 +83,7 @@ def _was_followed(directive: Directive, results: Sequence[Result]) -> bool:
 
 
 def _is_selected(pattern: str, results: Sequence[Result]) -> bool:
-    """Whether a mistake that *pattern* names would have been found: it is among those that were looked for."""
+    """Whether a mistake that *pattern* names would have been found: all *results* looked for its code."""
     return all(
         result.options.select is None or any(matches(pattern, code, "") for code in result.options.select)
         for result in results

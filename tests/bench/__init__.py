@@ -1,1 +1,1 @@
-"""How long ``autofix check`` takes, next to TorchFix on the same files."""
+"""Times of ``autofix check``, next to TorchFix on the same files."""

@@ -115,7 +115,7 @@ def {name}_augment(image: np.ndarray, chance: random.Random) -> np.ndarray:
 
 
 def script(lines: int = LINES, seed: int = 7) -> str:
-    """A training script of so many lines: data, networks, losses and helpers, one trainer, and a ``main``."""
+    """A training script of *lines* lines: data, networks, losses and helpers, one trainer, and a ``main``."""
     chance = random.Random(seed)
     text = HEAD.format(**numbers(chance, ""))
     first = _values(chance, "")
@@ -138,13 +138,13 @@ def _values(chance: random.Random, suffix: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Edit:
-    """What is typed: the piece of the script that is replaced, and what stands there after each keystroke."""
+    """One typed edit: the piece of the script that is replaced, and its text after each keystroke."""
 
     place: str
     before: str
     typed: Callable[[int], str]
     codes: tuple[str, ...] = ()
-    """What the diagnostics must say once it is typed."""
+    """Codes that the diagnostics must have once it is typed."""
 
 
 EDITS = (
@@ -213,9 +213,9 @@ def server(folder: Path) -> Iterator[Editor]:
 
 
 def measure(rounds: int, lines: int = LINES) -> dict[str, tuple[list[float], list[float]]]:
-    """For each place, the seconds to the first diagnostics of an edit and to those that stood.
+    """For each place, the seconds to the first diagnostics of an edit and to the final ones.
 
-    Raises :class:`RuntimeError` where those that stood are not the right ones.
+    Raises :class:`RuntimeError` where the final diagnostics are not the right ones.
     """
     text = script(lines)
     found: dict[str, tuple[list[float], list[float]]] = {one.place: ([], []) for one in EDITS}
@@ -242,7 +242,7 @@ def measure(rounds: int, lines: int = LINES) -> dict[str, tuple[list[float], lis
 
 
 def _one(editor: Editor, uri: str, version: int, text: str) -> tuple[float, float, tuple[str, ...]]:
-    """Seconds to the first diagnostics of a text, to the last, and what they say."""
+    """Seconds to the first diagnostics of a text and to the last, and the codes of the last."""
     change = {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]}
     began = time.perf_counter()
     editor.send("textDocument/didChange", change)

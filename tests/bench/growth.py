@@ -1,4 +1,4 @@
-"""How time and memory of ``autofix check`` grow with the number of files."""
+"""Growth of time and memory of ``autofix check`` with the number of files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ if __name__ == "__main__":
     train()
 """
 ONE_IN = 20
-"""One file of so many trains a network."""
+"""Number of files of which one trains a network."""
 
 
 def write(folder: Path, count: int, seed: int = 0) -> None:
@@ -128,7 +128,7 @@ def measured(folder: str) -> tuple[float, float]:
         while not done.wait(0.1):
             try:
                 first = psutil.Process(program.pid)
-                # On Linux, what workers share with the process that they were forked from counts once.
+                # On Linux, memory that workers share with the process that they were forked from counts once.
                 used = [process.memory_full_info() for process in (first, *first.children(recursive=True))]
                 sizes = [getattr(one, "pss", one.rss) for one in used]
             except psutil.Error:

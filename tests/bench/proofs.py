@@ -1,4 +1,4 @@
-"""What executing costs: one repair against one plain run, and all proofs against an interpreter for each run."""
+"""Cost of execution: one repair against one plain run, and all proofs against an interpreter for each run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def text_of(path: Path) -> str:
 
 
 def promised_for(broken: Script) -> Promises:
-    """What a patch of *broken* may change beside what every patch may, as ``autofix check`` reads it."""
+    """Promises of the patch of *broken*, beyond those of every patch, as ``autofix check`` reads it."""
     read = check_path(broken.path, Options(unsafe=True))
     if isinstance(read, Problem):
         raise RuntimeError(str(read))

@@ -50,7 +50,7 @@ def compare(rounds: int) -> list[Comparison]:
     taken: dict[str, list[float]] = {}
     for number in range(rounds + 1):
         for name, text in scripts().items():
-            # Another text each time: what is remembered of a text must not help.
+            # Another text each time: a memory of earlier texts must not help.
             spent = _seconds(f"{text}\n# {number}\n")
             if number:  # the first round warms up
                 taken.setdefault(name, []).append(spent)

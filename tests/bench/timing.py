@@ -1,4 +1,4 @@
-"""Measures programs turn by turn, so that what slows the machine down slows both, and compares the medians."""
+"""Measures programs turn by turn, so that a slower machine slows all of them, and compares the medians."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A ratio and what it should be: at least ``least``, or at most ``most``."""
+    """A ratio and its bound: at least ``least``, or at most ``most``."""
 
     what: str
     ratio: float
@@ -32,7 +32,7 @@ class Comparison:
 
 
 def turn_by_turn(rounds: int, programs: Mapping[str, Callable[[], float]], unit: str = "s") -> dict[str, float]:
-    """Call each of *programs* once a round, print what they return, and return the medians."""
+    """Call each of *programs* once a round, print their results, and return the medians."""
     taken: dict[str, list[float]] = {name: [] for name in programs}
     for number in range(rounds):
         for name, program in programs.items():

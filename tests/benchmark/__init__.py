@@ -1,1 +1,1 @@
-"""How many known mistakes are found, and repaired as they should be; and how many correct scripts are left alone."""
+"""Counts of known mistakes that are found, and repaired as they should be, and of correct scripts left alone."""

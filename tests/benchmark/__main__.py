@@ -31,7 +31,7 @@ CONTENDERS: Mapping[str, Contender] = {
     "detect_anomaly": anomaly,
 }
 Scores = dict[str, dict[str, Score]]
-"""By contender, then by case."""
+"""Scores by contender, then by case."""
 
 
 def main() -> int:

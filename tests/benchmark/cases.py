@@ -58,7 +58,7 @@ class Case:
 
     @cached_property
     def causes(self) -> set[tuple[str, int]]:
-        """File and line, in the broken script, of what may be called the cause: the author's word, else the repair's.
+        """File and line, in the broken script, of places that may be called the cause: the author's, else the repair's.
 
         An author writes ``12`` or, in a script of several files, ``"model.py:12"``.
         """
@@ -73,7 +73,7 @@ class Case:
 
     @cached_property
     def changed(self) -> set[tuple[str, int]]:
-        """File and line, in the broken script, of what the repair changes; on both sides of what it inserts."""
+        """File and line, in the broken script, of lines that the repair changes, and of neighbours of insertions."""
         lines: set[tuple[str, int]] = set()
         if self.broken is None or self.fixed is None:
             return lines
@@ -126,7 +126,7 @@ def started(entry: str) -> str:
 
 
 def changed_lines(before: str, after: str) -> set[int]:
-    """Lines of *before* (from 1) that *after* has not, and those next to what *after* inserts."""
+    """Lines of *before* (from 1) that *after* has not, and the neighbours of lines that *after* inserts."""
     old, new = before.split("\n"), after.split("\n")
     lines: set[int] = set()
     for tag, start, end, _, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

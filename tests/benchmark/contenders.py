@@ -1,4 +1,4 @@
-"""Who is compared: ``check``, ``run`` with and without the static witness, TorchFix, and PyTorch's anomaly mode.
+"""The contenders: ``check``, ``run`` with and without the static witness, TorchFix, and PyTorch's anomaly mode.
 
 A script is only ever executed by autofix's own runner, in its sandbox.
 """
@@ -123,7 +123,7 @@ def torchfix(cases: list[Case]) -> dict[str, Score]:
                     place.write_bytes(text.encode())
         command = [program, "--select=ALL", "-j", str(checker.cpu_count())]
         done = subprocess.run([*command, "."], cwd=root, capture_output=True, text=True, check=False)
-        told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # it colours what it prints, whoever reads it
+        told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # it colours its output for any reader
         found = re.findall(r"^(?:\./)?(\S+\.py):(\d+):\d+: TOR\d+ (\[\*\])?", told, re.MULTILINE)
         reported = {(root / path, int(line)) for path, line, _ in found}
         fixable = sorted({path for path, _, mark in found if mark})
@@ -197,7 +197,7 @@ def _judged(case: Case, program: Program, texts: Mapping[str, str]) -> tuple[Rep
     certificate = prove(Original(script, LIMITS), patched, granted(script, files.read(script.path), LIMITS))
     kind = _kind_of(certificate)
     if kind is Repaired.WRONGLY and case.fixed is not None and case.fixed.texts.keys() == texts.keys():
-        # The reference may change what the failing script did on purpose: then it is the one to agree with.
+        # The reference may change the training on purpose: then the patch has to agree with the reference.
         theirs, ours = (run(one, LIMITS) for one in (_in_its_place(program, case.fixed.texts), patched))
         if ours.outcome is theirs.outcome and ours.losses and ours.losses == theirs.losses:
             return Repaired.DIFFERENTLY, ""

@@ -1,4 +1,4 @@
-"""What is counted: a score for every contender and case."""
+"""The score of every contender and case, and their totals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Repaired(StrEnum):
-    """What became of a broken script."""
+    """Result for a broken script."""
 
     EXACTLY = "exactly"
     """Byte by byte the reference's repair."""
@@ -23,7 +23,7 @@ class Repaired(StrEnum):
 
 
 class Alarm(StrEnum):
-    """What became of a script that is right."""
+    """Result for a script that is right."""
 
     NONE = "left alone"
     REPORTED = "reported"
@@ -32,7 +32,7 @@ class Alarm(StrEnum):
 
 @dataclass(frozen=True)
 class Score:
-    """How a contender did in one case."""
+    """Result of a contender in one case."""
 
     found: bool = False
     cause: bool = False
@@ -42,7 +42,7 @@ class Score:
     detail: str = ""
 
     def but(self, **changes: Any) -> Score:
-        """The same with *changes*."""
+        """This score with *changes*."""
         return replace(self, **changes)
 
 
@@ -63,7 +63,7 @@ class Row:
 
 
 def total(scores: Iterable[Score], *, broken: int, clean: int) -> Row:
-    """Add up *scores*; so many of their cases have a *broken* script, and a *clean* one."""
+    """Add up *scores*; *broken* and *clean* are the numbers of their cases with such a script."""
     known = list(scores)
     how = [score.repaired for score in known]
     return Row(

@@ -1,1 +1,1 @@
-"""Published packages with training loops in them: what ``autofix check`` finds in code that is known to work."""
+"""Published packages with training loops: the findings of ``autofix check`` in code that is known to work."""

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Reading:
-    """One file: its lines, the seconds that it took, and what was found or why it could not be read."""
+    """One file: its lines, the seconds that it took, and its findings, or the problem why it could not be read."""
 
     package: str
     path: Path
@@ -89,7 +89,7 @@ def read(asked: tuple[str, Path]) -> Reading:
 
 
 def tell(reading: Reading, folder: Path) -> None:
-    """Print what was found in one file: each finding with its story, one place to a line."""
+    """Print the findings in one file, each with its story, one place to a line."""
     if "internal error" in reading.problem:
         print(reading.problem)
     for finding in reading.findings:

@@ -1,1 +1,1 @@
-"""Generated and mutated training scripts, and what must hold for each of them, whatever it holds itself."""
+"""Generated and mutated training scripts, and the properties that must hold for every one of them."""

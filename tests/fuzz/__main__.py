@@ -69,7 +69,7 @@ def failure(number: int, mutations: Sequence[Mutation]) -> str | None:
 
 
 def _kind(reason: str) -> str:
-    """A reason without what differs from file to file: its first line and the last of its traceback."""
+    """A reason without the parts that differ from file to file: its first line and the last of its traceback."""
     lines = reason.strip().splitlines()
     return f"{lines[0]} | {lines[-1]}"
 

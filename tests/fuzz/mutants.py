@@ -1,6 +1,6 @@
 """Mutants of scripts: odd bytes, odd layout, and statements that are lost, doubled or moved.
 
-A mutation is a name and a number, so that what failed can be written down, shrunk and made again.
+A mutation is a name and a number, so that a failing mutant can be written down, shrunk and made again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must hold for every file: no failure, no hang, a patch that parses, applies and is the last one."""
+"""Properties that must hold for every file: no failure, no hang, a patch that parses, applies and is the last one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def hold(data: bytes, *, unsafe: bool = False, tools: bool = True) -> bool:
 
 
 def _checked(data: bytes, *, unsafe: bool) -> Result | None:
-    """What is found in a file; None where it is refused with a reason."""
+    """Result of checking a file; None where it is refused with a reason."""
     try:
         file = files.decode(data, NAME)
     except files.FileError:

@@ -1,1 +1,1 @@
-"""What a patch must show: one module for each point of the certificate, each pure: records in, verdict out."""
+"""The points of the proof: one module for each point of the certificate, each pure: records in, verdict out."""

@@ -21,12 +21,12 @@ ROUNDING = 1e-5
 
 
 def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
-    """Up to the failing backward, losses and parameters are those of the original, bit for bit.
+    """Point 3: up to the failing backward, losses and parameters equal the original's, bit for bit.
 
     A patch may run one pass over the sum of several losses, or arrange the passes within the step that failed in
-    another order.  Then what is compared is what every completed optimizer step left behind.  Where the original kept
-    its graphs and so reached back into an earlier pass's graph *before* the pass that failed, a right patch differs
-    from there on: then the runs are compared up to the first pass that reached back.
+    another order.  Then the parameters after every completed optimizer step are compared.  Where the original kept its
+    graphs and so reached back into an earlier pass's graph *before* the pass that failed, a right patch differs from
+    there on: then the runs are compared up to the first pass that reached back.
     """
     failure = before.failure
     assert failure is not None
@@ -53,13 +53,13 @@ def without_what_failed(
     gradients: Point,
     promises: Promises = NOTHING,
 ) -> Point:
-    """*same*, or another verdict where the runs part at a pass that went through what failed then, with the same loss.
+    """*same*, or another verdict where the runs part, with equal losses, at a pass through the nodes that failed later.
 
-    So does ``exp(new - old)`` through the old log-probabilities in PPO's first epoch, and a patch that takes the old
-    ones as numbers gives that pass another gradient.  If that is the reference's, with what failed left out, the patch
-    does just what it says.  Else it is left open: whether it is the one that is meant the original cannot show.  The
-    source does, where it has such a ratio (``RATIO`` of the *promises*); else the later passes must be like those that
-    succeeded, as the *gradients* tell, or the gradients of the original have cancelled out to nothing.
+    In PPO's first epoch, ``exp(new - old)`` goes through the old log-probabilities, and a patch that takes these as
+    numbers gives that pass another gradient.  If it is the reference's gradient without the failed nodes, the patch
+    does just what it says.  Else the point is left open: the original cannot show whether that gradient is intended.
+    The source shows it where it has such a ratio (``RATIO`` of the *promises*); else the later passes must be like the
+    passes that succeeded, as the *gradients* tell, or the gradients of the original have cancelled out to nothing.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
@@ -81,10 +81,10 @@ def without_what_failed(
 
 
 def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:
-    """*same*, or that of the runs up to the first step after which the patched script computes anew.
+    """*same*, or the verdict on the runs up to the first step after which the patched script computes anew.
 
-    Where a step of another optimizer has changed what the failing pass needs, a right patch computes that after the
-    step, and so do the passes between the two that build on it.  They are told by the *gradients*.
+    Where a step of another optimizer has changed a value that the failing pass needs, a right patch computes the value
+    after the step, and the passes between the two use it.  The *gradients* tell whether the patch does so.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
@@ -103,9 +103,9 @@ def until_computed_anew(before: RunRecord, after: RunRecord, same: Point, gradie
 
 
 def but_for_what_is_reached(before: RunRecord, after: RunRecord, same: Point) -> Point:
-    """*same*, or that of all parameters but those that the original stepped without a gradient: they are to train now.
+    """*same*, or the verdict without the parameters that the original stepped without a gradient: they train now.
 
-    Up to the failing pass its losses must not show it: they belong to one step of the script.
+    The losses up to the failing pass must not show the change: they belong to one step of the script.
     """
     failure = before.failure
     if same.verdict is not Verdict.FAILED or failure is None:
@@ -127,9 +127,9 @@ def but_for_what_is_reached(before: RunRecord, after: RunRecord, same: Point) ->
 def until_changed_later(
     before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point
 ) -> Point:
-    """*same*, or that of the first step, where the very first pass fails because parameters were changed before it.
+    """*same*, or the verdict on the first step, where the first pass fails because parameters were changed before it.
 
-    A right patch changes them behind the pass, which then finds others; the step that follows leaves both runs alike.
+    A right patch changes them after the pass, which then finds other values; the next step leaves both runs alike.
     """
     failure = before.failure
     kinds = set(gradients.figures.get("counts", {}))
@@ -146,10 +146,10 @@ def until_changed_later(
 
 
 def in_another_order(before: RunRecord, after: RunRecord, same: Point, gradients: Point) -> Point:
-    """*same*, or that of each optimizer for itself, where whole updates of the step that failed have changed places.
+    """*same*, or the verdict on each optimizer alone, where whole updates of the failed step have changed places.
 
     The pass that failed comes before another optimizer's update then.  All losses of the original must be there, in
-    their order but for those that come earlier now, and each of its steps must leave what it moves as the original did.
+    their order, perhaps with others between them, and each step must leave its parameters as the original's step did.
     """
     failure = before.failure
     if same.verdict is not Verdict.FAILED or gradients.verdict is not Verdict.PASSED or failure is None:
@@ -192,7 +192,7 @@ def same_gradients(reference: RunRecord, after: RunRecord, meant: Sketches, step
 
 
 def cancelled(before: RunRecord, after: RunRecord, steps: int) -> bool:
-    """Whether all gradients of the first *steps* that the patched run has otherwise were nothing in the original."""
+    """Whether all gradients of the first *steps* that differ in the patched run were next to zero in the original."""
     indices = matching(before, after)
     other = [
         (norm, theirs.gradients.get(indices[index], 0.0))
@@ -257,7 +257,7 @@ def close(a: float, b: float, tolerance: float = ROUNDING) -> bool:
 
 
 def first_difference(wanted: Sequence[Pass], seen: Sequence[Pass]) -> int | None:
-    """The index of the first pass whose losses differ by more than rounding, or that is missing."""
+    """The index of the first pass that is missing, or whose losses differ by more than rounding; None for none."""
     for index, one in enumerate(wanted):
         if index >= len(seen) or not same_losses(one, seen[index]):
             return index
@@ -278,7 +278,7 @@ def same_losses(one: Pass, other: Pass) -> bool:
 
 
 def same_sums(completed: Sequence[Pass], seen: Sequence[Pass], steps: int) -> bool:
-    """Whether in every completed step the patched run sends the same sum of losses back, in however many passes."""
+    """Whether in every completed step the sums of the losses sent back are equal, for any number of passes."""
     for step in range(steps):
         ours = [sum(p.losses) for p in completed if p.step == step]
         theirs = [sum(p.losses) for p in seen if p.step == step]

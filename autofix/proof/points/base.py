@@ -1,4 +1,4 @@
-"""The verdict on one point, and the words in which points are told."""
+"""The verdict on one point, and the words for points in reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Verdict(StrEnum):
     FAILED = "failed"
     NOT_PROVED = "not proved"
     NOT_APPLICABLE = "does not apply"
-    """There is nothing in the script that the point is about: what trains nothing need not train."""
+    """The script has nothing that the point is about: a script that trains nothing need not train."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One thing that a patch must show: number and name as in the documentation, and the figures behind the verdict."""
+    """One point of the proof: number and name as in the documentation, verdict, and the figures behind it."""
 
     number: int
     name: str

@@ -1,4 +1,4 @@
-"""Point 2, second part: the runs executed what the patch changes.
+"""Point 2, second part: the runs executed the parts that the patch changes.
 
 A run that loads another copy of the package, or that is stopped before it comes to a changed line, shows nothing of it.
 """
@@ -26,7 +26,7 @@ def unshown(before: RunRecord, reference: RunRecord | None, after: RunRecord) ->
     if places := _listed(after.missed.loops):
         return f"{places} of the patched source: a loop is changed, and its end was not seen; {MORE}"
     if before.missed is not None and (reference is None or reference.failure is None):
-        # What an original that cannot run on would have done after its failure, nobody knows.
+        # Where an original cannot run on, nobody knows the lines that it would have executed after its failure.
         others = reference.missed.lines if reference is not None and reference.missed is not None else {}
         never = {
             file: tuple(line for line in lines if reference is None or line in others.get(file, ()))

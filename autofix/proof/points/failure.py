@@ -71,7 +71,7 @@ def what_remains(before: RunRecord, after: RunRecord) -> str:
 
 
 def clean_after(before: RunRecord, after: RunRecord) -> Point:
-    """The patched script raises nothing, not even what it catches itself; its losses are finite; it gets further."""
+    """The patched script raises no error, not even one that it catches; its losses are finite; it gets further."""
     failure = before.failure
     assert failure is not None
     losses = after.losses

@@ -1,27 +1,27 @@
 """Point 5: the gradients against the reference, parameter by parameter.
 
 The reference is the broken script itself, run on with every graph kept and every saved tensor as it was
-(``child/reference.py``): what the author's formulas mean.  Compared is the gradient at the first step of each optimizer
-after the failure, as long as both runs still have the same parameters.  For each parameter it is
+(``child/reference.py``): its gradients are those of the author's formulas.  The gradients at the first step of each
+optimizer after the failure are compared, as long as both runs still have the same parameters.  A parameter's is
 
 - *exact*: equal up to rounding;
 - *truncated*: the part is missing, or a piece of it, that comes through graphs of earlier iterations.  A detach between
   iterations means just that;
 - *recomputed*: that part is there with other values, because a second forward pass took the place of a stale one and
   saw the weights after a step (``D(g)`` asked anew after the discriminator's step), or drew other random numbers;
-- *afresh*: nothing of the past is in it, neither as a graph nor as a value, because what failed sent the past back a
-  second time from the same place of the loss (a store that was filled on and on is emptied), or led to the parameters
-  through the past alone (weights that are adapted are taken anew).  Each pass is then one like those that the original
+- *afresh*: nothing of the past is in it, neither as a graph nor as a value, because the failed pass sent the past back
+  a second time from the same place of the loss (a store that was filled on and on is emptied), or led to the parameters
+  through the past alone (weights that are adapted are taken anew).  Each pass is then like the passes that the original
   made before it failed;
 - *own*: the part is missing that another pass leaves by the way, and the source tells that that pass is not there
-  for it: what the loss of a policy sends to the critic whose advantage weighs it;
+  for it: the gradient of a policy's loss for the critic whose advantage weighs the loss;
 - *later*: it gets gradients, but first at a step at which the runs have parted already, so that they say nothing;
 - *lost*: there is none any more;
 - *dropped*: the part is missing that comes through a graph of the same iteration, which failed because a step or a pass
   of another network came between: a term of the loss that was detached instead of computed anew;
 - *scaled*: a multiple of the reference, with one factor for all parameters of an optimizer: a loss counted twice or
   halved;
-- *changed*: it differs although nothing that failed concerns it, or by more than what came through what failed.
+- *changed*: it differs although no faulty node concerns it, or by more than the part through faulty nodes.
 
 The last four refuse a patch.
 """
@@ -41,21 +41,21 @@ from autofix.proof.points.base import Point, Verdict, count, listed, matching, p
 from autofix.proof.promises import NOTHING, Promises
 
 NOISE = 1e-6
-"""Relative to the largest gradient of the step, up to which one is rounding: a bias in front of a normalisation."""
+"""Size, relative to the step's largest gradient, up to which one is rounding: a bias in front of a normalisation."""
 EXACT = 1e-4
 """Relative difference up to which two gradients count as equal: single precision, sums in another order."""
 ROUGH = 2e-2
-"""The same where some of it is computed in half precision, of which bfloat16 has eight bits."""
+"""Relative difference up to which they do, where some of it is in half precision: bfloat16 has eight bits."""
 IN_STEP = 1e-2
-"""The same for the steps after, to which rounding has been carried on."""
+"""Relative difference up to which they do at later steps, to which rounding has been carried on."""
 ONCE = 0.05
-"""How far a factor may be from one without speaking of a loss that is counted more or less than once."""
+"""Distance of a factor from one up to which it is no sign of a loss that is counted more or less than once."""
 MULTIPLE = 1e-3
 """Relative distance up to which one gradient counts as a multiple of another."""
 MUCH, ROUGHLY = 0.4, 0.05
-"""How far a factor must be from one, for so rough a multiple to count."""
+"""Distance of a factor from one beyond which a rough multiple counts, and the relative distance allowed then."""
 SPREAD = 3.0
-"""How many times the faulty part a recomputed gradient may differ from the sound one."""
+"""Most that a recomputed gradient may differ from the sound one, as a multiple of the faulty part."""
 
 
 class Kind(StrEnum):
@@ -95,7 +95,7 @@ class Moment:
     random: str
     """Fingerprint of the random generator before the last pass."""
     losses: tuple[float, ...] = ()
-    """What the passes of the step were sent back from, in all."""
+    """Losses from which the passes of the step were sent back, in sum."""
     states: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
     """Fingerprints of the parameters before the first pass of the step, and before the last."""
     closes: bool = False
@@ -111,20 +111,20 @@ class Meant:
 
     whole: Values
     sound: Values
-    """Without what came through anything that failed."""
+    """The gradient without the part through faulty nodes."""
     present: Values
-    """Without what came through earlier iterations."""
+    """The gradient without the part through earlier iterations."""
     ways: Sequence[Values] | None
     """The pieces of ``whole`` beside ``sound``; None if they are too many to be known."""
     parts: Sequence[Values] | None
-    """The same beside ``present``."""
+    """The pieces of ``whole`` beside ``present``; None if they are too many to be known."""
     rounding: float = EXACT
     """Relative difference up to which it counts as equal."""
 
 
 @dataclass
 class Comparison:
-    """What is known of each parameter, while the runs are followed step by step."""
+    """Findings on each parameter, while the runs are followed step by step."""
 
     kinds: dict[int, Kind] = field(default_factory=dict)
     differences: dict[int, float] = field(default_factory=dict)
@@ -141,9 +141,9 @@ def gradient(
 ) -> Point:
     """Compare from optimizer step *start* on (from pass *start*, where there is no optimizer).
 
-    Of the *promises*, ``ONCE`` tells that what failed sent back again what another pass had sent back (the graph tells
-    it, too, where that was a whole loss), ``ANEW`` that each iteration of the patched script begins as the first one,
-    and ``own`` that the passes on these lines train by the way what others are there for.
+    Of the *promises*, ``ONCE`` tells that the failed pass sent a part of another pass's loss back again (the graph
+    tells it, too, where that was the whole loss), ``ANEW`` that each iteration of the patched script begins as the
+    first one, and ``own`` that the passes on these lines train parameters by the way for which there are other passes.
     """
     ours, theirs = moments(reference, start), moments(after, start)
     wanted = trained(reference, ours)
@@ -190,7 +190,7 @@ def of_present_values(before: RunRecord, after: RunRecord, gradients: Point) -> 
 
 
 def sent_over_old_values(record: RunRecord) -> set[int]:
-    """The parameters that change between two passes which go through the same nodes above them."""
+    """The parameters that change between two passes through common nodes above them."""
     states = {p.number: p.state for p in record.passes}
     return {
         index
@@ -256,7 +256,7 @@ def compare(
                 found.kinds[index] = kind if explained else Kind.CHANGED
                 found.differences[index] = difference
             parted = parted or kind is not Kind.EXACT
-        if Kind.RECOMPUTED in found.kinds.values():  # what was made anew has another value for other parameters, too
+        if Kind.RECOMPUTED in found.kinds.values():  # a recomputed value is another one for other parameters, too
             slightly = [i for i, k in found.kinds.items() if k is Kind.CHANGED and found.differences[i] <= IN_STEP]
             found.kinds.update(dict.fromkeys(slightly, Kind.RECOMPUTED))
         if parted:
@@ -327,7 +327,7 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
 
 
 def trained(reference: RunRecord, ours: Sequence[Moment]) -> set[int]:
-    """What the reference run trains: parameters with a gradient; of leaves outside of optimizers, those that move."""
+    """Parameters that the reference run trains: members with a gradient; without optimizers, leaves that move."""
     has = {i for moment in ours for i, sketch in moment.whole.items() if size(sketch)}
     if reference.optimizers:
         return {i for i in has if reference.parameters[i].optimizer is not None}
@@ -358,7 +358,7 @@ def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple
     if not norm:
         return (Kind.CHANGED, 1.0) if size(seen) else (Kind.EXACT, 0.0)
     if not size(seen):
-        # Nothing at this step; whether at all is for the later ones to say.
+        # No gradient at this step; later steps tell whether there is any at all.
         only_past = size(meant.present) <= exact
         return (Kind.TRUNCATED if only_past and seen else Kind.LOST), 1.0
     if len(seen) != len(whole):
@@ -387,9 +387,9 @@ def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple
 def left_to_others(
     lines: Collection[int], reference: RunRecord, after: RunRecord, start: int, indices: Mapping[int, int]
 ) -> frozenset[int]:
-    """The parameters that passes on these *lines* no longer reach in the first compared step, and others as before.
+    """The parameters that passes on these *lines* no longer reach in the first compared step, but others as before.
 
-    These are sent back from the same losses, through as many nodes; or all of them in one pass, from the same sum.
+    The other passes start from equal losses and visit as many nodes; or one pass starts from the sum of all losses.
     """
     by_step = bool(reference.optimizers)
     mine, theirs = (
@@ -417,7 +417,7 @@ def same_state(ours: Mapping[int, str], theirs: Mapping[int, str], indices: Mapp
 
 
 def same_losses(ours: Sequence[float], theirs: Sequence[float]) -> bool:
-    """Whether two passes were sent back from the same values, up to rounding."""
+    """Whether two passes were sent back from equal losses, up to rounding."""
     return len(ours) == len(theirs) and all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(ours, theirs, strict=True))
 
 
@@ -433,7 +433,7 @@ def is_sum_of_some(parts: Sequence[Values], seen: Values, base: Values, toleranc
 def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: bool = False) -> bool:
     """Whether the patched run's passes of the first compared step visit fewer nodes than the reference's.
 
-    *by_half*: fewer by half of those that an earlier pass had visited, so that these cannot all have been made anew.
+    With *by_half*, fewer by half of the nodes that an earlier pass had visited: these cannot all have been made anew.
     """
     by_step = bool(reference.optimizers)
     mine = [p for p in reference.passes if (p.step if by_step else p.number - 1) == start]
@@ -444,11 +444,11 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: b
 def begins_afresh(
     before: RunRecord, after: RunRecord, ours: Sequence[Moment], wanted: set[int], *, once: bool, anew: bool
 ) -> bool:
-    """Whether each pass of the patched run, from the one that failed on, is like those that the original had made.
+    """Whether each pass of the patched run, from the failed one on, is like the passes of the original before it.
 
-    The one that failed sent back again what an earlier iteration had sent back from the same place, or nothing but the
-    past led it to the parameters, so that no detach could be right.  Those of the patched run do not walk into the
-    past: they are made of the same kinds of nodes, below the same first ones, and reach the same parameters as passes
+    The failed pass sent a loss back again that an earlier iteration had sent back from the same place, or only the
+    past led it to the parameters, so that no detach could be right.  The passes of the patched run do not walk into
+    the past: they have the same types of nodes, below the same first ones, and reach the same parameters as passes
     that succeeded before.
     """
     failure = before.failure
@@ -470,7 +470,7 @@ def begins_afresh(
 
 
 def is_all_past(ours: Sequence[Moment], wanted: set[int]) -> bool:
-    """Whether all of the first gradients comes through graphs of earlier iterations."""
+    """Whether the first gradients come entirely through graphs of earlier iterations."""
     found = {i: ours[0].whole[i] for i in wanted & set(ours[0].whole)} if ours else {}
     return bool(found) and all(
         i in ours[0].present and size(ours[0].present[i]) <= EXACT * size(whole) for i, whole in found.items()
@@ -486,8 +486,8 @@ def scales_losses(ours: Sequence[Moment], theirs: Sequence[Moment], factor: floa
 def common_factor(reference: RunRecord, found: Comparison) -> float | None:
     """The factor by which all gradients of some optimizer are scaled, if there is one; None otherwise.
 
-    What is scaled may be the whole gradient, or what a truncation leaves of it.  One number alone is always a multiple
-    of another, so it takes at least two.
+    The factor may scale the whole gradient, or the rest that a truncation leaves of it.  A single number is always a
+    multiple of another, so it takes at least two.
     """
     for optimizer in {p.optimizer for p in reference.parameters.values()}:
         members = [i for i in found.pairs if reference.parameters[i].optimizer == optimizer]

@@ -10,11 +10,11 @@ from autofix.proof.points.base import Point, Verdict, comes_to_its_end, count, p
 from autofix.proof.points.memory import growth, growth_in_stages, series_of
 
 AT_LEAST = 2
-"""How many times the graph nodes of the patched run the original must hold between two steps."""
+"""Least ratio of the graph nodes that the original and the patched run hold between two steps."""
 
 
 def held(record: RunRecord) -> float:
-    """How many graph nodes more are alive after every optimizer step of a run that raised nothing; 0 for none."""
+    """Increase of live graph nodes from one optimizer step to the next, of a run that raised nothing; 0 for none."""
     if record.failure is not None or not record.complete:
         return 0.0
     lives = ([step.live.nodes for step in part] for part in series_of(record.updates))

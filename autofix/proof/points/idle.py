@@ -10,7 +10,7 @@ from autofix.proof.points.training import begins_to_train, wakes_up
 
 
 def idle(record: RunRecord) -> frozenset[int]:
-    """The parameters that the optimizers of a run hold that raised nothing, and that never got a gradient."""
+    """The optimizers' members that never got a gradient, in a run that raised nothing; empty for any other run."""
     members = {index for index, one in record.parameters.items() if one.optimizer is not None}
     if record.failure is not None or not record.complete or not record.passes or not record.updates:
         return frozenset()
@@ -18,13 +18,13 @@ def idle(record: RunRecord) -> frozenset[int]:
 
 
 def trains_nothing(record: RunRecord) -> bool:
-    """Whether none of what the optimizers hold ever got a gradient."""
+    """Whether no member of any optimizer ever got a gradient."""
     asleep = idle(record)
     return bool(asleep) and len(asleep) == sum(one.optimizer is not None for one in record.parameters.values())
 
 
 def changes_what_is_idle(before: RunRecord, after: RunRecord) -> bool:
-    """Whether the patched run trains some of what the original left alone."""
+    """Whether other parameters are idle in the patched run than in the original."""
     indices = matching(before, after)
     return {indices.get(i) for i in idle(before)} != idle(after)
 

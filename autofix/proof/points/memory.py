@@ -96,7 +96,7 @@ def growth_in_stages(values: Sequence[int]) -> float:
 def steady_in(run: RunRecord) -> bool:
     """Whether a run of the original is known to have held no graphs: enough steps, and the nodes did not grow.
 
-    A reference run keeps what graphs have saved, and no graph that the script lets go.
+    A reference run keeps the saved tensors of graphs, but no graph that the script lets go.
     """
     parts = [[s.live.nodes for s in part] for part in series_of(run.updates)]
     return any(len(part) >= 4 for part in parts) and not any(growth(part) for part in parts)

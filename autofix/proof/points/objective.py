@@ -1,9 +1,9 @@
 """Point 5, second part: the patched script trains on the original's formula, at every step.
 
-Compared are two runs with every parameter update left out (``child/frozen.py``): the reference, and the patched script.
-While nothing moves, nothing is stale: what a patch computes anew must have the bits of what it stands for, and what it
-takes off its graph has them anyhow.  So all losses must be the original's, whatever the patch does, and all gradients
-but for what a detach cuts by design.  Where the two runs draw other random numbers, or a parameter is not as it is in
+Two runs with every parameter update left out (``child/frozen.py``) are compared: the reference, and the patched script.
+While nothing moves, nothing is stale: a value that a patch computes anew must equal the replaced value bit for bit, and
+a value that it detaches does so anyhow.  So all losses must be the original's under any patch, and all gradients but
+for the parts that a detach cuts by design.  Where the two runs draw other random numbers, or a parameter differs from
 the original, nothing is said.
 """
 
@@ -39,12 +39,12 @@ STILL = "with every parameter update left out"
 def otherwise(
     reference: RunRecord, after: RunRecord, start: int, own: Collection[str] = (), *, cancels: bool = False
 ) -> str:
-    """How the formula of the patched run is another one; empty where the two runs agree or say nothing.
+    """Difference of the formula of the patched run from the original's; empty where the runs agree or say nothing.
 
-    *own* are the parameters that one of two passes need no longer train.  A patch may take out of the loss what belongs
-    to earlier iterations, values and all, as one does that empties a store: then the losses are others from the first
-    pass on that the original sent into the past, and nothing is said.  Where gradients have *cancelled* out in the
-    original, they are not compared.
+    *own* are the parameters that one of two passes need no longer train.  A patch may take the part of earlier
+    iterations out of the loss, values and all, such as a patch that empties a store: then the losses differ from the
+    first pass on that the original sent into the past, and nothing is said.  With *cancels*, gradients have cancelled
+    out in the original, and are not compared.
     """
     if says_nothing(reference, after):
         return ""
@@ -59,10 +59,10 @@ def otherwise(
 
 
 def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: int) -> str:
-    """How losses differ while each step moves its parameters alike in both runs; empty where nothing is said.
+    """Difference of losses while each step moves its parameters alike in both runs; empty where nothing is said.
 
-    That shows an average that is no longer updated, and a term that is zero where training starts.  A patch that takes
-    passes or steps in another order computes its losses at other values, and is not compared.
+    Such runs show an average that is no longer updated, and a term that is zero where training starts.  A patch that
+    takes passes or steps in another order computes its losses at other values, and is not compared.
     """
     if says_nothing(reference, after) or any(a != b for a, b in zip(order(reference), order(after), strict=False)):
         return ""
@@ -81,7 +81,7 @@ def order(run: RunRecord) -> list[tuple[int, ...]]:
 
 
 def drops_the_past(reference: RunRecord, other: Pass, start: int) -> bool:
-    """Whether the first pass whose loss is another one is the first that came to graphs of earlier iterations."""
+    """Whether the first pass with another loss, *other*, is the first that came to graphs of earlier iterations."""
     if not reference.optimizers:
         into_past = [p for p in reference.passes if p.present]
         return bool(into_past) and into_past[0].number >= other.number
@@ -101,7 +101,7 @@ def parts_by_draws(reference: RunRecord, after: RunRecord) -> bool:
 
 
 def draws_apart(reference: RunRecord, after: RunRecord) -> bool:
-    """The same, wherever the passes of one step may have been put together, taken apart or into another order."""
+    """Whether the two runs draw other random numbers in a step, for passes that may be merged, split or reordered."""
     if not reference.updates or not after.updates:
         return parts_by_draws(reference, after)
     ours, theirs = (defaultdict[int, set[str]](set), defaultdict[int, set[str]](set))
@@ -129,7 +129,7 @@ def first_other_loss(reference: RunRecord, after: RunRecord) -> tuple[Pass, Pass
 
 
 def compared(reference: RunRecord, after: RunRecord) -> tuple[list[Pass], list[Pass]]:
-    """The passes of the steps that both runs made; of scripts without optimizers, as many as both made."""
+    """The passes of the steps that both runs made; without optimizers, as many passes as both made."""
     ours, theirs = ([p for p in run.passes if p.error is None and p.trains] for run in (reference, after))
     if reference.updates and after.updates:
         steps = min(reference.steps, after.steps)
@@ -178,9 +178,9 @@ def close_all(ours: Sequence[float], theirs: Sequence[float]) -> bool:
 
 
 def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Collection[str]) -> str:
-    """Which gradients of the patched run are other than the reference's and cannot be; empty for none."""
+    """Gradients of the patched run that differ from the reference's and must not; empty for none."""
     if any(p.cut for p in reference.passes):
-        return ""  # what stands in for its gradients is none of them
+        return ""  # the stand-ins for its gradients are no gradients
     indices = matching(reference, after)
     rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
     found: dict[tuple[Kind, int], list[str]] = {}
@@ -211,7 +211,7 @@ def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Col
 
 
 def pairs_of(ours: Sequence[Moment], theirs: Sequence[Moment]) -> Iterator[tuple[int, Moment, Moment]]:
-    """The steps of each optimizer, one by one: those of two optimizers may have changed places."""
+    """The steps of each optimizer, one by one: steps of two optimizers may have changed places."""
     for optimizer in dict.fromkeys(moment.optimizer for moment in ours):
         mine, others = ([m for m in run if m.optimizer == optimizer] for run in (ours, theirs))
         for number, (here, there) in enumerate(zip(mine, others, strict=False), 1):
@@ -234,7 +234,7 @@ def meant(moment: Moment, index: int, rounding: float) -> Meant:
 
 
 def alike_throughout(reference: RunRecord, after: RunRecord, start: int) -> bool:
-    """Whether the patched script does what the reference does, step by step, so that no further runs need show it."""
+    """Whether the patched script computes as the reference, step by step, so that no further runs are needed."""
     ours, theirs = compared(reference, after)
     steps = list(zip(moments(reference, start), moments(after, start), strict=False))
     indices = matching(reference, after)

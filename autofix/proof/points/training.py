@@ -1,4 +1,4 @@
-"""Point 4: what trained before the failure trains after it, as strongly and as often."""
+"""Point 4: parameters that trained before the failure train after it, as strongly and as often."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from autofix.proof.points.agreement import ROUNDING, close
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, trains_nothing_by_design
 
 ENOUGH, COMPARABLE = 6, 4
-"""Steps from which on a parameter that rests in the second half of them has stopped training: by what the patched run
-shows alone, and where the reference trains it in these steps."""
+"""Steps from which on a parameter that rests in the second half of them has stopped training: by the patched run
+alone, and where the reference trains it in these steps."""
 SELDOM = 1.9
-"""How many times as many backward passes there may be from one step to the next."""
+"""Most backward passes from one step to the next, as a multiple of the original's."""
 TOTAL = 1e-4
 """Relative difference of two sums of losses, added in another order."""
 STRENGTH = 1e-2
 """Relative difference of two movements by the same gradient, after some steps of rounding."""
 
 ARRIVED = 1e-3
-"""What is left of a gradient, of the strongest one, where an optimizer has found its minimum."""
+"""Ratio of a gradient to the strongest one up to which an optimizer has found its minimum."""
 
 STANDS = "does not move"
 RESTS = "gets no gradient after step"
@@ -86,13 +86,13 @@ def still_trains(
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
-    # What cancelled out to nothing in the original had a gradient all the same.
+    # A gradient that cancelled out to nothing in the original was a gradient all the same.
     given = {i for step in before.updates[: failure.steps] for i in step.gradients}
     for index in sorted(given - trained - done):
         if index in indices and not any(indices[index] in s.gradients for s in after.updates):
             problems.setdefault("gets no gradient any more", []).append(before.parameters[index].name)
     if not any(step.gradients for step in reference.updates[failure.steps :]):
-        # Without a reference: what the failing pass reaches must at least be given a gradient, if only zero.
+        # Without a reference: the parameters that the failing pass reaches must at least get a gradient, if only zero.
         reached = before.passes[failure.passes].reached if failure.in_pass else frozenset()
         for index in sorted(reached - trained):
             own = steps_of(after, indices[index]).steps if index in indices else ()
@@ -111,15 +111,15 @@ def still_trains(
 
 
 def says_the_same(reference: RunRecord, after: RunRecord) -> bool:
-    """Whether the patched script, of which no pass shows what it computes, prints what the reference prints."""
+    """Whether the patched script, which makes no passes to compare, prints the output of the reference."""
     return reference.outcome is Outcome.FINISHED and reference.output.split() == after.output.split() != []
 
 
 def asks_for_inputs_alone(failure: Failure, on: RunRecord, after: RunRecord) -> bool:
-    """Whether both runs come to their ends without another step, by as many calls of ``grad`` for what no step changes.
+    """Whether both runs end without another step, with as many calls of ``grad`` for tensors that no step changes.
 
-    So does a script that trains first, and then looks for the inputs that excite the network most.  *on* is a run of
-    the original past its failure.
+    An example is a script that trains first, and then looks for the inputs that excite the network most.  *on* is a
+    run of the original past its failure.
     """
     runs = (on, after)
     passes = [one.passes[failure.passes :] for one in runs]
@@ -129,7 +129,7 @@ def asks_for_inputs_alone(failure: Failure, on: RunRecord, after: RunRecord) -> 
 
 
 def idle_optimizers(after: RunRecord) -> list[int]:
-    """The optimizers that make steps without a gradient, although forward passes come to what they hold."""
+    """The optimizers that make steps without a gradient, although forward passes come to their members."""
     given = {i for step in after.updates for i, norm in step.gradients.items() if norm}
     active = {after.parameters[i].optimizer for i in given}
     taking_part = {after.parameters[i].optimizer for i in after.called(0) - last_frozen(after)}
@@ -141,9 +141,9 @@ def members_of(record: RunRecord, optimizer: int) -> list[str]:
 
 
 def begins_to_train(after: RunRecord, failure: Failure | None = None, on: RunRecord | None = None) -> Point:
-    """The same for an original that trained nothing, because its loss had no graph: the patched script must train.
+    """Point 4 for an original that trained nothing, because its loss had no graph: the patched script must train.
 
-    It may have trained others before the *failure*; *on* is a run of it past that.
+    The original may have trained others before the *failure*; *on* is a run of it past the failure.
     """
     if failure is not None and on is not None and asks_for_inputs_alone(failure, on, after):
         return point(4, Verdict.NOT_APPLICABLE, "training is over by then: gradients of inputs alone are asked for")
@@ -180,7 +180,7 @@ def left_alone(after: RunRecord, failure: Failure | None) -> list[str]:
 
 
 def _begins_by_hand(after: RunRecord) -> Point:
-    """The same where the script updates its parameters itself: those that get gradients move from pass to pass."""
+    """Point 4 for such an original that updates parameters itself: members with gradients move from pass to pass."""
     given = {i for one in after.passes for i, norm in one.gradients.items() if norm}
     moving = {i for i in given if moved_by_hand(after, i)}
     if not moving:
@@ -190,7 +190,7 @@ def _begins_by_hand(after: RunRecord) -> Point:
 
 
 def wakes_up(before: RunRecord, after: RunRecord, asleep: frozenset[int]) -> Point:
-    """The same for an original that left the parameters *asleep* alone: they must train, and all others go on."""
+    """Point 4 for an original that left the parameters *asleep* alone: they must train, and all others go on."""
     indices = matching(before, after)
     moving = {i for step in after.updates for i, distance in step.moved.items() if distance and step.gradients.get(i)}
     awake = [i for i in asleep if indices.get(i) in moving]
@@ -208,7 +208,7 @@ def wakes_up(before: RunRecord, after: RunRecord, asleep: frozenset[int]) -> Poi
 
 
 def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) -> set[int]:
-    """What the original trains, as far as it came, and what the reference does.
+    """Parameters that the original trains, as far as it came, or that the reference trains.
 
     A member of an optimizer counts if it had a gradient at a step of its own, or, before the first such step, after a
     pass.  Leaves outside of optimizers count if they were updated by hand; if nothing else is trained, all that got a
@@ -219,7 +219,7 @@ def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) ->
     after_passes = {i for one in before.passes[: failure.passes] for i, norm in one.gradients.items() if norm}
     members = {i for i in at_steps | after_passes if before.parameters[i].optimizer is not None}
     rounds = Counter(step.optimizer for step in reference.updates)
-    if rounds and min(rounds.values()) > 1:  # what makes no step in several rounds makes none: a target network's own
+    if rounds and min(rounds.values()) > 1:  # no step in several rounds means none at all: a target network's own
         stepped |= {one.optimizer for one in before.parameters.values() if one.optimizer is not None} - rounds.keys()
     members = {i for i in members if i in at_steps or before.parameters[i].optimizer not in stepped}
     there = matching(reference, before)
@@ -234,10 +234,10 @@ def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) ->
 
 
 def over(before: RunRecord, failure: Failure, reference: RunRecord) -> set[int]:
-    """What the original trained in an earlier phase alone: pretraining, or a backbone that is frozen from an epoch on.
+    """Parameters that the original trained only in an earlier phase: pretraining, a backbone that is frozen later.
 
-    That is what the *reference* does not come to any more, although it goes to its end or makes at least twice as many
-    steps as there ever were from one gradient to the next before the failure.
+    The *reference* does not come to them any more, although it goes to its end or makes at least twice as many steps
+    as there ever were from one gradient to the next before the failure.
     """
     there = matching(before, reference)
     passes = [p for p in reference.passes[failure.passes :] if p.error is None]
@@ -245,7 +245,7 @@ def over(before: RunRecord, failure: Failure, reference: RunRecord) -> set[int]:
         return set()
     later = len(reference.updates[failure.steps :])
     reached = frozenset[int]().union(*(p.reached for p in passes))
-    if any(p.cut for p in passes):  # what they were to reach, nobody knows
+    if any(p.cut for p in passes):  # nobody knows the parameters that they were to reach
         reached |= reference.called(failure.passes) - passes[0].frozen
     found = set()
     for index, one in before.parameters.items():
@@ -273,11 +273,11 @@ def moved_for_passes(record: RunRecord) -> set[int]:
 
 @dataclass(frozen=True)
 class Own:
-    """What the steps of one run say of one parameter."""
+    """The steps of one run, for one parameter."""
 
     index: int
     steps: tuple[Step, ...]
-    """Those of optimizers that have it."""
+    """Steps of the optimizers that have the parameter."""
 
     def later(self, failure: Failure) -> tuple[Step, ...]:
         return tuple(s for s in self.steps if s.number > failure.steps)
@@ -299,11 +299,11 @@ def steps_of(record: RunRecord, index: int) -> Own:
 
 
 def passes_at(record: RunRecord, other: RunRecord, failure: Failure) -> int:
-    """How many backward passes the script makes of one loss, to compare it with another version of it.
+    """Number of backward passes that the script makes of one loss, to compare it with another version of it.
 
-    Where the losses that are sent back for the step that failed add up to the same in both, it is the number of passes
-    for that step, because a patch may send a sum of losses back in several passes; else the number of places where the
-    script calls backward.
+    Where the losses that are sent back for the failed step have equal sums in both, it is the number of passes for that
+    step, because a patch may send a sum of losses back in several passes; else the number of places where the script
+    calls backward.
     """
     mine, theirs = ([p for p in one.passes if p.step == failure.steps] for one in (record, other))
     if mine and theirs and close(sum(sum(p.losses) for p in mine), sum(sum(p.losses) for p in theirs), TOTAL):
@@ -314,8 +314,8 @@ def passes_at(record: RunRecord, other: RunRecord, failure: Failure) -> int:
 def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float, *, rests: bool) -> str:
     """Why a parameter of an optimizer does not train in the patched run; empty if it does.
 
-    ``gap`` is how many backward passes the reference makes from one step of its optimizer to the next; 0 if unknown.
-    ``rests`` says that the reference trains others by then.
+    ``gap`` is the number of backward passes that the reference makes from one step of its optimizer to the next; 0 if
+    unknown.  ``rests`` says that the reference trains others by then.
     """
     failure = before.failure
     assert failure is not None
@@ -356,7 +356,7 @@ def why_not_training(before: RunRecord, after: RunRecord, mine: Own, gap: float,
 def rests_as_meant(theirs: Own, mine: Own, failure: Failure) -> bool:
     """Whether a parameter gets a gradient at just those steps at which the present iteration uses it.
 
-    So it is with what stands in for an item that a store does not have yet.  Its reference is *theirs*, in which the
+    An example is the stand-in for an item that a store does not have yet.  *theirs* is the reference, in which the
     graphs of earlier iterations train it at the other steps as well.
     """
     pairs = list(zip(theirs.later(failure), mine.later(failure), strict=False))
@@ -381,7 +381,7 @@ def is_followed(record: RunRecord, step: int) -> bool:
 
 
 def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: float) -> str:
-    """How the patched run trains a parameter otherwise than the reference does, apart from its gradients; or empty.
+    """Difference from the reference in how the patched run trains a parameter, apart from its gradients; or empty.
 
     ``places`` is the number of passes that the reference makes of one loss, relative to the patched script.
     """
@@ -406,7 +406,7 @@ def why_trained_otherwise(theirs: Own, mine: Own, failure: Failure, places: floa
             return f"is changed by other means than its optimizer before step {moved[0]}"
     half = pairs[len(pairs) // 2 :]
     if len(pairs) >= COMPARABLE and any(theirs.gradient(step) for step, _ in half):
-        # Also behind what the reference reached: experts of a mixture rest while nothing is routed to them.
+        # Also past the end of the reference: experts of a mixture rest while nothing is routed to them.
         if not any(map(mine.gradient, mine.later(failure)[len(pairs) // 2 :])):
             return f"{RESTS} {max(s.number for s in mine.steps if mine.gradient(s))}"
     for step, other in () if closes else pairs:
@@ -424,7 +424,7 @@ def last_frozen(record: RunRecord) -> frozenset[int]:
 
 
 def passes_between(steps: Sequence[Step]) -> float:
-    """How many backward passes there are from one step to the next, most of the time; 0 if that is not known."""
+    """Number of backward passes from one step to the next, in the median; 0 if it is not known."""
     gaps = [later.passes - earlier.passes for earlier, later in itertools.pairwise(steps)]
     return statistics.median(gaps) if gaps else 0.0
 
@@ -444,7 +444,7 @@ def clipped_otherwise(theirs: Own, step: Step, mine: Own, other: Step) -> bool:
 
 
 def why_leaf_not_training(before: RunRecord, after: RunRecord, index: int, there: int, *, moved: bool) -> str:
-    """The same for what no step moves: a leaf must move only if the original, or the reference, *moved* it."""
+    """Why a leaf that no step moves does not train, or empty; it must move only if it *moved* without the patch."""
     failure = before.failure
     assert failure is not None
     if before.parameters[index].optimizer is not None and not moved_by_hand(after, there):

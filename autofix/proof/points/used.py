@@ -1,7 +1,7 @@
 """Point 5, third part: a step is made of its gradients, and with its settings, as the original makes it.
 
-A step uses its gradients as a script left them: clipped, scaled back, averaged.  What is done to them must be what the
-original does to its own.  Parameters without an optimizer must move by their gradients as they do in the original.
+A step uses its gradients as a script left them: clipped, scaled back, averaged.  The patched script must change them as
+the original changes its own.  Parameters without an optimizer must move by their gradients as they do in the original.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from autofix.proof.points.gradient import EXACT, MULTIPLE, ROUGH, Values, factor
 from autofix.proof.points.objective import close, compared
 
 FEWEST = 4
-"""Backward passes from which on it is told how many steps they make."""
+"""Backward passes from which on their steps are counted."""
 USED = 1e-3
 """Relative difference up to which two gradients of which a step is made count as equal."""
 BY_HAND = 0.05
-"""The same for two movements by the same gradient: they are differences of numbers in single precision."""
+"""Relative difference up to which two movements by one gradient count as equal: they are differences of floats."""
 TURNED = 0.2
-"""How far the cosine between a gradient and what is made of it may differ in two runs."""
+"""Most that the cosine between a gradient as it was left and as it is used may fall from one run to the other."""
 
 
 def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
-    """Which setting of an optimizer, its learning rate say, is another than in the reference; empty for none."""
+    """Setting of an optimizer, such as its learning rate, that differs from the reference's; empty for none."""
     for optimizer in range(len(reference.optimizers)):
         mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
         for step, other in zip(mine, others, strict=False):
@@ -39,7 +39,7 @@ def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
 
 
 def forgets(reference: RunRecord, after: RunRecord) -> str:
-    """Whether an optimizer has lost its state by a step at which the reference's still has it; empty if not."""
+    """Message on an optimizer that has lost its state by a step at which the reference's still has it; or empty."""
     for optimizer in range(len(reference.optimizers)):
         mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
         for step, other in zip(mine, others, strict=False):
@@ -49,7 +49,7 @@ def forgets(reference: RunRecord, after: RunRecord) -> str:
 
 
 def steps_again(reference: RunRecord, after: RunRecord) -> str:
-    """Whether an optimizer steps twice by one gradient, which it never does in the reference; empty if not."""
+    """Message on an optimizer that steps twice by one gradient, but never in the reference; or empty."""
     for optimizer in range(len(reference.optimizers)):
         mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
         again = [[b.number for a, b in itertools.pairwise(steps) if a.passes == b.passes] for steps in (mine, others)]
@@ -59,7 +59,7 @@ def steps_again(reference: RunRecord, after: RunRecord) -> str:
 
 
 def steps_apart(reference: RunRecord, after: RunRecord) -> str:
-    """Whether the same passes make more steps, or fewer: gradients are accumulated over another number; empty if not.
+    """Message on equal passes that make more steps, or fewer: gradients are accumulated over another number; or empty.
 
     With several optimizers, a patch may have moved a step behind the pass of another.
     """
@@ -75,26 +75,26 @@ def steps_apart(reference: RunRecord, after: RunRecord) -> str:
 
 
 def ends_early(reference: RunRecord, after: RunRecord) -> str:
-    """Whether the patched script is through before the reference is, and by how many steps; empty if not."""
+    """Message on a patched script that ends with fewer steps than the reference; or empty."""
     if after.outcome is not Outcome.FINISHED or not after.updates or after.steps >= reference.steps:
         return ""
     return f"training ends after {count(after.steps, 'step')}, and the original's goes on to step {reference.steps}"
 
 
 def ends_late(reference: RunRecord, after: RunRecord) -> str:
-    """Whether the patched script goes on where the reference is through; empty if not."""
+    """Message on a patched script that makes more steps than the finished reference; or empty."""
     if reference.outcome is not Outcome.FINISHED or not reference.updates or after.steps <= reference.steps:
         return ""
     return f"training goes on to step {after.steps}, and the original's ends after {count(reference.steps, 'step')}"
 
 
 def ends_elsewhere(reference: RunRecord, after: RunRecord) -> str:
-    """Whether training ends at another step than in the reference, as far as the two runs show it; empty if not."""
+    """Message on a training that ends at another step than in the reference, as far as the runs show it; or empty."""
     return ends_early(reference, after) or ends_late(reference, after)
 
 
 def updated_beside(reference: RunRecord, after: RunRecord) -> str:
-    """Which parameter that no optimizer has the patched script moves at fewer steps, or at more; or empty.
+    """Parameter outside of all optimizers that the patched script moves at fewer steps, or at more; or empty.
 
     With several optimizers, a patch may have moved a step across the update.
     """
@@ -113,7 +113,7 @@ def updated_beside(reference: RunRecord, after: RunRecord) -> str:
 
 
 def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
-    """Which module is called in another mode, or with another setting, than in the reference; empty for none.
+    """Mode or setting with which a module is called only in one of the two runs; empty for none.
 
     Nothing else shows an evaluation that is made in training mode, or a batch norm with another momentum.
     """
@@ -128,12 +128,12 @@ def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
 
 
 def _modes(record: RunRecord, passes: float) -> set[str]:
-    """How modules were set that forward passes came to before this many backward passes."""
+    """Settings of the modules that forward passes came to, up to backward pass number *passes*."""
     return {mode for one in record.passes if one.number <= passes for mode in one.modes}
 
 
 def used_otherwise(reference: RunRecord, after: RunRecord, start: int) -> str:
-    """How the patched script changes gradients between a pass and a step that the original leaves, or changes less."""
+    """Change of gradients between a pass and a step that the original does not make, or makes otherwise; or empty."""
     indices = matching(reference, after)
     changes = any(step.used for step in reference.updates)
     for optimizer in range(len(reference.optimizers)):
@@ -182,7 +182,7 @@ def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, chan
 
 
 def moved_otherwise(reference: RunRecord, after: RunRecord) -> str:
-    """How the patched script updates a parameter by hand otherwise than the reference, by its gradient; or empty."""
+    """Difference from the reference in an update of a parameter by hand, relative to its gradient; or empty."""
     if reference.optimizers or after.optimizers:
         return ""
     indices = matching(reference, after)
@@ -199,7 +199,7 @@ def moved_otherwise(reference: RunRecord, after: RunRecord) -> str:
 
 
 def moved_by(one: Pass, following: Pass, index: int) -> float | None:
-    """How many times its gradient a parameter moves from one pass to the next, if that is all that moves it."""
+    """Factor by which a parameter moves along its gradient from one pass to the next; None if it moves otherwise."""
     left = (one.sketches or {}).get(index)
     begun, ended = one.values.get(index), following.values.get(index)
     if not left or not begun or not ended or not len(left) == len(begun) == len(ended) or not size(left):

@@ -22,9 +22,9 @@ OF_CHECK = {
 }
 """The formats of ``check``, and the modules of this package that write them."""
 OF_RUN = {"text": "full", "json": "json_document"}
-"""Those of ``run`` and ``prove``."""
+"""The formats of ``run`` and ``prove``."""
 SPECIAL = {"diff": "diff", "html": "browser"}
-"""Those that have an option of their own."""
+"""Formats that have an option of their own."""
 
 
 def reporter(name: str) -> type[Reporter]:
@@ -35,5 +35,5 @@ def reporter(name: str) -> type[Reporter]:
 
 
 def default_of_check(*, to_file: bool) -> str:
-    """The format for whoever asks for none: excerpts for a person, a line for each place where a program reads."""
+    """The format where none is asked for: excerpts for a person, a line for each place where a program reads."""
     return "full" if sys.stdout.isatty() and not to_file else "concise"

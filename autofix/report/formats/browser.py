@@ -1,4 +1,4 @@
-"""``--html``: a page for the browser, beside what the terminal shows."""
+"""``--html``: a page for the browser, beside the report on the terminal."""
 
 from __future__ import annotations
 

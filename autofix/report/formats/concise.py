@@ -42,7 +42,7 @@ class Concise(Reporter):
             self.summary(printer, told, told.left.findings)
 
     def fixes(self, printer: Printer, found: Outcomes) -> None:
-        """Print what was repaired on disk, file by file."""
+        """Print the mistakes that were repaired on disk, file by file."""
         for name in found.written:
             done = [one for one in found.findings if one.fixed and cell_of(one.cause.path)[0] == name]
             printer.line((name, "bold"), ":")

@@ -8,7 +8,7 @@ from autofix.report.base import Checked, Repaired, Reporter
 
 
 class Diff(Reporter):
-    """One patch for all files.  ``run`` hands out only what is proved."""
+    """One patch for all files.  ``run`` hands out only a proved patch."""
 
     def findings(self, told: Checked) -> None:
         self.patch(told.found.patch())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Full(Concise):
-    """Excerpts with what happened in them."""
+    """Excerpts of source with the story of each mistake."""
 
     _shown: list[Line] = field(default_factory=list)
     """The story that was printed before any patch was tried."""
@@ -48,7 +48,7 @@ class Full(Concise):
         printer.line()
 
     def read(self, early: Repair) -> None:
-        """Name what was read, for a person who waits."""
+        """Name the findings from reading the source, for a person who waits."""
         if self.quiet or not (wants_colour(sys.stderr) or self.verbose):
             return
         for finding in early.analysis.findings:
@@ -63,7 +63,7 @@ class Full(Concise):
         self.stream.flush()
 
     def repair(self, told: Repaired) -> None:
-        """Print cause, patch and proof; the cause only where it is not what was shown before."""
+        """Print cause, patch and proof; the cause only where it was not shown before."""
         view, printer = told.view, Printer(self.stream, colour=self.colour)
         now = list(story.tell(replace(view, patch=""), everything=self.verbose))
         if not self.quiet and now != self._shown:  # where the patch alone has given it another name, the name alone

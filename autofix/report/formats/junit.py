@@ -14,7 +14,7 @@ from autofix.report.story import shown
 
 
 class JUnit(Reporter):
-    """What continuous integration shows of a run of tests."""
+    """Report in JUnit's format, which continuous integration shows as a run of tests."""
 
     def findings(self, told: Checked) -> None:
         left, problems = in_order(told.left.findings), told.found.problems
