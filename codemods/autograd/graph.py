@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -198,6 +199,8 @@ class Node:
     """The lost graphs of the arguments that came without one."""
     constants: tuple[DetachSite, ...] = ()
     """The places at which arguments were detached, and so marked as constants."""
+    frozen: tuple[Leaf, ...] = ()
+    """The frozen parameters that it computes with."""
     walked: BackwardCall | None = None
     """The first pass that went over it."""
     freed_by: BackwardCall | None = None
@@ -245,11 +248,34 @@ class BackwardCall:
     """The optimizers' steps that use its gradients, by their moments."""
     served_again: bool = False
     """Whether a parameter was stepped with its gradient more than once: nobody had set it to zero."""
+    owners: set[Leaf] = field(default_factory=set)
+    """The leaves that optimizers step before the next pass."""
 
     @property
     def place(self) -> tuple[int, ...]:
         """Its line, and those of the calls that led to it."""
         return (self.site.line, *(site.line for site in self.stack))
+
+    def reads_frozen(self, leaves: set[Leaf]) -> bool:
+        """Whether it goes through operations that compute with some of these leaves while they are frozen."""
+        return any(leaf in leaves for node, _ in self.edges for leaf in node.frozen)
+
+    def leads_through(self, leaf: Leaf) -> bool:
+        """Whether a leaf is a parameter of an operation on a way to one of its owners."""
+        users: defaultdict[int, list[Node]] = defaultdict(list)
+        for consumer, producer in self.edges:
+            users[id(producer)].append(consumer)
+        pending = [producer for _, producer in self.edges if producer.leaf in self.owners]
+        seen = {id(node) for node in pending}
+        while pending:
+            for user in users[id(pending.pop())]:
+                if id(user) in seen:
+                    continue
+                seen.add(id(user))
+                if any(operand.node.leaf is leaf for operand in user.operands):
+                    return True
+                pending.append(user)
+        return False
 
 
 def repeats(earlier: BackwardCall, later: BackwardCall) -> bool:
@@ -544,11 +570,16 @@ class Tape:
     def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...]) -> None:
         """An optimizer's step: changes in place every parameter that has a gradient."""
         moment = self.tick()
+        leaves = list(leaves)
+        if self.passes:
+            self.passes[-1].owners.update(leaves)
         for leaf in leaves:
             self.stepped.add(leaf)
             if not leaf.grads and not leaf.given:
                 continue
             for backward in leaf.grads:
+                if _is_left_over(backward, leaf):
+                    continue
                 self.trained.add((backward.place, leaf.name))
                 backward.served_again |= (id(backward), leaf.name) in self.served
                 self.served.add((id(backward), leaf.name))
@@ -565,6 +596,20 @@ class Tape:
         parameter: bool = False,
     ) -> None:
         storage.changes.append(Change(site, False, self.tick(), origin, part, stack, parameter))
+
+
+def _is_left_over(one: BackwardCall, leaf: Leaf) -> bool:
+    """Whether a pass left its gradient in a leaf by the way, where nobody cleared it before the leaf's own pass.
+
+    In a GAN that clears gradients after each step, the discriminator's loss, which the discriminator's step follows,
+    leaves a gradient in the generator, whose own loss goes through the discriminator; and this in turn leaves one in
+    the discriminator, on its way to the generator.  Two losses that share an encoder are different: neither reaches the
+    other's head.
+    """
+    own = leaf.grads[-1]
+    if own is one or not one.owners or leaf in one.owners:
+        return False
+    return any(own in owner.grads for owner in one.owners) or own.reads_frozen(one.owners) or one.leads_through(leaf)
 
 
 class _Way(IntEnum):

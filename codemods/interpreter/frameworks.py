@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter import class_lookup, cuts
 from autofix.codemods.interpreter.values import (
     Binding,
     Function,
@@ -102,13 +102,12 @@ _CONFIGURED = "configure_optimizers()"
 def configured_optimizers(interp: Interpreter, module: Instance, node: ast.expr) -> Value:
     """The result of ``self.optimizers()``: the optimizer that ``configure_optimizers`` makes, or a list of several.
 
-    None where they are not known, or where they take turns: ``toggle_optimizer`` freezes the parameters of all others.
+    None where they are not known.
     """
     if _CONFIGURED not in module.names:
         method = class_lookup.find(module, "configure_optimizers")
-        turns = module.cls.source.remembered(module.cls.node, _toggles)
         found = []
-        if isinstance(method, Function) and not turns:
+        if isinstance(method, Function):
             found = list(_optimizers_in(interp.call(method, [module], {}, node)))
         several = Sequence("list", [Binding(one) for one in found])
         module.names[_CONFIGURED] = Binding(found[0] if len(found) == 1 else several if found else None)
@@ -126,8 +125,21 @@ def _optimizers_in(value: Value) -> Iterator[Optimizer]:
             yield from _optimizers_in(slot.value)
 
 
-def _toggles(cls: ast.ClassDef) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "toggle_optimizer" for node in ast.walk(cls))
+def toggle_optimizer(interp: Interpreter, module: Instance, optimizer: Optimizer, node: ast.expr) -> None:
+    """``toggle_optimizer(one)``: the parameters of all other configured optimizers are frozen for its turn."""
+    configured = _optimizers_in(configured_optimizers(interp, module, node))
+    others = dict.fromkeys(leaf for one in configured for leaf in one.leaves)
+    frozen = interp.toggled.setdefault(interp.identity(module), [])
+    for leaf in others:
+        if leaf not in optimizer.leaves and not leaf.frozen:
+            cuts.freeze(interp, leaf, False, node)
+            frozen.append(leaf)
+
+
+def untoggle_optimizer(interp: Interpreter, module: Instance, node: ast.expr) -> None:
+    """``untoggle_optimizer(one)``: the end of its turn."""
+    for leaf in interp.toggled.pop(interp.identity(module), []):
+        cuts.freeze(interp, leaf, True, node)
 
 
 def _model_of(interp: Interpreter, trainer: Instance, node: ast.expr) -> Value:

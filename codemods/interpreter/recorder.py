@@ -178,6 +178,7 @@ class Recorder(Interpreter):
             stack=self.stack,
             missing=missing,
             constants=constants,
+            frozen=tuple(leaf for leaf in leaves if leaf.frozen),
         )
         self.misses = self.misses or bool(cell.node.missing)
         return TensorRef(cell)

@@ -127,15 +127,28 @@ def _only_steps(step: Statement, tree: Tree) -> bool:
 def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
     """The step after the pass that it would spoil."""
     if _only_steps(step, tree):
-        code = textwrap.dedent(tree.own_code(step))
-        patch = Edit(tree).remove(step).insert_after(failed, code).patch()
-        remedy = f"move `{_told(code)}` after the last backward that needs the old parameters"
+        patch = _moved_behind(step, failed, tree).patch()
+        remedy = f"move `{_told(step, tree)}` after the last backward that needs the old parameters"
         yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
 
 
-def _told(code: str) -> str:
-    """The step itself, of the code of a loop that makes it."""
-    return code.strip().splitlines()[-1].strip()
+def _moved_behind(step: Statement, failed: Statement, tree: Tree) -> Edit:
+    """The step after a pass, with the ``optimizer.zero_grad()`` behind it: gradients are cleared when they were used."""
+    block, owner = tree.block_of(step), owner_of(step, "step")
+    moved = [step]
+    behind = block[block.index(step) + 1 :]
+    cleared = owner_of(behind[0], "zero_grad") if behind else None
+    if owner is not None and cleared is not None and cleared.deep_equals(owner):
+        moved.append(behind[0])
+    edit = Edit(tree)
+    for one in moved:
+        edit.remove(one)
+    return edit.insert_after(failed, *(textwrap.dedent(tree.own_code(one)) for one in moved))
+
+
+def _told(step: Statement, tree: Tree) -> str:
+    """Source text of the step itself, also where a loop makes it."""
+    return tree.own_code(step).strip().splitlines()[-1].strip()
 
 
 def _helped_later(step: Statement, failed: Statement, block: list[Statement], tree: Tree) -> Iterator[Candidate]:
@@ -205,13 +218,13 @@ def _for_its_own_only(
     blocks = [(tree.block_of(one), one) for one in dict.fromkeys((sent, failed))]
     owners = (owner_of(one, "step") for block, last in blocks for one in block[block.index(last) + 1 :])
     owner = next((tree.code(one) for one in owners if one is not None), None)
-    code, own = textwrap.dedent(tree.own_code(step)), owner_of(step, "step")
+    own = owner_of(step, "step")
     if owner is None or not isinstance(call, cst.Call) or (own is not None and owner == tree.code(own)):
         return
     if _only_steps(step, tree):
-        edit = Edit(tree).remove(step).insert_after(failed, code)
+        edit = _moved_behind(step, failed, tree)
         edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
-        remedy = f"move `{_told(code)}` after the last backward that needs the old parameters, for `{owner}` alone"
+        remedy = f"move `{_told(step, tree)}` after the last backward that needs the old parameters, for `{owner}` alone"
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=fact.changed)
 
 

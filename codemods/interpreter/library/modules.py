@@ -22,6 +22,7 @@ from autofix.codemods.interpreter.values import (
     Function,
     Hook,
     Instance,
+    Optimizer,
     Partial,
     Sequence,
     Symbol,
@@ -350,3 +351,15 @@ def _backward(
 def _optimizers(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
     known = frameworks.configured_optimizers(interp, module, call.node) if isinstance(module, Instance) else None
     return interp.symbol(("optimizers", interp.identity(module))) if known is None else known
+
+
+@of_module("toggle_optimizer", "untoggle_optimizer")
+def _toggle(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, /, optimizer: Value = None, *_: Value, **__: Value
+) -> Value:
+    if not isinstance(module, Instance):
+        return
+    if call.name == "untoggle_optimizer":
+        frameworks.untoggle_optimizer(interp, module, call.node)
+    elif isinstance(optimizer, Optimizer):
+        frameworks.toggle_optimizer(interp, module, optimizer, call.node)

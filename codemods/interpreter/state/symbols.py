@@ -12,6 +12,7 @@ from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symb
 from autofix.codemods.source.sources import Sources
 
 if TYPE_CHECKING:
+    from autofix.codemods.autograd.graph import Leaf
     from autofix.codemods.interpreter.datasets import Served
 
 
@@ -37,6 +38,8 @@ class Symbols(Environment):
         """Attributes set on values that have no names of their own."""
         self.without_known_parameters: dict[int, Value] = {}
         """Modules of which no parameter is known, by the list that was given of their parameters."""
+        self.toggled: dict[int, list[Leaf]] = {}
+        """Parameters that are frozen while one of several optimizers has its turn, by the identities of the modules."""
         self.zeroing: set[Hashable] = set()
         """The keys of values that were told to set gradients to zero, and are no models: optimizers."""
         self._settled: set[Hashable] = set()
