@@ -88,11 +88,9 @@ def fields_of(cls: Class) -> list[Annotated]:
 
 
 def is_module(instance: Instance) -> bool:
-    """Whether it is a torch module (or a trainer's, which is one too)."""
-    return any(
-        isinstance(base, Name) and (base.path.endswith("Module") or base.path.startswith("torch.nn."))
-        for base in lineage(instance.cls)
-    )
+    """Whether it is a torch module (or a trainer's, or a layer of a library, which are modules too)."""
+    libraries = (base.path for base in lineage(instance.cls) if isinstance(base, Name))
+    return any(path.endswith(("Module", "MessagePassing")) or path.startswith("torch.nn.") for path in libraries)
 
 
 def is_any_module(value: Value) -> TypeGuard[TorchModule | Instance]:

@@ -16,6 +16,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     functools,
     iterators,
     itertools,
+    message_passing,
     nn,
     numpy,
     objects,

@@ -133,7 +133,7 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
 
 
 def _moved_behind(step: Statement, failed: Statement, tree: Tree) -> Edit:
-    """The step after a pass, with the ``optimizer.zero_grad()`` behind it: gradients are cleared when they were used."""
+    """The step after a pass, with the ``optimizer.zero_grad()`` behind it: used gradients are cleared."""
     block, owner = tree.block_of(step), owner_of(step, "step")
     moved = [step]
     behind = block[block.index(step) + 1 :]
@@ -224,7 +224,8 @@ def _for_its_own_only(
     if _only_steps(step, tree):
         edit = _moved_behind(step, failed, tree)
         edit.change(call, lambda node: with_keyword(node, "inputs", _parameters_of(owner)))
-        remedy = f"move `{_told(step, tree)}` after the last backward that needs the old parameters, for `{owner}` alone"
+        behind = f"after the last backward that needs the old parameters, for `{owner}` alone"
+        remedy = f"move `{_told(step, tree)}` {behind}"
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=fact.changed)
 
 

@@ -266,6 +266,15 @@ def _join(interp: Interpreter, call: Call, tensors: Value, *others: Value, **key
     return tensor_calls.operate(interp, call.last, [tensors, *others], keywords, call.node)
 
 
+@model("torch.einsum")
+def _einsum(interp: Interpreter, call: Call, equation: Value, *operands: Value, **keywords: Value) -> Value:
+    """``torch.einsum("ij,jk->ik", a, b)``, with the operands in a list as well."""
+    match operands:
+        case (Sequence(items=items, more=False),):
+            operands = tuple(slot.value for slot in items)
+    return tensor_calls.operate(interp, call.last, [equation, *operands], keywords, call.node)
+
+
 @model("torch.Tensor.*", "torch.detach", "torch.detach_")
 def _method(interp: Interpreter, call: Call, tensor: Value, /, *args: Value, **keywords: Value) -> Value:
     """``torch.Tensor.add(x, 1)``: the method."""
