@@ -278,10 +278,36 @@ def test_a_step_by_hand_is_that_of_an_optimizer_which_the_module_configures(retu
     assert "judged = self.judge(made)\n        maker_loss" in analysis.patched
 
 
-def test_optimizers_that_take_turns_or_are_not_read_are_not_known() -> None:
-    turns = BY_HAND.replace("RETURNED", "first, second").replace("made =", "self.toggle_optimizer(x)\n        made =")
-    assert analyse(turns, "train.py").findings == ()
+def test_optimizers_that_are_not_read_are_not_known() -> None:
     assert analyse(BY_HAND.replace("RETURNED", "unread(self)"), "train.py").findings == ()
+
+
+BY_TURNS = """
+    def training_step(self, batch, batch_idx):
+        maker_optimizer, judge_optimizer = self.optimizers()
+        self.toggle_optimizer(maker_optimizer)
+        made = self.maker(batch)
+        maker_loss = (self.judge(made) - 1).pow(2).mean()
+        self.manual_backward(maker_loss)
+        maker_optimizer.step()
+        maker_optimizer.zero_grad()
+        self.untoggle_optimizer(maker_optimizer)
+        self.toggle_optimizer(judge_optimizer)
+        judge_loss = self.judge(made).pow(2).mean() + (self.judge(batch) - 1).pow(2).mean()
+        self.manual_backward(judge_loss)
+        judge_optimizer.step()
+        judge_optimizer.zero_grad()
+        self.untoggle_optimizer(judge_optimizer)
+"""
+
+
+def test_optimizers_take_turns() -> None:
+    text = BY_HAND.partition("\n    def training_step")[0].replace("RETURNED", "first, second") + BY_TURNS
+    analysis = analyse(text, "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF104", True)]
+    assert "judge_loss = self.judge(made.detach()).pow(2)" in analysis.patched
+    right = text.replace("judge_loss = self.judge(made)", "judge_loss = self.judge(made.detach())")
+    assert analyse(right, "train.py").findings == ()
 
 
 def test_one_optimizer_that_is_configured_is_no_list() -> None:

@@ -430,3 +430,83 @@ def test_what_a_branch_reads_counts_as_executed() -> None:
     )
     (fact,) = analysis.analyze(Program.of(kept.replace(SAVED, "\n        print(len(losses))\n"), "train.py")).facts
     assert isinstance(fact, GraphHeld)
+
+
+RESUMED = """\
+import argparse
+import os
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume", default="")
+args = parser.parse_args()
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+start, best = 0, 0.0
+{resume}
+for epoch in range(start, 10):
+    for inputs in batches():
+        loss = net(inputs).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+RESTORES = {
+    "in place": """\
+if os.path.isfile(args.resume):
+    state = torch.load(args.resume, map_location=lambda storage, _: storage)
+    start, best = state["epoch"] + 1, state["best"]
+    net.load_state_dict(state["net"])
+    optimizer.load_state_dict(state["optimizer"])
+else:
+    print("nothing to resume")
+""",
+    "an option": """\
+if os.path.isfile(args.resume):
+    state = torch.load(args.resume)
+    args.start = state["epoch"]
+    net.load_state_dict(state["net"])
+""",
+    "by a function": """\
+def restore(path):
+    state = torch.load(path)
+    net.load_state_dict(state["net"])
+    return state["epoch"], state["best"]
+if os.path.isfile(args.resume):
+    start, best = restore(args.resume)
+""",
+    "by an expression": """\
+def restore(path):
+    state = torch.load(path)
+    net.load_state_dict(state["net"])
+    return state["epoch"]
+start = restore(args.resume) if os.path.isfile(args.resume) else 0
+""",
+}
+
+
+@pytest.mark.parametrize("resume", RESTORES.values(), ids=RESTORES)
+def test_the_run_that_begins_anew_is_followed(resume: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = RESUMED.format(resume=resume)
+    assert len(paths(script, monkeypatch)) == 1
+    frozen = resume.replace("state = torch.load(", "net.requires_grad_(False)\n    state = torch.load(")
+    assert len(paths(RESUMED.format(resume=frozen), monkeypatch)) > 1
+
+
+STOPPED = """\
+    total = loss.item()
+    if total < best:
+        best, patience = total, 0
+    else:
+        patience += 1
+        if patience > 3:
+            break
+"""
+
+
+def test_early_stopping_is_no_reason_for_another_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "best, patience = 1e9, 0\n" + with_branch("pass").partition("    net.rate")[0] + STOPPED
+    assert len(paths(script, monkeypatch)) == 1
+    assert len(paths(script.replace("patience > 3", "patience > 3 and loss.backward()"), monkeypatch)) > 1
+    assert len(paths(f"{script}if patience:\n    loss.backward()\n", monkeypatch)) > 1

@@ -225,6 +225,9 @@ def _bound_names(
     first_default = len(positional) - len(function.defaults)
     for at, parameter in enumerate(positional):
         if parameter.arg in names:
+            if parameter.arg in rest and spec.kwarg is None and node not in interp.spread:
+                interp.crash(f"{parameter.arg!r} is given twice", "TypeError")
+                names[parameter.arg] = Binding(rest.pop(parameter.arg))
             continue
         if parameter.arg in rest:
             names[parameter.arg] = Binding(rest.pop(parameter.arg))

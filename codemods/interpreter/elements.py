@@ -186,6 +186,8 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         if not value.more:
             errors.happen(interp, "IndexError")
         return interp.fresh_symbol("item")
+    if _is_filled_first(interp, value, node):
+        return _of_this_round(interp, value)
     place = _place_of(interp, value, index)
     if place is not None:
         return _guessed(interp.read(value.items[place], value), value)
@@ -199,6 +201,32 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             return _guessed(interp.read(slot, value), value)
     return _guessed(interp.read(value.items[0], value), value) if value.items else interp.fresh_symbol("item")
+
+
+def _is_filled_first(interp: Interpreter, value: Sequence, node: ast.expr) -> bool:
+    """Whether a list of ``None`` is read by an unknown key for items that were put there before: any other has no use.
+
+    ``out[i] = layer(torch.stack([out[j] for j in parents[i]]))`` goes through a graph in topological order, in each
+    forward pass anew.
+    """
+    place = (interp.identity(value), node)
+    if any(slot.value is None for slot in value.items):
+        interp.loop_items.filled.add(place)
+        return False
+    return place in interp.loop_items.filled
+
+
+def _of_this_round(interp: Interpreter, value: Sequence) -> Value:
+    """The item made last, of those that no backward pass has gone through; an unknown value if none is left."""
+    clocks = {
+        at: tensor.cell.node.clock
+        for at, slot in enumerate(value.items)
+        for tensor in interp.tensors(slot.value)
+        if tensor.cell.node is not None and tensor.cell.node.walked is None
+    }
+    if not clocks:
+        return interp.fresh_symbol("item")
+    return _guessed(interp.read(value.items[max(clocks, key=clocks.__getitem__)], value), value)
 
 
 def _guessed(found: Value, among: Sequence) -> Value:

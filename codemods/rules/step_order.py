@@ -240,6 +240,12 @@ def _computed_later(
     name = code.partition("=")[0].strip()
     if fact.by_step:
         run = _built_on(made, block[block.index(made) + 1 : block.index(step)], tree)
+        if len(run) > 1:  # losses that did not fail stay as they are
+            names_made = {one.value for one in _bound(made, tree)}
+            later = block[block.index(step) + 1 : block.index(failed)]
+            reader = next((one for one in later if names_made & {part.value for part in tree.names_in(one)}), failed)
+            patch = Edit(tree).insert_before(reader, code).patch()
+            yield Candidate(patch, f"compute `{name}` again after the step", Keeps.PARAMETERS)
         for moved in ([made], run) if len(run) > 1 else ([made],):
             edit = Edit(tree).insert_after(step, *(tree.own_code(one) for one in moved))
             for one in moved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable
 
 
@@ -15,6 +16,8 @@ class LoopItems:
         """Items of a container that one run of a loop took under such a value: container and run; value and item."""
         self.places: dict[int, dict[Hashable, tuple[Hashable, Hashable, int]]] = {}
         """By container and unknown key, the place it stands for, with the iteration and the number of passes so far."""
+        self.filled: set[tuple[int, ast.expr]] = set()
+        """Containers that held ``None`` where they were read by an unknown key, and the expressions."""
         self.several_places = 0
         """Rises with each iteration that has several such keys."""
         self.turns_compared = 0
