@@ -123,8 +123,8 @@ def without_graph(
     earlier = [detachment for part in parts if (detachment := lost_by(part)) is not None]
     last: Detachment | None = None
     if not interp.grad:
-        if cell.base is None and "dropout" not in name and _is_inference(interp.guard):
-            cell.storage.inference = interp.guard
+        if cell.base is None and "dropout" not in name:
+            note_inference(interp, cell)
         found = [_graph_of(part) for part in parts] + [leaf.node for leaf in leaves if not leaf.frozen]
         nodes = tuple(one for one in found if one is not None)
         if nodes:
@@ -177,7 +177,13 @@ def handed_over(tensors: Iterable[TensorRef]) -> None:
             tensor.cell.detachment = None
 
 
-def _is_inference(guard: Site | None) -> bool:
+def note_inference(interp: Interpreter, cell: TensorImpl) -> None:
+    """A new tensor is made: in inference mode it is an inference tensor."""
+    if not interp.grad and is_inference(interp.guard):
+        cell.storage.inference = interp.guard
+
+
+def is_inference(guard: Site | None) -> bool:
     """Whether what turned recording off is ``inference_mode``: a block or a decorator."""
     node = guard.node if guard is not None else None
     modes: list[ast.expr] = []
@@ -196,7 +202,7 @@ def _is_inference(guard: Site | None) -> bool:
 def saves_inference(interp: Interpreter, saved: Iterable[Saved], node: ast.expr) -> None:
     """An operation that is recorded saves these tensors: what was made in inference mode cannot be."""
     guard = next((one.storage.inference for one in saved if one.storage.inference is not None), None)
-    if guard is not None and not _is_inference(interp.guard):  # `enable_grad` in inference mode records nothing
+    if guard is not None and not is_inference(interp.guard):  # `enable_grad` in inference mode records nothing
         interp.tape.inference.setdefault(interp.site(node), guard)
 
 

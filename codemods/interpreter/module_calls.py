@@ -171,7 +171,7 @@ def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: 
     tensors = list(interp.tensors(*values))
     if leaf is None:
         return [Saved(one.cell.storage, one.cell.storage.version) for one in tensors if "Norm" in kind]
-    if kind != "Embedding" and not leaf.frozen:
+    if not leaf.frozen:
         saved += [Saved(tensor.cell.storage, tensor.cell.storage.version) for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)
     if "Norm" in kind or kind in _RECURRENT or needs_input:

@@ -376,6 +376,6 @@ class Recorder(Interpreter):
 
     def set_grad(self, enabled: bool, guard: Site) -> None:
         """From here on autograd records, or does not."""
-        if self.grad and not enabled:
+        if not enabled and (self.grad or cuts.is_inference(guard)):
             self.guard = guard
         self.grad = enabled

@@ -219,9 +219,10 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
     served = [any((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
     if served[0] == served[1]:
         return None
+    wanted = passes[served[0]].owners or tape.stepped
     for node in nodes:
         for cut in node.constants:
-            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in tape.stepped and not leaf.frozen}
+            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in wanted and not leaf.frozen}
             if behind and not behind & here:
                 return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
     return None

@@ -272,6 +272,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
             return out
         found = interp.data()
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
+        cuts.note_inference(interp, found.cell)
         return found
     if isinstance(out, TensorRef):
         interp.change(out, node)

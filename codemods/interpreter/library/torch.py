@@ -188,6 +188,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made = interp.data(scalar=scalar)
     made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
+    cuts.note_inference(interp, made.cell)
     return made
 
 
