@@ -127,9 +127,19 @@ def _only_steps(step: Statement, tree: Tree) -> bool:
 def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Candidate]:
     """The step after the pass that it would spoil."""
     if _only_steps(step, tree):
+        if _steps_next(failed, step, tree):
+            return  # two steps in a row would both use the sum of the gradients
         patch = _moved_behind(step, failed, tree).patch()
         remedy = f"move `{_told(step, tree)}` after the last backward that needs the old parameters"
         yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
+
+
+def _steps_next(failed: Statement, step: Statement, tree: Tree) -> bool:
+    """Whether the statement after a pass is a step of the same optimizer."""
+    block, own = tree.block_of(failed), owner_of(step, "step")
+    behind = block[block.index(failed) + 1 :] if failed in block else []
+    other = owner_of(behind[0], "step") if behind else None
+    return own is not None and other is not None and other.deep_equals(own)
 
 
 def _moved_behind(step: Statement, failed: Statement, tree: Tree) -> Edit:
@@ -255,7 +265,7 @@ def _computed_later(
     between = block[block.index(made) + 1 : block.index(step)]
     if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
         return
-    needed = [one for one in between if _computes(one)]
+    needed = _leading_to(failed, between, tree)
 
     def build(edit: Edit) -> None:
         edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
@@ -366,6 +376,17 @@ def _built_on(made: Statement, later: list[Statement], tree: Tree) -> list[State
             names |= {name.value for name in _bound(one, tree)}
             run.append(one)
     return run
+
+
+def _leading_to(failed: Statement, between: list[Statement], tree: Tree) -> list[Statement]:
+    """Computations among the statements *between* whose results the *failed* pass uses, in the order of the program."""
+    names = {name.value for name in tree.names_in(failed)}
+    needed: list[Statement] = []
+    for one in reversed([part for part in between if _computes(part)]):
+        if names & {name.value for name in _bound(one, tree)}:
+            names |= {name.value for name in tree.names_in(one)}
+            needed.insert(0, one)
+    return needed
 
 
 def _bound(statement: Statement, tree: Tree) -> Iterator[cst.Name]:
