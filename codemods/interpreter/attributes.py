@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Leaf, Storage
-from autofix.codemods.interpreter import class_lookup, cuts, escapes, holding, optimizers
+from autofix.codemods.interpreter import class_lookup, cuts, escapes, holding, module_tree, optimizers
 from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.values import (
     NOTHING,
@@ -155,6 +155,8 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
     slot = interp.attributes_of_opaque.get((value.key, name))
     if slot is None and name in _PARTS and value.detachment is not None:
         return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
+    if slot is None and name == "module" and value.leaf is not None:
+        return value
     if slot is None and _is_supposed(interp, name, node):
         made = interp.parameter("parameter", node)
         assert made.cell.leaf is not None
@@ -289,6 +291,8 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
+    if class_lookup.is_module(value) and name in ("module", "_modules"):
+        return _unwrapped(value, name)
     inherited = name in _OF_EVERY_MODULE and class_lookup.is_module(value)
     if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
@@ -437,7 +441,16 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
         return value.options[name]
     if name == "__class__":
         return value.cls
+    if name in ("module", "_modules"):
+        return _unwrapped(value, name)
     return Method(value, name, node)
+
+
+def _unwrapped(module: Instance | TorchModule, name: str) -> Value:
+    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children."""
+    if name == "module":
+        return module
+    return Mapping({str(key): Binding(child) for key, child in module_tree.named_children(module)})
 
 
 _GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {

@@ -404,10 +404,12 @@ def _holds_unknown_keys(value: Mapping) -> bool:
 def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
     """Binding that may stand under a key of which only the origin is known: a tensor that an earlier loop stored.
 
-    Keys that one run of one loop produces are taken to differ from each other.
+    Keys that one run of one loop produces are taken to differ from each other.  A known key stands for the last tensor
+    where no key is known: ``features["conv2_1"]`` of what a loop over layers stored by their names.
     """
     if not isinstance(key, tuple):
-        return None
+        graphs = [slot for slot in value.items.values() if _has_graph(interp, slot)]
+        return graphs[-1] if graphs and all(isinstance(known, tuple) for known in value.items) else None
     found = None
     for known, slot in value.items.items():
         if isinstance(known, tuple) and _origin(known) == _origin(key):

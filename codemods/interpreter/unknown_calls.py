@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
 # Methods of models that prepare data with statistics, which no optimizer trains.
 _PREPARES = re.compile(r"^_?(de|un)?norm(ali[sz]e)?_|^_?pre_?proc|^_?augment|^_?standardi[sz]e")
-PASSED_THROUGH = frozenset(
-    ("DataParallel", "DistributedDataParallel", "compile", "prepare", "script", "FullyShardedDataParallel")
-)
+PARALLEL = frozenset(("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"))
+"""Classes that wrap a model, which is their ``module``."""
+PASSED_THROUGH = PARALLEL | {"compile", "prepare", "script"}
 of_unknown = Models()
 """Models of methods that say what their receiver is, of which nothing else is known."""
 

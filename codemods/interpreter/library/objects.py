@@ -12,6 +12,7 @@ from autofix.codemods.interpreter import attributes, class_lookup
 from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
+from autofix.codemods.interpreter.unknown_calls import PARALLEL
 from autofix.codemods.interpreter.values import (
     Bound,
     Class,
@@ -63,12 +64,18 @@ def _isinstance(interp: Interpreter, call: Call, value: Value, wanted: Value, /)
 def is_instance(interp: Interpreter, value: Value, wanted: Value) -> Value:
     """``isinstance(value, wanted)``: an unknown value where that is not certain."""
     options = [slot.value for slot in wanted.items] if isinstance(wanted, Sequence) else [wanted]
-    answers = [_is_instance(value, option) for option in options]
+    answers = [_is_parallel(interp, value, option) or _is_instance(value, option) for option in options]
     if True in answers:
         return True
     if None in answers:
         return interp.symbol(("isinstance", interp.key(value), interp.key(wanted)))
     return False
+
+
+def _is_parallel(interp: Interpreter, value: Value, option: Value) -> bool:
+    """Whether a model has been wrapped, where it is asked for: ``isinstance(model, DataParallel)``."""
+    wrapper = isinstance(option, Name) and option.path.rpartition(".")[2] in PARALLEL
+    return wrapper and class_lookup.is_any_module(value) and interp.identity(value) in interp.parallel
 
 
 def _is_instance(value: Value, option: Value) -> bool | None:
@@ -87,6 +94,8 @@ def _is_instance(value: Value, option: Value) -> bool | None:
         return isinstance(value, TensorRef)
     if last == "Parameter":
         return isinstance(value, TensorRef) and value.cell.leaf is not None
+    if last in PARALLEL and isinstance(value, Instance) and class_lookup.is_module(value):
+        return False
     if isinstance(value, TorchModule) and option.path.startswith("torch.nn."):
         return None if last.startswith("_") else last in (value.kind, "Module")
     if isinstance(value, Sequence):
@@ -170,6 +179,8 @@ def _delattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> V
 def _hasattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> Value:
     if isinstance(name, str):
         known = _instance_has(owner, name) if isinstance(owner, Instance) else None
+        if name == "module" and class_lookup.is_any_module(owner) and interp.identity(owner) in interp.parallel:
+            known = True
         if isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
             known = False
         if known is None:

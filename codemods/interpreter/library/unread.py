@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
+from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
-from autofix.codemods.interpreter.unknown_calls import PASSED_THROUGH
+from autofix.codemods.interpreter.unknown_calls import PARALLEL, PASSED_THROUGH
 from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
 @model(*(f"*.{name}" for name in PASSED_THROUGH))
 def _passed_through(interp: Interpreter, call: Call, value: Value, /, *_: Value, **__: Value) -> Value:
     """``torch.compile(model)``, ``DataParallel(model)``: as the model behaves."""
+    if call.last in PARALLEL and class_lookup.is_any_module(value):
+        interp.parallel.add(interp.identity(value))
     return value
 
 

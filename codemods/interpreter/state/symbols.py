@@ -40,6 +40,8 @@ class Symbols(Environment):
         """Modules of which no parameter is known, by the list that was given of their parameters."""
         self.toggled: dict[int, list[Leaf]] = {}
         """Parameters that are frozen while one of several optimizers has its turn, by the identities of the modules."""
+        self.parallel: set[int] = set()
+        """Identities of the models for which a wrapper stands: ``DataParallel(model)``."""
         self.zeroing: set[Hashable] = set()
         """The keys of values that were told to set gradients to zero, and are no models: optimizers."""
         self._settled: set[Hashable] = set()
