@@ -207,13 +207,22 @@ def _is_filled_first(interp: Interpreter, value: Sequence, node: ast.expr) -> bo
     """Whether a list of ``None`` is read by an unknown key for items that were put there before: any other has no use.
 
     ``out[i] = layer(torch.stack([out[j] for j in parents[i]]))`` goes through a graph in topological order, in each
-    forward pass anew.
+    forward pass anew.  A function that asks for ``None`` may meet one.
     """
+    function = interp.frames[-1].function
+    if function is None or function.source.remembered(function.node, _asks_for_none):
+        return False
     place = (interp.identity(value), node)
+    known = place in interp.loop_items.filled
     if any(slot.value is None for slot in value.items):
         interp.loop_items.filled.add(place)
-        return False
-    return place in interp.loop_items.filled
+    return known
+
+
+def _asks_for_none(function: ast.AST) -> tuple[bool, ...]:
+    """Whether something is compared with ``None`` in a function; a tuple with something in it is true."""
+    compared = (one for part in ast.walk(function) if isinstance(part, ast.Compare) for one in part.comparators)
+    return (True,) if any(isinstance(one, ast.Constant) and one.value is None for one in compared) else ()
 
 
 def _of_this_round(interp: Interpreter, value: Sequence) -> Value:

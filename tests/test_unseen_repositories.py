@@ -1,0 +1,312 @@
+"""Structures of public repositories that the interpreter once lost the graph in, or mistook for a mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from autofix.engine import analyse
+
+HEAD = """\
+import torch
+from torch import nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 8, batch_first=True)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x, state=None):
+        out, state = self.rnn(x, state)
+        return self.head(out), state
+
+class Engine:
+    def __init__(self, model):
+        self.model = model
+
+    def rollout(self, x):
+        model = UNWRAPPED
+        with torch.no_grad():
+            return model(x)[0]
+
+def train(model, engine, optimizer, batches):
+    state = None
+    for x in batches:
+        target = engine.rollout(x)
+        net = ITSELF
+        out, state = net(x, state)
+        loss = (out - target).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        STATE
+
+model = WRAPPED
+train(model, Engine(model), torch.optim.AdamW(model.parameters()), [torch.rand(2, 3, 4) for _ in range(3)])
+"""
+
+
+@pytest.mark.parametrize("wrapped", ["Model()", "DataParallel(Model())", "DistributedDataParallel(Model())"])
+@pytest.mark.parametrize(
+    "unwrapped",
+    [
+        "{0}.module if isinstance({0}, DistributedDataParallel) else {0}",
+        "{0}.module if isinstance({0}, (DataParallel, DistributedDataParallel)) else {0}",
+        '{0}.module if hasattr({0}, "module") else {0}',
+        'getattr({0}, "module", {0})',
+    ],
+)
+def test_a_model_is_taken_out_of_its_wrapper(unwrapped: str, wrapped: str) -> None:
+    text = HEAD.replace("UNWRAPPED", unwrapped.format("self.model")).replace("ITSELF", unwrapped.format("model"))
+    text = text.replace("WRAPPED", wrapped)
+    assert [finding.code for finding in analyse(text.replace("STATE", "pass"), "train.py").findings] == ["AF102"]
+    assert analyse(text.replace("STATE", "state = state.detach()"), "train.py").findings == ()
+
+
+FEATURES = """\
+import numpy as np
+import torch
+from torch import nn
+from torchvision import models
+
+vgg = LAYERS
+for parameter in vgg.parameters():
+    parameter.requires_grad_(False)
+
+def get_features(image, model):
+    layers = {"0": "conv1_1", "2": "conv2_1"}
+    features, x = {}, image
+    for name, layer in model.CHILDREN:
+        x = layer(x)
+        if name in layers:
+            features[layers[name]] = x
+    return features
+
+net = nn.Conv2d(3, 3, 3, padding=1)
+content = torch.rand(1, 3, 16, 16)
+wanted = get_features(content, vgg)
+optimizer = torch.optim.Adam(net.parameters())
+losses = []
+for epoch in range(3):
+    found = get_features(net(content), vgg)
+    loss = torch.mean((found["conv2_1"] - wanted["conv2_1"]) ** 2)
+    losses.append(loss)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(np.array(losses))
+"""
+
+
+@pytest.mark.parametrize("children", ["_modules.items()", "named_children()"])
+@pytest.mark.parametrize(
+    "layers", ["models.vgg19().features", "nn.Sequential(nn.Conv2d(3, 3, 3), nn.ReLU(), nn.Conv2d(3, 3, 3))"]
+)
+def test_features_are_read_by_the_names_of_their_layers(layers: str, children: str) -> None:
+    text = FEATURES.replace("LAYERS", layers).replace("CHILDREN", children)
+    assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF501"]
+    assert analyse(text.replace("append(loss)", "append(loss.item())"), "train.py").findings == ()
+
+
+GRAPH = """\
+import numpy as np
+import torch
+from torch import nn
+ORDERED
+class Graph(nn.Module):
+    def __init__(self, adjacency):
+        super().__init__()
+        self.order = ORDER
+        self.adjacency = adjacency
+        self.made = [EMPTY for i in range(adjacency.shape[0])]
+        self.blocks = nn.ModuleList(nn.Linear(4, 1) for i in range(adjacency.shape[0]))
+
+    def forward(self, noise):
+        for i in self.order:
+            parents = [self.made[j] for j in np.nonzero(self.adjacency[:, i])[0]]
+            self.made[i] = self.blocks[i](torch.cat([*parents, noise], 1)).tanh()
+        return torch.cat(self.made, 1)
+
+def learn(adjacency, data):
+    model = Graph(adjacency)
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(5):
+        optimizer.zero_grad()
+        loss = (model(torch.randn(16, 3)) - data).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("ordered", "order"),
+    [
+        ("", "[i for i in range(adjacency.shape[0])]"),
+        ("import networkx as nx", "list(nx.topological_sort(nx.DiGraph(adjacency)))"),
+    ],
+)
+def test_a_list_of_none_is_filled_before_it_is_read(ordered: str, order: str) -> None:
+    """With ``None`` in the places that were not filled yet, the first forward pass would fail where they are read."""
+    text = GRAPH.replace("ORDERED", ordered).replace("ORDER", order)
+    assert analyse(text.replace("EMPTY", "None"), "train.py").findings == ()
+    assert [finding.code for finding in analyse(text.replace("EMPTY", "torch.zeros(16, 1)"), "train.py").findings]
+
+
+INFERENCE = """\
+import torch
+from torch import nn
+
+encoder, embedding, head = nn.Linear(8, 8), nn.Embedding(16, 8), nn.Linear(8, 16)
+optimizer = torch.optim.Adam(head.parameters())
+for step in range(3):
+MADE
+    loss = head(READ).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "read"),
+    [
+        (
+            "    with torch.no_grad():\n        with torch.inference_mode():\n            x = torch.rand(2, 8)",
+            "x",
+        ),
+        ("    with torch.inference_mode():\n        x = torch.rand(2, 8)", "x"),
+        ("    with torch.inference_mode():\n        x = head(torch.rand(2, 8)).argmax(1)", "embedding(x)"),
+        (
+            "    with torch.inference_mode():\n        with torch.no_grad():\n            x = torch.zeros(2, 8)",
+            "encoder(x)",
+        ),
+    ],
+)
+def test_a_tensor_made_in_inference_mode_is_saved_for_no_pass(made: str, read: str) -> None:
+    text = INFERENCE.replace("MADE", made).replace("READ", read)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved"):
+        exec(compile(text, "train.py", "exec"), {})
+    analysis = analyse(text, "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF411", True)]
+    exec(compile(analysis.patched, "train.py", "exec"), {})
+
+
+INDICES = """\
+import torch
+from torch import nn
+
+embedding = nn.Embedding(16, 8)
+tokens = torch.zeros(2, 5, dtype=torch.long)
+loss = torch.zeros(())
+for step in range(4):
+    out = embedding(tokens[:, step])
+    loss = loss + out.sum()
+    tokens[:, step + 1] = out.argmax(1)
+loss.backward()
+"""
+
+
+def test_an_embedding_saves_its_indices() -> None:
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(compile(INDICES, "train.py", "exec"), {})
+    assert [finding.code for finding in analyse(INDICES, "train.py").findings] == ["AF201"]
+
+
+MINIMAX = """\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4))
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(3):
+    optimizer.zero_grad()
+    x = torch.randn(8, 4)
+    out = model(x)
+    error = (out - x).pow(2).mean()
+    first = error - 3 * out.abs().mean()
+    second = error + 3 * out.pow(2).mean()
+    first.backward(retain_graph=True)
+    optimizer.step()
+    second.backward()
+    optimizer.step()
+"""
+
+
+def test_a_second_step_of_one_optimizer_stays_a_step_of_its_own_loss() -> None:
+    analysis = analyse(MINIMAX, "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF202", True)]
+    behind = [line.strip() for line in analysis.patched.partition("first.backward()\n")[2].splitlines()]
+    assert [line.partition(" ")[0] for line in behind] == [
+        "optimizer.step()",
+        "out",
+        "error",
+        "second",
+        "second.backward()",
+        "optimizer.step()",
+    ]
+
+
+TARGETS = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+actor, critic, value = nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+actor_optimizer, critic_optimizer, value_optimizer = (
+    torch.optim.Adam(net.parameters()) for net in (actor, critic, value)
+)
+for step in range(3):
+    states, rewards = torch.randn(8, 4), torch.randn(8, 1)
+    critic_loss = F.mse_loss(critic(states), rewards)
+    scores = critic(actor(states))
+    value_loss = F.mse_loss(value(states), scores.detach())
+    critic_optimizer.zero_grad()
+    critic_loss.backward()
+    critic_optimizer.step()
+    value_optimizer.zero_grad()
+    value_loss.backward()
+    value_optimizer.step()
+    print(value_loss.item())
+    actor_loss = -scores.mean()
+    actor_optimizer.zero_grad()
+    actor_loss.backward()
+    actor_optimizer.step()
+"""
+
+
+def test_a_loss_that_did_not_fail_keeps_its_value() -> None:
+    analysis = analyse(TARGETS.replace("nn.Linear(4, 1), nn.Linear(4, 1)", f"{DEEP}, nn.Linear(4, 1)"), "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF202", True)]
+    assert analysis.patched.count("scores = critic(actor(states))") == 2
+    assert "print(value_loss.item())\n    scores = critic(actor(states))\n    actor_loss" in analysis.patched
+
+
+DEEP = "nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))"
+CYCLE = """\
+import torch
+from torch import nn
+
+encoder, judge = nn.Linear(4, 4), nn.Linear(6, 1)
+maker = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 6))
+maker_optimizer = torch.optim.Adam([*maker.parameters(), *encoder.parameters()])
+judge_optimizer = torch.optim.SGD(judge.parameters(), lr=0.01)
+for step in range(3):
+    real, text = torch.randn(8, 6), torch.randn(8, 4)
+    code = encoder(text)
+    fake = maker(code.detach())
+    maker_loss = (judge(fake) - 1).pow(2).mean() + (code - text).pow(2).mean()
+    maker_optimizer.zero_grad()
+    maker_loss.backward(retain_graph=True)
+    maker_optimizer.step()
+    judge_optimizer.zero_grad()
+    judge_loss = (judge(real) - 1).pow(2).mean() + judge(fake).pow(2).mean()
+    judge_loss.backward()
+    judge_optimizer.step()
+"""
+
+
+def test_a_cut_behind_the_maker_is_none_of_the_judges_business() -> None:
+    analysis = analyse(CYCLE, "train.py")
+    assert [finding.fixed for finding in analysis.findings] == [True]
+    assert "judge(fake.detach()).pow(2)" in analysis.patched
