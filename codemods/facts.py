@@ -212,6 +212,8 @@ class StaleGraph(Fact):
     computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
     """For such a tensor: the statements that keep a graph, among all values that cross the loop to the same pass."""
     severed: Severed | None = None
+    differentiated: bool = field(default=False, metadata={"role": False})
+    """Whether the freeing call of ``autograd.grad`` returned a gradient that a later pass takes for a constant."""
 
     @property
     def cause(self) -> Span:

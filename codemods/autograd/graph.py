@@ -198,7 +198,7 @@ class Node:
     missing: tuple[Detachment, ...] = ()
     """The lost graphs of the arguments that came without one."""
     constants: tuple[DetachSite, ...] = ()
-    """The places at which arguments were detached, and so marked as constants."""
+    """The places at which arguments were detached, and so marked as constants, or came from ``autograd.grad``."""
     frozen: tuple[Leaf, ...] = ()
     """The frozen parameters that it computes with."""
     walked: BackwardCall | None = None

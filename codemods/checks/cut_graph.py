@@ -114,8 +114,14 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
 
 
 def _is_number_added(rootless: BackwardWithoutGraph) -> bool:
-    """Whether a term of a loss was made a number: ``loss + penalty.item()``, ``loss + float(penalty.detach())``."""
+    """Whether a term of a loss was made a number, or of what has no derivative.
+
+    ``loss + penalty.item()``, ``loss + float(penalty.detach())``; ``loss + penalty(logits.argmax(1))``; and a
+    penalty on a gradient that was taken without ``create_graph=True``.
+    """
     ways = {one.how for one in rootless.detachment.cuts}
+    if cuts.is_underivable(rootless.detachment):
+        return rootless.adds
     return rootless.adds and bool(ways & {"item", "number"}) and ways <= {"item", "number", "detach", "data"}
 
 

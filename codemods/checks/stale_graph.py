@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
-from autofix.codemods.autograd.graph import FreedGraphUse, Node, StoreEvent, Tape, crossing
+from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, Node, StoreEvent, Tape, crossing
 from autofix.codemods.checks import chains
 from autofix.codemods.checks.story import (
     carriers,
@@ -76,7 +76,16 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
+        differentiated=_is_differentiated(stale.freed, tape),
     )
+
+
+def _is_differentiated(freed: BackwardCall, tape: Tape) -> bool:
+    """Whether a later pass goes through computations with the gradient that *freed* returned without a graph."""
+    later = (one for one in tape.passes if one.clock > freed.clock)
+    constants = (cut for one in later for node, _ in one.edges for cut in node.constants)
+    lost = (cut for one in tape.cut for cut in one.detachment.cuts)
+    return any(cut.how == "grad" and cut.site == freed.site for cut in (*lost, *constants))
 
 
 _MOST_NODES = 4_000

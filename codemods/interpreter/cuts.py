@@ -35,6 +35,7 @@ CUTS = 24
 _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, ARRAY_OF_SEVERAL, "numpy", "number", "item", "tolist"))
 """Drops that are no way to say that a value is meant as a constant."""
 _DETACHES = ("detach", "data", "variable")
+_CONSTANTS = (*_DETACHES, "grad")
 _PROBABILITIES = frozenset(("sigmoid", "softmax"))
 # Methods that have no tensors but their own among what they are called with.
 _OF_DATA = frozenset(
@@ -290,8 +291,8 @@ def missing(args: Iterable[Value]) -> tuple[tuple[Detachment, ...], tuple[Detach
     places at which arguments that were only detached lost their graphs.
     """
     found = [detachment for part in _parts(args) if (detachment := lost_by(part)) is not None]
-    graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one))
-    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in _DETACHES)
+    graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one) or is_underivable(one))
+    detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in _CONSTANTS)
     return graphs, tuple(detached)
 
 
@@ -299,6 +300,18 @@ def _is_copied(detachment: Detachment) -> bool:
     return all(cut.how in _COPIES or cut.how in _DETACHES for cut in detachment.cuts) and any(
         cut.how in _COPIES for cut in detachment.cuts
     )
+
+
+def is_underivable(detachment: Detachment) -> bool:
+    """Whether a value is made of nothing but places of largest values, or gradients taken without a graph."""
+    made = [cut for cut in detachment.cuts if cut.how == "grad" or (cut.how == "integer" and _gives_places(cut.site))]
+    return bool(made) and all(cut in made or cut.how in _DETACHES for cut in detachment.cuts)
+
+
+def _gives_places(site: Site) -> bool:
+    """Whether a call gives the places of values: a comparison's result is rather a mask of others."""
+    name = last_name(site.node.func) if isinstance(site.node, ast.Call) else ""
+    return name in ("argmax", "argmin", "argsort") or bool(catalogue.operation(name).places)
 
 
 def is_unrecorded(detachment: Detachment) -> bool:
@@ -317,6 +330,8 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
             readers.setdefault(detachment, []).append(reader)
     sums = _sums(tops)
     for detachment, nodes in readers.items():
+        if is_underivable(detachment) and not all(one in sums for one in nodes):
+            continue  # a target, or a weight: only a term of the loss is of no use without a graph
         interp.tape.partial.append(
             BackwardWithoutGraph(
                 detachment,

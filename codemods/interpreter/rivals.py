@@ -221,7 +221,7 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
         return None
     wanted = passes[served[0]].owners or tape.stepped
     for node in nodes:
-        for cut in node.constants:
+        for cut in (one for one in node.constants if one.how != "grad"):
             behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in wanted and not leaf.frozen}
             if behind and not behind & here:
                 return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
