@@ -271,6 +271,8 @@ class Overwritten(Fact):
     part: bool = False
     """Whether it was made through a name for a part of the tensor: ``row = x[0]; row += 1``."""
     severed: Severed | None = None
+    modified: str = field(default="", compare=False, metadata={"role": False})
+    """The name of the tensor in the statement that modifies it: ``queue`` of ``queue[:, :4] = keys``."""
 
     @property
     def cause(self) -> Span:
@@ -296,7 +298,9 @@ class Overwritten(Fact):
             return f"the graph of {what} saved parameters that an optimizer step modifies before its backward"
         if self.parameter:
             return f"the graph of {what} saved parameters that are modified in place before its backward"
-        if self.text and not self.name:
+        if self.modified:
+            what = f"`{self.modified}`"
+        elif self.text and not self.name:
             what = f"a tensor that `{self.text}` saved"
         return f"{what} is modified in place, but a later backward needs its original value"
 

@@ -86,3 +86,21 @@ def test_a_message_names_the_expression(value: str, told: str) -> None:
         found.message
         == f"a tensor that {told} saved is modified in place, but a later backward needs its original value"
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("queue[:, 0] = 1.0", "queue"),
+        ("queue[:, 0] += 1.0", "queue"),
+        ("queue.fill_(0)", "queue"),
+        ("queue[0].zero_()", "queue"),
+        ("F.relu_(queue)", "queue"),
+        ("state['q'] = queue\nstate['q'].mul_(2)", "state['q']"),
+    ],
+)
+def test_the_message_names_the_tensor_that_is_modified(change: str, name: str) -> None:
+    text = f"queue = torch.rand(3, 3)\nlogits = w @ queue\n{change}\nlogits.sum().backward()\n"
+    facts = analyze(Program.of(HEADER + text, "train.py")).facts
+    assert [type(fact) for fact in facts] == [Overwritten]
+    assert facts[0].message.startswith(f"`{name}` is modified in place")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
@@ -21,6 +22,8 @@ from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site
+from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.sources import Site, dotted_name
 
 
 def facts(interp: Interpreter) -> Iterator[Overwritten]:
@@ -36,6 +39,31 @@ def _parted(clobbered: SavedTensorModified) -> tuple[Span, Span] | None:
     change, failed = clobbered.change, clobbered.failed
     parted = chains.apart([*change.stack, change.site], [*failed.stack, failed.site])
     return (parted[0].span, parted[1].span) if parted is not None else None
+
+
+def _modified(site: Site) -> str:
+    """The name of the tensor that a statement modifies in place; empty where it has none there."""
+    found: ast.expr | None = None
+    match site.node:
+        case ast.AugAssign(target=target) | ast.Assign(targets=[target]) | (ast.Subscript() as target):
+            found = target
+        case ast.Call(func=ast.Attribute(value=owner, attr=method), args=args) if method.endswith("_"):
+            of_library = dotted_name(owner).partition(".")[0] in site.source.nodes.once(_imported)
+            found = owner if not of_library else args[0] if args else None
+    while isinstance(found, ast.Subscript) and not _is_key(found.slice):
+        found = found.value
+    return site.source.text_of(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else ""
+
+
+def _is_key(index: ast.expr) -> bool:
+    return isinstance(index, ast.Constant) and isinstance(index.value, str)
+
+
+def _imported(nodes: Nodes) -> set[str]:
+    """The names that a file imports."""
+    statements: list[ast.Import | ast.ImportFrom] = [*nodes.of(ast.Import), *nodes.of(ast.ImportFrom)]
+    aliases = (alias for one in statements for alias in one.names)
+    return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
 
 
 def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
@@ -74,6 +102,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         text=told(origin),
         by_step=clobbered.change.by_step,
         parameter=clobbered.change.parameter,
+        modified=_modified(clobbered.change.site),
         operation=node.site.span,
         part=clobbered.change.part,
         certainty=Certainty.LIKELY if likely else Certainty.CERTAIN,
