@@ -14,6 +14,7 @@ from autofix.codemods.facts import (
     Certainty,
     CutGraph,
     Fact,
+    LossEscapes,
     NotScalar,
     OldKeyword,
     Overwritten,
@@ -285,9 +286,10 @@ def _left(mended: Mended) -> set[Hashable]:
 def _is_guess(fact: Fact) -> bool:
     """Whether a mistake rests on a call that was not read, and may be none: told only where there is a repair.
 
-    That an optimizer steps between a forward pass and the backward through it is seen without reading the network.
+    That an optimizer steps between a forward pass and the backward through it is seen without reading the network, and
+    that a call of NumPy fails, without knowing the purpose of its result.
     """
-    if isinstance(fact, Overwritten) and fact.by_step:
+    if isinstance(fact, LossEscapes) or (isinstance(fact, Overwritten) and fact.by_step):
         return False
     drops = fact.drops if isinstance(fact, CutGraph) else ()
     return (
