@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autofix.checking import Edit
 from autofix.codemods.facts import Span
-from autofix.codemods.rewriting.patch import Replacement, lines_of
+from autofix.codemods.rewriting.patch import Replacement, common_prefix, lines_of
 from autofix.codemods.source.sources import parses
 from autofix.findings import Finding
 
@@ -51,21 +51,14 @@ def text_edits(before: str, changes: Iterable[Replacement]) -> Iterator[TextEdit
         path, start, end = change.path, change.start - 1, change.stop - 1
         text = "".join(line.text for line in change.lines)
         if end - start == len(change.lines) == 1:
-            lead = common(old[start], text)
-            tail = common(old[start][lead:][::-1], text[lead:][::-1])
+            lead = common_prefix(old[start], text)
+            tail = common_prefix(old[start][lead:][::-1], text[lead:][::-1])
             span = Span(path, start + 1, lead, start + 1, len(old[start]) - tail)
             yield TextEdit(span, text[lead : len(text) - tail], (start + 1,))
             continue
         end_of_text = end == len(old) and end > start and not old[-1].endswith(("\n", "\r"))
         close = (end, len(old[-1])) if end_of_text else (end + 1, 0)
         yield TextEdit(Span(path, start + 1, 0, *close), text, tuple(range(start + 1, end + 1)) or (start,))
-
-
-def common(one: str, other: str) -> int:
-    """Length of the longest common prefix of two texts."""
-    return next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-    )
 
 
 def applied(text: str, edits: Sequence[TextEdit]) -> str:

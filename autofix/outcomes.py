@@ -11,13 +11,13 @@ from autofix.codemods.facts import Span
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files
+from autofix.project.layout import names_from_root
 from autofix.project.notebook import cell_of
 from autofix.suppression.directives import directives_in
 from autofix.suppression.unused import unused
 
 if TYPE_CHECKING:
     from autofix.edits import TextEdit
-from autofix.project.layout import names_from_root
 
 
 class Outcomes:

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
+from autofix.codemods.rewriting.patch import common_prefix
 from autofix.codemods.source import old_keywords
 from autofix.project import json_places, magics
 from autofix.project.json_places import Place
@@ -368,16 +369,10 @@ def _line(old: str, token: str, new: str, *, ascii_only: bool) -> str:
     own = json_places.pieces(f'"{token}"')
     if len(own) != len(old):
         return json_places.written(new, ascii_only=ascii_only)
-    lead = _alike(old, new)
-    tail = _alike(old[lead:][::-1], new[lead:][::-1])
+    lead = common_prefix(old, new)
+    tail = common_prefix(old[lead:][::-1], new[lead:][::-1])
     middle = json_places.written(new[lead : len(new) - tail], ascii_only=ascii_only)
     return "".join(own[:lead]) + middle + "".join(own[len(own) - tail :])
-
-
-def _alike(one: str, other: str) -> int:
-    """Length of the longest common prefix of two texts."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, pair in pairs if pair[0] != pair[1]), min(len(one), len(other)))
 
 
 def _tokens(raw: str, place: Place) -> list[Place]:

@@ -17,6 +17,10 @@ JOIN, CREATION, LOSS, INDEX = "join", "creation", "loss", "index"
 CAST, SHAPED, NUMBER = "cast", "shaped", "number"
 
 
+VIEW_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real", "imag"))
+"""Attributes of a tensor that are another view of it."""
+
+
 class Operation(NamedTuple):
     """One operation: ``saves`` maps an argument to the names of what is saved where its gradient is wanted."""
 
@@ -189,6 +193,15 @@ def makers() -> frozenset[str]:
 def picks(name: str) -> bool:
     """Whether the elements of an operation's result are elements of its first argument: ``view``, ``x[i]``."""
     return operation(name).kind in (VIEW, VIEWS, CAST) or name in ("index", "index_select", "gather", "take", "clone")
+
+
+_PIECES = frozenset("tensor_split hsplit vsplit dsplit".split())
+"""Operations made of several single views, unlike ``split``."""
+
+
+def gives_pieces(name: str) -> bool:
+    """Whether the result of an operation is a tuple of pieces of its first argument."""
+    return kind(name) == VIEWS or name in _PIECES
 
 
 def is_view(name: str) -> bool:

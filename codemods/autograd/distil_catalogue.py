@@ -235,7 +235,7 @@ def _functions(torch: Any) -> Iterator[tuple[str, Any]]:
                     yield name, inspect.signature(written).parameters
 
 
-def _form(torch: Any, kind: Any) -> str:
+def _form(kind: Any) -> str:
     """The function that a module's forward applies to its input: ``relu`` of ``nn.ReLU``."""
     source = textwrap.dedent(inspect.getsource(kind.forward))
     for node in ast.walk(ast.parse(source)):
@@ -258,7 +258,7 @@ def _modules(torch: Any) -> Iterator[tuple[str, Row]]:
         made = next(filter(None, (_made(kind, given) for given in _CONSTRUCTORS)), None)
         arguments = [one for one in inspect.signature(kind).parameters if one not in ("args", "kwargs")]
         row: Row = {"args": arguments}
-        form = composites.FORMS.get(name, _form(torch, kind))
+        form = composites.FORMS.get(name, _form(kind))
         if form:
             row["form"] = form
         parameters = [key for key, _ in made.named_parameters()] if made is not None else ["?"]

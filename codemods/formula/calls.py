@@ -8,9 +8,9 @@ import libcst as cst
 
 from autofix.codemods.formula import numpy_calls
 from autofix.codemods.formula.expressions import Expressions
-from autofix.codemods.formula.rewrites import as_item, drop_name, is_docstring, nodes_in, receiver
+from autofix.codemods.formula.rewrites import as_item, drop_name, nodes_in, receiver
 from autofix.codemods.formula.values import NUMBER, OTHER, TENSOR, Change, Kind, Value
-from autofix.codemods.rewriting.nodes import only_part, parenthesised
+from autofix.codemods.rewriting.nodes import is_docstring, only_part, parenthesised
 
 _BUILTINS = frozenset("len float int bool abs sum max min range zip enumerate round str list tuple sorted".split())
 _MADE = frozenset(("from_numpy", "tensor", "as_tensor", "asarray", "Tensor", "FloatTensor", "DoubleTensor"))

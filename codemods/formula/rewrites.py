@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 import libcst as cst
 
 from autofix.codemods.formula.values import Change
-from autofix.codemods.rewriting.nodes import method_call, only_part, parenthesised
+from autofix.codemods.rewriting.nodes import method_call, parenthesised
 from autofix.codemods.rewriting.tree import Tree
 
 
@@ -97,11 +97,6 @@ def _is_needless(part: cst.CSTNode) -> bool:
         if bare.code_for_node(value.elt) == bare.code_for_node(value.for_in.target):
             value = value.for_in.iter
     return bare.code_for_node(part.targets[0].target) == bare.code_for_node(value)
-
-
-def is_docstring(statement: cst.CSTNode) -> bool:
-    part = only_part(statement)
-    return isinstance(part, cst.Expr) and isinstance(part.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 def on_one_line(tree: Tree, node: cst.BaseExpression) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd.catalogue import is_operation
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import class_lookup, cuts, escapes, holding, module_tree, optimizers
 from autofix.codemods.interpreter.generators import Generator
@@ -54,7 +54,6 @@ _ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy
 _ONLY_CONTAINERS = frozenset("append extend clear pop popitem items keys setdefault".split())
 _OF_LISTS = _ONLY_LISTS | _ONLY_CONTAINERS | frozenset("index count values get update".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
-_VIEWS = frozenset("T mT H mH real imag".split())
 
 
 # Classes
@@ -354,7 +353,7 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
         return value.cell.storage.version
     if name in _NOT_TENSORS:
         return interp.symbol(("attr", interp.identity(value.cell), name))
-    if name in _VIEWS:
+    if name in VIEW_ATTRIBUTES:
         return interp.operation("transpose", [value], node, view=value)
     slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
     return interp.read(slot) if slot is not None else Method(value, name, node)

@@ -59,7 +59,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
                 interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
                 return interp.fresh_symbol("number")
             picked = _of_tensor_item(interp, value, index, node)
-            picked.cell.extent = extents.of_item(interp, extents.extent_of(value), index)
+            picked.cell.extent = extents.of_item(extents.extent_of(value), index)
             made = value.cell.node
             picked.cell.sibling = value.cell.sibling or (
                 made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)

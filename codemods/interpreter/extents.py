@@ -7,14 +7,9 @@ where a ``DataLoader`` was told to make batches, or where sequences were padded 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
-
-if TYPE_CHECKING:
-    from autofix.codemods.interpreter.protocol import Interpreter
-
 
 _MANY = Shape(BatchSize.CERTAIN, 1)
 _PADDED = Shape(BatchSize.LIKELY, 2)
@@ -289,7 +284,7 @@ def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> S
     return first
 
 
-def of_item(interp: Interpreter, extent: Shape, index: Value) -> Shape:
+def of_item(extent: Shape, index: Value) -> Shape:
     """Extent of ``x[index]``."""
     if extent.each:
         return NOTHING if isinstance(index, slice) else extent._replace(each=False)

@@ -45,7 +45,7 @@ class Generator:
     """A generator of the program: made by a call, run by :meth:`resume`."""
 
     def __init__(self, interp: Interpreter, body: Callable[[], object], frame: Frame, called: Site) -> None:
-        self._machine = interp
+        self._interp = interp
         self._body = body
         self._frame = frame
         self._called = called
@@ -77,7 +77,7 @@ class Generator:
         """
         if self.finished or self.running:
             raise Exhausted
-        interp = self._machine
+        interp = self._interp
         here = interp.scope, interp.source, interp.statement, interp.stack, interp.frames, interp.loops
         interp.scope, interp.source, interp.statement = self._state
         interp.stack = (*interp.stack, self._called)
@@ -120,7 +120,7 @@ class Generator:
 
     def turn(self) -> int:
         """After how many items it comes to the first of a known container again, which it goes over again and again."""
-        known = [self._machine.unrolling.lengths.get(point.instance, 0) for point in self._own]
+        known = [self._interp.unrolling.lengths.get(point.instance, 0) for point in self._own]
         if not known or known[0] or not known[-1]:
             return 0
         whole = itertools.takewhile(bool, reversed(known))
@@ -128,7 +128,7 @@ class Generator:
 
     def give(self, slot: Binding) -> Value:
         """Called by the generator's own code: hand an item out and wait; returns what is sent in."""
-        self._own = self._machine.loops[self._loops :]
+        self._own = self._interp.loops[self._loops :]
         self._yielded = slot
         self._answered.release()
         self._resumed.acquire()

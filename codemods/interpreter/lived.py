@@ -24,7 +24,7 @@ def age(interp: Interpreter, value: Value, seen: set[int]) -> bool:
         return False
     seen.add(id(value))
     found = False
-    counted, filled = _grown(interp, value.cls)
+    counted, filled = _grown(value.cls)
     for name, slot in list(value.names.items()):
         held = slot.value
         if name in counted and isinstance(held, (int, float)) and not isinstance(held, bool):
@@ -37,7 +37,7 @@ def age(interp: Interpreter, value: Value, seen: set[int]) -> bool:
     return found
 
 
-def _grown(interp: Interpreter, cls: Class) -> tuple[frozenset[str], frozenset[str]]:
+def _grown(cls: Class) -> tuple[frozenset[str], frozenset[str]]:
     """The attributes that the methods of a class and of its bases raise, and those to which they add items."""
     counted: set[str] = set()
     filled: set[str] = set()

@@ -73,7 +73,7 @@ class UnrollPolicy:
     """The number of iterations of one loop that are run, decided after the first."""
 
     def __init__(self, interp: Interpreter) -> None:
-        self._machine = interp
+        self._interp = interp
         self._passes = len(interp.tape.passes)
         self._grown = len(interp.widening.growing)
         self._spans = len(interp.unrolling.spans)
@@ -93,12 +93,12 @@ class UnrollPolicy:
 
     def after_first(self) -> int:
         """Number of iterations to run in order, if something happens in some only; else 2, the second for all later."""
-        self._turns, self._clock = self._machine.unrolling.turns, self._machine.tape.clock
-        span = max((span for span in self._machine.unrolling.spans[self._spans :] if 2 < span <= SPAN), default=0)
+        self._turns, self._clock = self._interp.unrolling.turns, self._interp.tape.clock
+        span = max((span for span in self._interp.unrolling.spans[self._spans :] if 2 < span <= SPAN), default=0)
         if span and self.affords(span, SPAN):
             self.cut = False
             return span
-        self._machine.widening.stand_for_later(self._grown)
+        self._interp.widening.stand_for_later(self._grown)
         return 2
 
     def behind_warm_up(self, planned: int, node: ast.For | ast.AsyncFor) -> int:
@@ -106,9 +106,9 @@ class UnrollPolicy:
         that happens every k-th time; 0 where there is none.
         """
         counters = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-        compared = self._machine.unrolling.thresholds[self._thresholds :]
+        compared = self._interp.unrolling.thresholds[self._thresholds :]
         most = max((number for name, number in compared if name in counters), default=0)
-        periods = self._machine.unrolling.periods[self._periods :]
+        periods = self._interp.unrolling.periods[self._periods :]
         if self.cut or most < planned or not periods:
             return 0
         turn = math.lcm(*periods)
@@ -116,7 +116,7 @@ class UnrollPolicy:
 
     def affords(self, count: int, most: int = streams.ITEMS) -> bool:
         """Whether so many iterations may be run."""
-        return count <= most and (self._machine.steps_taken - self._steps) * count <= COST
+        return count <= most and (self._interp.steps_taken - self._steps) * count <= COST
 
     def wants_third_iteration(self) -> bool:
         """Whether two iterations may not show a mistake.
@@ -125,13 +125,13 @@ class UnrollPolicy:
         the first iteration made behind its pass, and the second sent back for the first time, or what it made before,
         where nothing has failed yet: in the third iteration a pass meets what the second one saved.
         """
-        if self._machine.loop_items.turns_compared > self._turns_compared:
+        if self._interp.loop_items.turns_compared > self._turns_compared:
             return False  # a loop inside runs twice, and would meet nothing in the third turn
-        passes = self._machine.tape.passes[self._passes :]
-        begun = bool(passes) and self._machine.unrolling.turns > self._turns and self.affords(3)
-        begun = begun or (bool(passes) and self._machine.loop_items.several_places > self._several and self.affords(3))
+        passes = self._interp.tape.passes[self._passes :]
+        begun = bool(passes) and self._interp.unrolling.turns > self._turns and self.affords(3)
+        begun = begun or (bool(passes) and self._interp.loop_items.several_places > self._several and self.affords(3))
         first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
-        shows = len(self._machine.tape.stale) + len(self._machine.tape.clobbered) > self._shown
+        shows = len(self._interp.tape.stale) + len(self._interp.tape.clobbered) > self._shown
         since = first if shows else self._begun
         carried = any(
             since < producer.clock <= self._clock and producer.leaf is None

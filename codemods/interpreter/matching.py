@@ -41,7 +41,7 @@ def matches(interp: Interpreter, subject: Value, pattern: ast.pattern, bound: Bo
                     return True
             return None if None in answers else False
         case ast.MatchValue(value=value):
-            return _equals(interp, subject, interp.eval(value))
+            return _equals(subject, interp.eval(value))
         case ast.MatchSingleton(value=single):
             return None if isinstance(subject, Symbol) else subject is single
         case ast.MatchSequence(patterns=patterns):
@@ -53,7 +53,7 @@ def matches(interp: Interpreter, subject: Value, pattern: ast.pattern, bound: Bo
     return None
 
 
-def _equals(interp: Interpreter, subject: Value, value: Value) -> bool | None:
+def _equals(subject: Value, value: Value) -> bool | None:
     if is_constant(subject) and is_constant(value):
         return bool(subject == value)
     if subject is value:

@@ -75,7 +75,7 @@ def call_unknown(
         node,
         receiver.leaf,
         layer=not name and _is_object_of_class(key),
-        saved=unread_networks.saved(interp, receiver.leaf, values),
+        saved=unread_networks.saved(receiver.leaf),
     )
 
 

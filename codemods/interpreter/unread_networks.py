@@ -78,7 +78,7 @@ def _called(cls: ast.ClassDef) -> frozenset[str]:
     )
 
 
-def saved(interp: Interpreter, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
+def saved(leaf: Leaf | None) -> list[Saved]:
     """Tensors that a call of an unread network saves: the weights of *leaf*; none without one, or if it is frozen.
 
     Too many for a network of a single layer, which saves no weight for an input without a graph.

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import libcst as cst
 
 from autofix.codemods.rewriting.edit import Edit, small_statement
-from autofix.codemods.rewriting.nodes import only_part
+from autofix.codemods.rewriting.nodes import is_docstring, only_part
 from autofix.codemods.rewriting.old_functions import (
     has_self,
-    is_docstring,
     returns_fit,
     returns_of,
     with_none,

@@ -38,6 +38,12 @@ def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
     return without_annotation(part) if isinstance(part, cst.AnnAssign) and part.value is not None else part
 
 
+def is_docstring(statement: cst.CSTNode) -> bool:
+    """Whether a statement is nothing but a text."""
+    part = only_part(statement)
+    return isinstance(part, cst.Expr) and isinstance(part.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
 class Unannotated(cst.Assign):
     """``x = y``, for ``x: Tensor = y``: an assignment that is read without its annotation."""
 

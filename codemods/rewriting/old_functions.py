@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import libcst as cst
 
-from autofix.codemods.rewriting.nodes import only_part
 from autofix.codemods.rewriting.tree import Tree
 
 Item = TypeVar("Item", cst.Param, cst.Arg, cst.BaseElement)
@@ -52,9 +51,3 @@ def with_none(node: cst.CSTNode, count: int = 1) -> cst.CSTNode:
 def without_commas(items: Sequence[Item]) -> list[Item]:
     """Parameters, arguments or elements to which others can be added."""
     return [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in items]
-
-
-def is_docstring(statement: cst.CSTNode) -> bool:
-    """Whether a statement is nothing but a text."""
-    part = only_part(statement)
-    return isinstance(part, cst.Expr) and isinstance(part.value, (cst.SimpleString, cst.ConcatenatedString))

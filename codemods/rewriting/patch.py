@@ -18,6 +18,12 @@ from autofix.codemods.source.program import Program
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 
+def common_prefix(one: str, other: str) -> int:
+    """Length of the longest common prefix of two texts."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, pair in pairs if pair[0] != pair[1]), min(len(one), len(other)))
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a text with their ends, as the parser counts them."""
     return [line for line in _LINE.findall(text) if line]

@@ -127,7 +127,7 @@ class DetachStored(Codemod):
         freed = fact.freed if isinstance(fact, StaleGraph) else fact.failed
         call = tree.expression(freed)
         after = tree.statement_of(call)
-        place = _place(statement, carriers, tree)
+        place = _place(statement, carriers)
         if after is None or not tree.block_of(after) or not place or is_cached(statement, tree):
             return
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
@@ -169,7 +169,7 @@ def _names_beside(expression: cst.BaseExpression, tree: Tree) -> list[cst.BaseEx
     return [one.value for one in elements] if alike else []
 
 
-def _place(statement: cst.CSTNode | None, carriers: list[Carrier], tree: Tree) -> str:
+def _place(statement: cst.CSTNode | None, carriers: list[Carrier]) -> str:
     """Source text under which the stored value can be read and replaced."""
     names = [carrier.name for carrier in carriers if carrier.name]
     if not names or not isinstance(statement, cst.SimpleStatementLine):

@@ -114,7 +114,7 @@ def _moved(
     names = set[str]().union(*(_targets(one, tree) for one in moved))
     later = block[block.index(closure) + 1 :]
     wanted = {path for statement in later for path in tree.paths_in(statement)} & names
-    step = next((found for one in later if (found := _step(one, closure.name.value, tree)) is not None), None)
+    step = next((found for one in later if (found := _step(one, closure.name.value)) is not None), None)
     taken = step is not None and wanted == {_returned(closure, tree)}
     edit = Edit(tree)
     still = set() if taken else set(wanted)
@@ -134,7 +134,7 @@ def _moved(
     yield Candidate(edit.patch(), f"compute the loss inside `{closure.name.value}`", Keeps.PARAMETERS)
 
 
-def _step(statement: Statement, closure: str, tree: Tree) -> cst.Expr | None:
+def _step(statement: Statement, closure: str) -> cst.Expr | None:
     """``optimizer.step(closure)`` where a statement is just that."""
     part = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
     owner = owner_of(statement, "step")

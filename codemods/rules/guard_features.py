@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.computations import (
@@ -465,10 +466,6 @@ def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
     yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 
 
-_PIECES = frozenset("chunk split tensor_split unbind".split())
-"""Operations of tensors that return a tuple of pieces."""
-
-
 def _attributes_given(part: cst.Assign, name: str, tree: Tree) -> tuple[dict[str, str], str]:
     """The attributes that have to become properties with *name*, the code of each, and what is left to assign.
 
@@ -490,7 +487,8 @@ def _attributes_given(part: cst.Assign, name: str, tree: Tree) -> tuple[dict[str
         rest = " = ".join(", ".join(side) for side in zip(*others, strict=True))
         return {name: values[paths.index(name)]}, rest
     call = part.value
-    pieces = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in _PIECES
+    method = call.func.attr.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else ""
+    pieces = catalogue.gives_pieces(method)
     own = all(re.fullmatch(r"self\.\w+", path) for path in paths) and len(set(paths)) == len(paths)
     if not pieces or not own or name not in paths:
         return {}, ""

@@ -12,9 +12,9 @@ from autofix.codemods.facts import Fact, LegacyFunction
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.kept_functions import handed_to_forward
+from autofix.codemods.rewriting.nodes import is_docstring
 from autofix.codemods.rewriting.old_functions import (
     has_self,
-    is_docstring,
     returns_fit,
     returns_of,
     with_none,

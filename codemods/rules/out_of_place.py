@@ -116,13 +116,10 @@ class OutOfPlace(Codemod):
         yield from _cloned_when_made(fact, tree)
 
 
-_PARTS = frozenset("chunk split unbind split_with_sizes tensor_split hsplit vsplit dsplit".split())
-
-
 def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
     """Whether a part is one that a loop goes to: changed for the whole's sake, which a copy of the part would miss."""
     made = tree.expression(fact.made)
-    if not isinstance(made, cst.Call) or tree.called(made) not in _PARTS:
+    if not isinstance(made, cst.Call) or not catalogue.gives_pieces(tree.called(made)):
         return True
     changed = tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign) or tree.statement(fact.changed)
     if changed is None:
@@ -323,7 +320,7 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         return
     if any(isinstance(one.func, cst.Attribute) and one.func.attr.value in _ONLY_IN_PLACE for one in chain):
         return
-    of_a_view = of_a_view or (isinstance(root, cst.Attribute) and root.attr.value in _VIEWS)
+    of_a_view = of_a_view or (isinstance(root, cst.Attribute) and root.attr.value in catalogue.VIEW_ATTRIBUTES)
     name = tree.code(root)
     edit = Edit(tree)
     for part in chain:
@@ -362,8 +359,6 @@ def _assigned_to(given: Iterable[Place], node: cst.CSTNode) -> cst.CSTNode:
     return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
 
 
-_VIEWS = frozenset(("T", "mT", "H", "mH", "real", "imag"))
-"""Attributes that are another view of a tensor."""
 _ONLY_IN_PLACE = frozenset(
     """copy_ zero_ fill_ normal_ uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ set_ resize_ resize_as_
     requires_grad_ share_memory_ apply_ map_ fill_diagonal_ detach_ swapaxes_ rename_""".split()

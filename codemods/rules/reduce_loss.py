@@ -45,7 +45,7 @@ class ReduceLoss(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, NotScalar)
         failed = tree.expression(fact.failed)
-        root = _root(failed, tree)
+        root = _root(failed)
         if failed is None or root is None:
             return
         if fact.by_row:
@@ -197,7 +197,7 @@ def is_used_once(node: cst.CSTNode, tree: Tree) -> bool:
     return mentions <= 2
 
 
-def _root(call: cst.BaseExpression | None, tree: Tree) -> cst.BaseExpression | None:
+def _root(call: cst.BaseExpression | None) -> cst.BaseExpression | None:
     """The root of the pass that a call runs: ``loss`` in ``loss.backward()``, and in ``scaler.backward(loss)``."""
     if not isinstance(call, cst.Call):
         return None

@@ -105,7 +105,7 @@ def _sum(interp: Interpreter, call: Call, iterable: Value, *start: Value, **keyw
     if any(isinstance(value, TensorRef) for value in values):
         total = interp.operation("sum_of", values, node, scalar=_all_scalar(values), opaque=False)
         if isinstance(iterable, TensorRef):  # over its rows
-            total.cell.extent = extents.of_item(interp, extents.extent_of(iterable), 0)
+            total.cell.extent = extents.of_item(extents.extent_of(iterable), 0)
         else:
             total.cell.extent = extents.of_operation("sum_of", values, {}, total.cell.scalar)
         return total
