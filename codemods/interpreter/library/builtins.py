@@ -90,8 +90,9 @@ def _len(interp: Interpreter, call: Call, value: Value, /) -> Value:
         return len(value)
     if isinstance(value, Instance) and class_lookup.find(value, "__len__") is not None:
         return interp.call(class_lookup.bind(class_lookup.find(value, "__len__"), value), [], {}, call.node)
-    if isinstance(value, TorchModule):
-        return len(value.children)
+    module = class_lookup.base_module(value) if isinstance(value, Instance) else value
+    if isinstance(module, TorchModule):
+        return len(module.children)
     return Symbol(("len", interp.key(value)), low=1 if isinstance(value, TensorRef) else 0)
 
 
@@ -111,6 +112,14 @@ def _sum(interp: Interpreter, call: Call, iterable: Value, *start: Value, **keyw
         return total
     if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(iterable, Symbol):
         return sum(values)
+    joined = [*start, *keywords.values(), *values]
+    if isinstance(iterable, Sequence) and len(joined) > 1 and all(isinstance(one, Sequence) for one in joined):
+        join = interp.call(Name("operator.add"), joined[:2], {}, node)  # `sum(lists, [])`
+        for one in joined[2:]:
+            join = interp.call(Name("operator.add"), [join, one], {}, node)
+        if isinstance(join, Sequence):
+            join.more = join.more or iterable.more
+        return join
     return cuts.carry(interp, interp.opaque("sum", args, node), args, node)
 
 
