@@ -394,6 +394,8 @@ class Partial:
     function: Value
     args: list[Value]
     keywords: dict[str, Value]
+    method: bool = False
+    """Whether it is a ``partialmethod``, which an object binds."""
 
 
 @dataclass(eq=False, slots=True)

@@ -220,6 +220,17 @@ def _super(interp: Interpreter, call: Call, *args: Value) -> Value:
     return interp.fresh_symbol("super")
 
 
+@model("builtins.staticmethod")
+def _staticmethod(interp: Interpreter, call: Call, function: Value, /) -> Value:
+    """``name = staticmethod(function)`` in the body of a class; what is no function of the program is bound to none."""
+    return replace(function, flavour="staticmethod") if isinstance(function, Function) else function
+
+
+@model("builtins.classmethod")
+def _classmethod(interp: Interpreter, call: Call, function: Value, /) -> Value:
+    return replace(function, flavour="classmethod") if isinstance(function, Function) else DECLINED
+
+
 @model("builtins.property")
 def _property(interp: Interpreter, call: Call, fget: Value, fset: Value = None, *_: Value, **__: Value) -> Value:
     if not isinstance(fget, Function):
