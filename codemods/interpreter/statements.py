@@ -177,7 +177,7 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
         if not isinstance(owner, TensorRef):
             assign(interp, node.target, TensorRef(current.cell), None)
         elif current.cell.base is None:  # what is picked by an index of tensors is a copy, which is written back
-            overwriting.write_into(interp, owner, [current], node)
+            overwriting.write_into(interp, owner, [current], node, added=value)
         if interp.operands(value):
             holding.summed(interp, current, current, node, interp.source.text_of(node.target))
         return ""
