@@ -10,6 +10,7 @@ from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     cuts,
+    elements,
     extents,
     mapping_keys,
     streams,
@@ -182,10 +183,22 @@ def _extreme(interp: Interpreter, call: Call, first: Value, *others: Value, **ke
         return keywords["default"]
     if others and all(isinstance(arg, (int, float)) for arg in args):
         return max(args) if call.last == "max" else min(args)
+    if not others and "key" in keywords and isinstance(first, Sequence) and first.items:
+        return _chosen(interp, call, first, keywords["key"])
     keys = [interp.key(arg) for arg in args]
     if others and all(map(cuts.plain_number, keys)):
         return cuts.carry(interp, interp.symbol((call.last, *keys)), args, node)
     return cuts.carry(interp, interp.opaque("extreme", args, node), args, node)
+
+
+def _chosen(interp: Interpreter, call: Call, items: Sequence, key: Value) -> Value:
+    """``max(items, key=key)``: one of the items, the one that the keys say where they are known."""
+    if not items.more and len(items.items) <= streams.ITEMS:
+        keys = [interp.call(key, [interp.read(slot, items)], {}, call.node) for slot in items.items]
+        if all(isinstance(one, (int, float)) for one in keys):
+            at = keys.index(max(keys) if call.last == "max" else min(keys))
+            return interp.read(items.items[at], items)
+    return elements.item(interp, items, interp.fresh_symbol("choice"), call.node)
 
 
 # Text and input
@@ -234,7 +247,8 @@ def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
 
 @model("builtins.globals")
 def _globals(interp: Interpreter, call: Call) -> Value:
-    return Mapping(dict((interp.scope.globals or interp.scope).names.items()))
+    names: dict[Any, Binding] = (interp.scope.globals or interp.scope).names
+    return Mapping(names)  # the very names: `globals()["state"] = h` binds one of them
 
 
 @model("builtins.__import__")

@@ -133,7 +133,8 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
         return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
         if class_lookup.find(owner, name) is None:
-            return default[0]
+            given = attributes.by_getattr(interp, owner, name, call.node)
+            return default[0] if given is attributes.MISSING else given
     if default and isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
         return default[0]
     return attributes.plain(interp, attributes.get(interp, owner, name, call.node))
