@@ -366,6 +366,8 @@ class LeafChanged(Fact):
     name: str = ""
     mixed: bool = False
     """Whether a tensor is added to it, or multiplied with it: a computation, perhaps, rather than an update."""
+    computed: bool = False
+    """Whether an optimizer trains it, and that tensor was computed from other parameters, which learn by it."""
 
     @property
     def cause(self) -> Span:

@@ -117,6 +117,25 @@ class _Case:
         return {key_of(one) for one in self.seen.facts}
 
 
+class _Offers:
+    """The candidates of one codemod for one fact of one program, each of which is made and rendered once."""
+
+    def __init__(self, candidates: Iterator[Candidate]) -> None:
+        self._rest = candidates
+        self._made: list[Candidate] = []
+
+    def __iter__(self) -> Iterator[Candidate]:
+        at = 0
+        while True:
+            if at == len(self._made):
+                following = next(self._rest, None)
+                if following is None:
+                    return
+                self._made.append(following)
+            yield self._made[at]
+            at += 1
+
+
 @dataclass
 class _Search:
     codemods: list[type[Codemod]]
@@ -144,6 +163,8 @@ class _Search:
     parsed: dict[str, ParsedModule] = field(default_factory=dict)
     """The files of all programs, by their texts: most files are the same in all."""
     known: dict[tuple[Program, Path | None], AnalysisResult] = field(default_factory=dict)
+    offered: dict[tuple[type[Codemod], Fact, Program], _Offers] = field(default_factory=dict)
+    """The candidates so far: a search with other settings begins with the same ones."""
     refused: dict[str, None] = field(default_factory=dict)
 
     def analyze(self, program: Program, only: Path | None = None) -> AnalysisResult:
@@ -157,6 +178,14 @@ class _Search:
         known = self.trees.get(program)
         if known is None:
             known = self.trees[program] = Tree(program, self.parsed)
+        return known
+
+    def offers(self, rule: Codemod, fact: Fact, tree: Tree) -> _Offers:
+        """The candidates of a rule for a fact of the program of *tree*."""
+        key = type(rule), fact, tree.program
+        known = self.offered.get(key)
+        if known is None:
+            known = self.offered[key] = _Offers(rule.offers(fact, tree))
         return known
 
     def see(self, way: Patch, only: Path | None = None) -> AnalysisResult:
@@ -188,7 +217,7 @@ class _Search:
         # Another codemod may have a candidate that repairs the fact alone: half of the remaining steps are for it.
         chases_to = (self.steps + self.most) // 2
         revealing: list[Candidate] = []
-        for candidate in _distinct(rule.offers(case.fact, case.tree), {case.way.patched, *self.rejected}):
+        for candidate in _distinct(self.offers(rule, case.fact, case.tree), {case.way.patched, *self.rejected}):
             if self.steps >= self.most:
                 return None
             self.tried += 1
@@ -285,7 +314,7 @@ class _Search:
         for fact in facts:
             kind = next(kind for kind in self.codemods if isinstance(fact, kind.answers))
             rule = kind(CodemodContext(filename=program.path))
-            candidate = next(iter(_distinct(rule.offers(fact, tree), {program, *self.rejected})), None)
+            candidate = next(iter(_distinct(self.offers(rule, fact, tree), {program, *self.rejected})), None)
             if candidate is None or candidate.last:
                 return None
             edits += [edit for edit in candidate.patch.edits if edit not in edits]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import libcst as cst
 import pytest
+from libcst.codemod import CodemodContext
 
 from autofix import engine
 from autofix.codemods.facts import (
@@ -25,7 +27,7 @@ from autofix.codemods.facts import (
     StaleGraph,
 )
 from autofix.codemods.interpreter.analysis import analyze
-from autofix.codemods.repair import mend
+from autofix.codemods.repair import _Search, mend
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach
 from autofix.codemods.rewriting.tree import Tree
@@ -478,3 +480,28 @@ for i in range(3):
 def test_a_side_that_wants_the_number_alone_is_no_use_of_graphs(use: str, told: bool) -> None:
     found = engine.analyse(HELD.replace("{USE}", use), "program.py").findings
     assert [one.code for one in found] == (["AF601"] if told else [])
+
+
+def test_a_candidate_is_made_once_however_often_the_search_begins_anew() -> None:
+    text = """\
+import torch
+cell = torch.nn.GRUCell(3, 4)
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+h = torch.zeros(1, 4)
+for step in range(3):
+    h = cell(torch.randn(1, 3), h)
+    loss = h.mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    program = Program.of(text, "train.py")
+    fact = analyze(program).facts[0]
+    kinds = [kind for kind in all_codemods() if isinstance(fact, kind.answers)]
+    search = _Search(kinds)
+    again = replace(search, steps=0, to_the_last=True)
+    for kind in kinds:
+        first = list(search.offers(kind(CodemodContext()), fact, search.tree(program)))
+        later = list(again.offers(kind(CodemodContext()), fact, again.tree(program)))
+        assert len(first) == len(later)
+        assert all(one is other for one, other in zip(first, later, strict=True))

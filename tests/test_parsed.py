@@ -9,7 +9,7 @@ import pytest
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from autofix.codemods.rewriting import one_line
-from autofix.codemods.rewriting.origins import places_in
+from autofix.codemods.rewriting.origins import places_in, render
 
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").glob("*/broken.py"))
 ON_ONE_LINE = [
@@ -80,3 +80,15 @@ def own_places(text: str) -> dict[cst.CSTNode, tuple[int, int, int, int]]:
         for node, one in wrapper.resolve(PositionProvider).items()
         if isinstance(one, CodeRange)
     }
+
+
+def test_of_the_statements_that_a_tree_has_in_common_only_the_rows_are_remembered() -> None:
+    module = one_line.parse("# one\nif x:\n    # two\n    y = f(x)\nz = y + 1\n")
+    _, every = render(module, ())
+    code, written = render(module, set(module.body))
+    assert code == module.code
+    assert len(written) < len(every) / 2
+    lines = {(id(one.node), one.line) for one in every}
+    assert all((id(one.node), one.line) in lines for one in written)
+    rows = [one.node for one in every if isinstance(one.node, cst.EmptyLine)]
+    assert [one.node for one in written if isinstance(one.node, cst.EmptyLine)] == rows

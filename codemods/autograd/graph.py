@@ -145,6 +145,16 @@ class Leaf:
     """For a parameter that was put in the place of a module's: the module's leaf and the name."""
 
 
+class LeafChange(NamedTuple):
+    """An in-place change of a parameter under grad mode."""
+
+    leaf: Leaf
+    mixed: bool
+    """Whether a tensor is added or multiplied."""
+    computed: bool
+    """Whether that tensor has a graph that leads to other parameters, and not to this one, as a moving average has."""
+
+
 class Group(NamedTuple):
     """A group of parameters that an optimizer was given beside others, and when."""
 
@@ -396,8 +406,8 @@ class Tape:
     """Groups that optimizers were given one by one."""
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
-    leaf_changes: dict[Site, bool] = field(default_factory=dict)
-    """In-place changes of parameters under grad mode; true where a tensor is added or multiplied."""
+    leaf_changes: dict[Site, LeafChange] = field(default_factory=dict)
+    """In-place changes of parameters under grad mode."""
     supposed_changes: set[Site] = field(default_factory=set)
     """The changes among them of tensors that are only supposed to be parameters."""
     parts_changed: dict[Site, tuple[Site, Site | None]] = field(default_factory=dict)

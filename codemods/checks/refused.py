@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from autofix.codemods.facts import (
@@ -22,9 +23,20 @@ from autofix.codemods.interpreter.protocol import Interpreter
 def changes(interp: Interpreter) -> Iterator[Fact]:
     """Changes of leaves, of parts of a view, and of what ``out=`` names."""
     tape = interp.tape
-    for site, mixed in tape.leaf_changes.items():
+    changes_of = Counter(change.leaf for change in tape.leaf_changes.values())
+    for site, change in tape.leaf_changes.items():
         certainty = Certainty.LIKELY if site in tape.supposed_changes else Certainty.CERTAIN
-        yield LeafChanged(certainty=certainty, changed=site.span, name=site.source.text_of(site.node), mixed=mixed)
+        yield LeafChanged(
+            certainty=certainty,
+            changed=site.span,
+            name=site.source.text_of(site.node),
+            mixed=change.mixed,
+            # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
+            computed=change.computed
+            and change.leaf in tape.owned
+            and changes_of[change.leaf] == 1
+            and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_"),
+        )
     for site, (made, origin) in tape.parts_changed.items():
         told = origin.span if origin is not None else None
         yield PartChanged(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))

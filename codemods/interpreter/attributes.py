@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation
 from autofix.codemods.autograd.graph import Leaf, Storage
-from autofix.codemods.interpreter import class_lookup, cuts, escapes, holding, module_tree, optimizers
+from autofix.codemods.interpreter import class_lookup, cuts, errors, escapes, holding, module_tree, optimizers
 from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.values import (
     NOTHING,
@@ -293,10 +293,38 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     if class_lookup.is_module(value) and name in ("module", "_modules"):
         return _unwrapped(value, name)
     inherited = name in _OF_EVERY_MODULE and class_lookup.is_module(value)
+    given = MISSING if inherited else by_getattr(interp, value, name, node)
+    if given is not MISSING:
+        return given
     if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
     return Method(class_lookup.exits_of(value) or value, name, node)
+
+
+MISSING = object()
+"""What stands for an attribute that is not known."""
+
+
+def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
+    """The attribute that the class's own ``__getattr__`` returns; ``MISSING`` where that is not known for certain."""
+    found = class_lookup.find(value, "__getattr__")
+    if not isinstance(found, Function) or name.startswith("__") or not _only_looks_up(found.node):
+        return MISSING
+    if any(frame.function is found for frame in interp.frames):  # an attribute that it asks for itself
+        return MISSING
+    with errors.by_itself(interp):
+        given = interp.call(Bound(found, value), [name], {}, node)
+    raised, interp.exceptions.raised = interp.exceptions.raised, False
+    return MISSING if raised or isinstance(given, (Symbol, Method, Name)) else given
+
+
+def _only_looks_up(function: ast.AST) -> bool:
+    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class."""
+    match function:
+        case ast.FunctionDef(body=[ast.Return(value=ast.expr() as value)]):
+            return not any(isinstance(part, ast.Name) and part.id == "super" for part in ast.walk(value))
+    return False
 
 
 _OF_EVERY_MODULE = frozenset(

@@ -14,6 +14,7 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
     Name,
+    Partial,
     Registered,
     TorchModule,
     Value,
@@ -187,6 +188,8 @@ def bind(function: Value, receiver: Value) -> Value:
         if function.flavour == "classmethod":
             return Bound(function, receiver.cls if isinstance(receiver, Instance) else receiver)
         return Bound(function, receiver)
+    if isinstance(function, Partial) and function.method:
+        return Partial(bind(function.function, receiver), function.args, function.keywords)
     return function
 
 

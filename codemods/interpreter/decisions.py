@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from autofix.codemods.interpreter import class_lookup, comparisons, counters
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.interpreter.values import Instance, Mapping, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import ENCLOSED, Instance, Mapping, Sequence, Symbol, TensorRef, Value
 
 _LONG = 1_000
 """Items of a container whose length is compared with a bound that is not known."""
@@ -38,6 +38,8 @@ class Decisions(Interpreter):
                 return answer
             case TensorRef():
                 return self.policy.decide(self.truth_key(value), likely, optional=optional)
+            case Sequence() if value.kind in ENCLOSED:
+                return True
             case Sequence() | Mapping():
                 return bool(value.items) or (value.more and self.policy.decide(("any", self.identity(value)), likely))
             case None | bool() | int() | float() | str() | bytes() | range():

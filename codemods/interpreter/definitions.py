@@ -142,9 +142,10 @@ def define_class(interp: Interpreter, node: ast.ClassDef) -> str:
                     {},
                     node.bases[0] if node.bases else _anchor(node),
                 )
-        if isinstance(slot.value, Function):
-            slot.value.owner = cls
-            slot.value.scope = outer if slot.value.scope.names is cls.names else slot.value.scope
+        function = slot.value.function if isinstance(slot.value, Partial) and slot.value.method else slot.value
+        if isinstance(function, Function):
+            function.owner = cls
+            function.scope = outer if function.scope.names is cls.names else function.scope
     _made_by_metaclass(interp, cls, node)
     attributes.enumerate_members(interp, cls, _anchor(node))
     value: Value = cls

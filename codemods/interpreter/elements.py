@@ -17,6 +17,7 @@ from autofix.codemods.interpreter import (
     extents,
     holding,
     mapping_keys,
+    module_lists,
     module_tree,
     overwriting,
 )
@@ -444,9 +445,7 @@ def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) 
         picked = dict(list(value.children.items())[index])
         return TorchModule(value.kind, children=picked)
     if isinstance(index, (int, str)):
-        slot = value.children.get(index)
-        if slot is None and isinstance(index, int) and -len(slots) <= index < len(slots):
-            slot = slots[index]
+        slot = module_lists.item(value, index)
         if slot is not None:
             return slot.value
     return slots[0].value if slots else interp.fresh_symbol("module")
@@ -519,13 +518,14 @@ def set_item(
                 _set_somewhere(receiver, slot)
         case TorchModule():
             if isinstance(index, (int, str)):
-                receiver.children[index] = Binding(value)
+                module_lists.put(interp, receiver, index, value, target)
         case Instance():
             found = class_lookup.find(receiver, "__setitem__")
+            base = class_lookup.base_module(receiver) if receiver.items is None else receiver.items
             if found is not None:
                 interp.call(class_lookup.bind(found, receiver), [index, value], {}, target)
-            elif receiver.items is not None:
-                set_item(interp, receiver.items, index, value, target, expression)
+            elif base is not None:
+                set_item(interp, base, index, value, target, expression)
         case Symbol():
             interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = interp.slot(value, name, expression)
 

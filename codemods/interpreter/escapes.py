@@ -81,6 +81,11 @@ def certainly_has_graph(tensor: TensorRef, *, leaves: bool = True) -> bool:
     return True
 
 
+def certainly_has_no_graph(tensor: TensorRef) -> bool:
+    cell = tensor.cell
+    return cell.node is None and not (cell.vague or cell.unsure or tensor.guessed)
+
+
 def handed(interp: Interpreter, name: str, args: list[Value], node: ast.expr) -> bool:
     """A function of NumPy or of matplotlib is called; it asks each tensor for its ``numpy()``.
 

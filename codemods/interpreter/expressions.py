@@ -24,6 +24,7 @@ from autofix.codemods.interpreter import (
     extents,
     loops,
     mapping_keys,
+    module_lists,
     streams,
     unpacking,
 )
@@ -38,6 +39,7 @@ from autofix.codemods.interpreter.values import (
     Sequence,
     Symbol,
     TensorRef,
+    TorchModule,
     Value,
     is_constant,
 )
@@ -132,6 +134,9 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         found = class_lookup.find(owner, own) if isinstance(owner, Instance) else None
         if found is not None:
             return interp.call(class_lookup.bind(found, owner), [other], {}, node)
+    modules = module_lists.holder(left)
+    if modules is not None and (made := _of_modules(interp, kind, modules, right, node)) is not None:
+        return made
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
         return _of_tensors(interp, kind, left, right, node)
     sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")
@@ -238,6 +243,20 @@ def _of_containers(interp: Interpreter, kind: type[ast.operator], left: Value, r
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return interp.opaque(name, [left, right], node)
     return None
+
+
+def _of_modules(
+    interp: Interpreter, kind: type[ast.operator], left: TorchModule, right: Value, node: ast.expr
+) -> TorchModule | None:
+    """Lists of modules joined, or repeated; None for what PyTorch refuses."""
+    if kind is ast.Mult:
+        return module_lists.repeated(interp, left, right, node)
+    if kind is not ast.Add or left.kind == "ParameterList":
+        return None
+    added = unpacking.copy_of(interp, right, "list", node)
+    return module_lists.filled(
+        interp, left.kind, [*module_lists.values(left), *(slot.value for slot in added.items)], node
+    )
 
 
 def _is_of_numbers(value: Value) -> bool:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Name, Sequence, TensorRef, Value
+from autofix.codemods.interpreter.values import ENCLOSED, Binding, Instance, Mapping, Name, Sequence, TensorRef, Value
 
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""
@@ -20,6 +20,8 @@ def form_of(value: Value) -> Form:
     match value:
         case TensorRef():
             return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
+        case Sequence() if value.kind in ENCLOSED:
+            return Form.OTHER
         case Sequence() if _tensors_only(value):
             if value.fields:
                 return Form.RECORD

@@ -77,4 +77,4 @@ def _public(names: dict[str, Binding]) -> dict[str, Binding]:
     listed = names["__all__"].value if "__all__" in names else None
     if isinstance(listed, Sequence) and not listed.more and all(isinstance(one.value, str) for one in listed.items):
         return {one.value: names[one.value] for one in listed.items if one.value in names}
-    return {name: slot for name, slot in names.items() if not name.startswith("_")}
+    return {name: slot for name, slot in names.items() if not str(name).startswith("_")}

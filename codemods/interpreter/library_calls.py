@@ -21,6 +21,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     numpy,
     objects,
     operator,
+    queues,
     standard,
     torch,
     unread,

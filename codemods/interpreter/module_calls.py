@@ -10,6 +10,7 @@ from autofix.codemods.autograd.graph import Leaf, Saved
 from autofix.codemods.interpreter import (
     class_lookup,
     extents,
+    module_lists,
     overwriting,
     tensor_calls,
     unpacking,
@@ -18,6 +19,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Mapping,
+    Name,
     Sequence,
     Symbol,
     TensorRef,
@@ -50,17 +52,19 @@ def become_base(
 def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """An instance of a class of ``torch.nn``."""
     module = TorchModule(kind, options=dict(keywords), site=interp.site(node))
-    if kind in ("Sequential", "ModuleList", "ParameterList"):
-        parts: list[Value] = args
-        if len(args) == 1 and not isinstance(args[0], (TorchModule, Instance, Symbol, TensorRef)):
-            if isinstance(args[0], Mapping):
-                module.children = {name: Binding(slot.value) for name, slot in args[0].items.items()}
+    if kind in module_lists.LISTS:
+        module.options.clear()
+        parts: list[Value] = args or [keywords[name] for name in ("modules", "values") if name in keywords]
+        if len(parts) == 1 and _is_spread(kind, parts[0]):
+            if isinstance(parts[0], Mapping):
+                module.children = {name: Binding(slot.value) for name, slot in parts[0].items.items()}
                 return module
-            parts = [slot.value for slot in unpacking.copy_of(interp, args[0], "list", node).items]
-        module.children = {at: Binding(part) for at, part in enumerate(parts)}
-    elif kind in ("ModuleDict", "ParameterDict"):
-        if args and isinstance(args[0], Mapping):
-            module.children = {name: Binding(slot.value) for name, slot in args[0].items.items()}
+            parts = [slot.value for slot in unpacking.copy_of(interp, parts[0], "list", node).items]
+        module_lists.extend(interp, module, parts, node)
+    elif kind in module_lists.DICTIONARIES:
+        module.options.clear()
+        for given in [*args[:1], *(keywords[name] for name in ("modules", "parameters") if name in keywords)]:
+            update_dictionary(interp, module, given, node)
     elif kind == "Module" or not _has_parameters(kind, args, keywords):
         at = catalogue.module(kind).at("inplace")
         if at is not None and args[at : at + 1] == [True]:
@@ -73,6 +77,24 @@ def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dic
         module.leaf = interp.leaf(kind, node)
         module.leaf.parts = dict.fromkeys(_parameters_of(kind, args, keywords), False)
     return module
+
+
+def _is_spread(kind: str, value: Value) -> bool:
+    """Whether the one argument of a list of modules is not its one item, but what has the items."""
+    if kind != "Sequential" and module_lists.holder(value) is not None:
+        return True
+    return not isinstance(value, (TorchModule, Instance, Symbol, TensorRef))
+
+
+def update_dictionary(interp: Interpreter, module: TorchModule, given: Value, node: ast.expr) -> None:
+    """``module.update(given)`` of a ``ModuleDict`` or a ``ParameterDict``: by a dictionary, another such, or pairs."""
+    other = module_lists.holder(given, module_lists.DICTIONARIES)
+    pairs: Value = Mapping(dict(other.children)) if other is not None else given
+    if not isinstance(pairs, (Mapping, Symbol)) and pairs is not None:
+        pairs = interp.call(Name("builtins.dict"), [given], {}, node)
+    if isinstance(pairs, Mapping):
+        for key, slot in pairs.items.items():
+            module.children[key] = Binding(module_lists.as_item(interp, module, interp.read(slot, pairs), node))
 
 
 def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:

@@ -28,10 +28,14 @@ def write_into(
     node: ast.expr | ast.stmt,
     name: str = "copy_slices",
     expression: ast.expr | None = None,
+    added: Value = None,
 ) -> None:
-    """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``."""
+    """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``.
+
+    *added* is the value that was added to, or multiplied with, what is written: ``x[i] += v``.
+    """
     cell = tensor.cell
-    interp.change(tensor, node)
+    interp.change(tensor, node, operands=[added])
     place = _written_place(interp, node)
     root = None
     if expression is None and isinstance(node, ast.Call):

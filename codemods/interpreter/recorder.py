@@ -9,7 +9,7 @@ from functools import cached_property
 
 from autofix.codemods.autograd import layout
 from autofix.codemods.autograd.catalogue import gives_places, operation, variant
-from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
+from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, escapes, holding
 from autofix.codemods.interpreter.forms import form_of, whole_of
@@ -295,7 +295,10 @@ class Recorder(Interpreter):
             if leaf is None or cell is None or cell.mixed:
                 continue
             if self.grad and cell.node is leaf.node and not leaf.frozen:
-                self.tape.leaf_changes[self.site(node)] = any(True for _ in self.tensors(*operands))
+                added = list(self.tensors(*operands))
+                below = cuts.leaves_in(added)
+                computed = leaf not in below and not all(one.frozen for one in below)
+                self.tape.leaf_changes[self.site(node)] = LeafChange(leaf, bool(added), computed)
                 if leaf.supposed:
                     self.tape.supposed_changes.add(self.site(node))
 

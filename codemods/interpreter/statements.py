@@ -22,6 +22,7 @@ from autofix.codemods.interpreter import (
     managers,
     mapping_keys,
     matching,
+    module_lists,
     overwriting,
     unpacking,
 )
@@ -176,7 +177,7 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
         if not isinstance(owner, TensorRef):
             assign(interp, node.target, TensorRef(current.cell), None)
         elif current.cell.base is None:  # what is picked by an index of tensors is a copy, which is written back
-            overwriting.write_into(interp, owner, [current], node)
+            overwriting.write_into(interp, owner, [current], node, added=value)
         if interp.operands(value):
             holding.summed(interp, current, current, node, interp.source.text_of(node.target))
         return ""
@@ -192,6 +193,11 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
             result = interp.call(class_lookup.bind(own, current), [value], {}, node.value)
             assign(interp, node.target, result, None)
             return ""
+    modules = module_lists.holder(current)
+    if modules is not None and isinstance(node.op, ast.Add):
+        added = unpacking.copy_of(interp, value, "list", node.value)
+        module_lists.extend(interp, modules, [slot.value for slot in added.items], node.value)
+        return ""
     fake = ast.BinOp(target, node.op, node.value)
     ast.copy_location(fake, node)
     home = _home(interp, node.target)
@@ -510,6 +516,8 @@ def _delete(interp: Interpreter, node: ast.Delete) -> str:
                         container.more = True
             elif isinstance(container, Mapping):
                 container.items.pop(mapping_keys.mapping_key(interp, index), None)
+            else:
+                _delete_module(interp, container, index)
         elif isinstance(target, ast.Attribute):
             receiver = interp.eval(target.value)
             known = class_lookup.find(receiver, target.attr) if isinstance(receiver, Instance) else None
@@ -518,6 +526,13 @@ def _delete(interp: Interpreter, node: ast.Delete) -> str:
             elif isinstance(receiver, Instance):
                 receiver.names.pop(target.attr, None)
     return ""
+
+
+def _delete_module(interp: Interpreter, container: Value, index: Value) -> None:
+    """``del self.layers[-1]``, where the layers are a list or a dictionary of modules."""
+    modules = module_lists.holder(container, module_lists.LISTS | module_lists.DICTIONARIES)
+    if modules is not None and isinstance(index, (int, str, slice)):
+        module_lists.remove(interp, modules, index)
 
 
 def _match(interp: Interpreter, node: ast.Match) -> str:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import class_lookup, datasets, elements, errors, mapping_keys, opaque_results
+from autofix.codemods.interpreter import (
+    class_lookup,
+    datasets,
+    elements,
+    errors,
+    mapping_keys,
+    module_lists,
+    opaque_results,
+)
 from autofix.codemods.interpreter.generators import Exhausted, Generator
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -120,7 +128,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             return Stream(None, lambda at, exact: _row_of(interp, value, at, node, exact=exact))
         case TorchModule():
             parts: list[Value] = [
-                key if value.kind == "ModuleDict" else slot.value for key, slot in value.children.items()
+                key if value.kind in module_lists.DICTIONARIES else slot.value for key, slot in value.children.items()
             ]
             return Stream(len(parts), lambda at, exact: parts[at], PARTS)
         case Class() if value.members:

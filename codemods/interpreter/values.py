@@ -204,6 +204,12 @@ class Mapping:
     """The factory of a ``defaultdict``."""
 
 
+QUEUE, STACK, VARIABLE = "queue", "stack", "variable"
+"""Kinds of sequences that are no containers to Python: a queue, in which the first in or the last in is the first out,
+and a context variable, which is the last item."""
+ENCLOSED = frozenset((QUEUE, STACK, VARIABLE))
+
+
 def slots_of(container: Sequence | Mapping) -> Iterable[Binding]:
     """The slots of a container, without its keys."""
     return container.items if isinstance(container, Sequence) else container.items.values()
@@ -394,6 +400,8 @@ class Partial:
     function: Value
     args: list[Value]
     keywords: dict[str, Value]
+    method: bool = False
+    """Whether it is a ``partialmethod``, which an object binds."""
 
 
 @dataclass(eq=False, slots=True)

@@ -118,11 +118,26 @@ def method_call(node: cst.CSTNode, name: str) -> cst.CSTNode:
 
 
 def detach(node: cst.CSTNode) -> cst.CSTNode:
+    """``node.detach()``; of a value that is meant to require grad a leaf: ``x.detach().requires_grad_()``."""
+    if is_made_to_require_grad(node):
+        assert isinstance(node, cst.Call)
+        assert isinstance(node.func, cst.Attribute)
+        return node.with_changes(func=node.func.with_changes(value=method_call(node.func.value, "detach")))
     return method_call(node, "detach")
 
 
 def requires_grad(node: cst.CSTNode) -> cst.CSTNode:
-    return method_call(node, "requires_grad_")
+    return node if is_made_to_require_grad(node) else method_call(node, "requires_grad_")
+
+
+def is_made_to_require_grad(node: cst.CSTNode) -> bool:
+    """Whether an expression is ``x.requires_grad_()`` or ``x.requires_grad_(True)``."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    given = [argument.value for argument in node.args]
+    return node.func.attr.value == "requires_grad_" and (
+        not given or (len(given) == 1 and isinstance(given[0], cst.Name) and given[0].value == "True")
+    )
 
 
 def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:

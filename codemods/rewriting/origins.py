@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -11,6 +11,23 @@ from libcst._nodes.internal import CodegenState
 
 _ROWS = (cst.EmptyLine, cst.Decorator)
 """Nodes that stand before a statement and are no part of its position."""
+_STATEMENTS = frozenset(
+    (
+        cst.SimpleStatementLine,
+        cst.ClassDef,
+        cst.For,
+        cst.FunctionDef,
+        cst.If,
+        cst.Match,
+        cst.Try,
+        cst.TryStar,
+        cst.While,
+        cst.With,
+    )
+)
+
+
+_UNRECORDED = nullcontext()
 
 
 @dataclass
@@ -21,15 +38,23 @@ class _Written:
     within: int
     """The place of the node around it in the order of writing; -1 for the module."""
     line: int
+    deep: bool = False
+    """Whether it stands somewhere in the node around it, which is an old statement."""
 
 
 @dataclass(frozen=False)
 class Rendering(CodegenState):
-    """Writes a tree as text, and remembers where every node begins."""
+    """Writes a tree as text, and remembers where every node begins.
 
+    Of the nodes in a statement of the *old* tree, all of which are old, only the rows are remembered.
+    """
+
+    old: Container[cst.CSTNode] = ()
     line: int = 1
     written: list[_Written] = field(default_factory=list)
     _open: list[int] = field(default_factory=list)
+    _inside: int = 0
+    """Number of open nodes in an old statement, itself included."""
 
     def add_token(self, value: str) -> None:
         self.tokens.append(value)
@@ -37,16 +62,30 @@ class Rendering(CodegenState):
             self.line += value.replace("\r\n", "\n").replace("\r", "\n").count("\n")
 
     def before_codegen(self, node: cst.CSTNode) -> None:
+        if self._inside:
+            self._inside += 1
+            if type(node) in _ROWS:
+                self.written.append(_Written(node, self._open[-1], self.line, deep=True))
+            return
         self.written.append(_Written(node, self._open[-1] if self._open else -1, self.line))
         self._open.append(len(self.written) - 1)
+        if type(node) in _STATEMENTS and node in self.old:
+            self._inside = 1
 
     def after_codegen(self, node: cst.CSTNode) -> None:
+        if self._inside > 1:
+            self._inside -= 1
+            return
+        self._inside = 0
         self._open.pop()
 
-    @contextmanager
-    def record_syntactic_position(
+    def record_syntactic_position(  # type: ignore[override]
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
+        return _UNRECORDED if self._inside > 1 else self._recorded(start_node)
+
+    @contextmanager
+    def _recorded(self, start_node: cst.CSTNode | None) -> Iterator[None]:
         line, at = self.line, self._open[-1]
         yield
         if start_node is not None:
@@ -114,9 +153,9 @@ def places_in(module: cst.Module) -> dict[cst.CSTNode, Place]:
     return state.found
 
 
-def render(module: cst.Module) -> tuple[str, list[_Written]]:
-    """The text of a tree, and its nodes in the order in which they are written."""
-    state = Rendering(default_indent=module.default_indent, default_newline=module.default_newline)
+def render(module: cst.Module, old: Container[cst.CSTNode]) -> tuple[str, list[_Written]]:
+    """The text of a tree, and its nodes in the order in which they are written; see :class:`Rendering`."""
+    state = Rendering(default_indent=module.default_indent, default_newline=module.default_newline, old=old)
     module._codegen(state)
     return "".join(state.tokens), state.written
 
@@ -159,7 +198,8 @@ def origins(
             continue
         parent = parents.get(old)
         here = (
-            old is not node
+            one.deep
+            or old is not node
             or parent is None
             or parent is around
             or (around is not None and partners.get(around) is parent)

@@ -45,7 +45,7 @@ class ParsedModule:
         own, text = lines_of(self._own), lines_of(self._text)
         if len(own) != len(text):
             return [Line(line, number) for number, line in enumerate(text, 1)]
-        code, nodes = render(changed)
+        code, nodes = render(changed, self.parents)
         after = lines_of(code)
         came = filled(origins(nodes, self._extent, self.parents, partners, moved), own, after)
         return [

@@ -131,8 +131,11 @@ def holders_of(name: str, tree: Tree) -> Iterator[tuple[Statement, cst.BaseExpre
                 yield statement, holder
 
 
-def companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:
-    """Lists that belong together with the store, are filled like it, and are emptied nowhere."""
+def companions(store: cst.BaseExpression, kept: Statement, failed: Statement, tree: Tree) -> list[str]:
+    """Lists that belong together with the store, are filled like it, and are emptied nowhere.
+
+    *failed* is the statement of the pass, before which they are filled each time.
+    """
     statements = list(tree.statements_in(tree.module_of(kept)))
     is_attribute = isinstance(store, cst.Attribute)
     own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
@@ -147,11 +150,45 @@ def companions(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[s
             of, _, name = other.rpartition(".")
             if of != owner:
                 continue
-            filled = any(_named(tree.code(one), name, is_attribute) for part in statements for one in _stores_of(part))
+            filled = any(
+                _named(tree.code(one), name, is_attribute)
+                for part in statements
+                for one, added in _fillings_of(part)
+                if not _fills_once(part, added, failed, tree)
+            )
             again = any(clears(part, name, is_attribute, tree) for part in statements if part is not statement)
             if other != own and filled and not again:
                 found.append(name)
     return found
+
+
+def _fillings_of(statement: Statement) -> Iterator[tuple[cst.BaseExpression, list[cst.BaseExpression]]]:
+    """The lists that a statement adds to, each with what it adds."""
+    for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+        store = _added_to(part)
+        if store is not None:
+            value = part.value if isinstance(part, (cst.Expr, cst.AugAssign)) else None
+            added = [argument.value for argument in value.args[-1:]] if isinstance(value, cst.Call) else []
+            yield store, [element.value for element in value.elements] if isinstance(value, cst.List) else added
+
+
+def _fills_once(statement: Statement, added: list[cst.BaseExpression], failed: Statement, tree: Tree) -> bool:
+    """Whether what a statement adds to a list is there before the training: layers, the handles of hooks."""
+    home = tree.function_of(statement)
+    if isinstance(home, cst.FunctionDef) and home.name.value == "__init__":
+        return True
+    loops = list(tree.loops_around(failed))
+    if loops and home is tree.function_of(failed) and loops[-1] not in list(tree.loops_around(statement)):
+        return True
+    return any(
+        _is_handle(only_value(one.value, home, tree) if isinstance(one, cst.Name) else one, tree) for one in added
+    )
+
+
+def _is_handle(value: cst.BaseExpression | None, tree: Tree) -> bool:
+    """Whether a value is the handle by which a hook is removed again."""
+    called = tree.called(value) if isinstance(value, cst.Call) else ""
+    return called.startswith("register_") and called.endswith("hook")
 
 
 def _as_self(code: str) -> str:

@@ -294,7 +294,7 @@ def _after_the_pass(
     if not place:
         return
     owner = place.rpartition(".")[0]
-    names = [place.rpartition(".")[2], *companions(store, kept, tree)]
+    names = [place.rpartition(".")[2], *companions(store, kept, failed, tree)]
     places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
     deletes = any(deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
     codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]

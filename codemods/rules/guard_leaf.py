@@ -48,6 +48,8 @@ class GuardLeaf(Codemod):
         if fact.mixed and _computes(statement, tree):
             for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
                 yield Candidate(patch, "compute a new tensor instead of modifying the parameter", Keeps.PARAMETERS)
+        if fact.computed:
+            return
         for run in (*_loops_around(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "update parameters under no_grad")
 

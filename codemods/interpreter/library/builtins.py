@@ -10,6 +10,7 @@ from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     cuts,
+    elements,
     extents,
     mapping_keys,
     streams,
@@ -90,8 +91,9 @@ def _len(interp: Interpreter, call: Call, value: Value, /) -> Value:
         return len(value)
     if isinstance(value, Instance) and class_lookup.find(value, "__len__") is not None:
         return interp.call(class_lookup.bind(class_lookup.find(value, "__len__"), value), [], {}, call.node)
-    if isinstance(value, TorchModule):
-        return len(value.children)
+    module = class_lookup.base_module(value) if isinstance(value, Instance) else value
+    if isinstance(module, TorchModule):
+        return len(module.children)
     return Symbol(("len", interp.key(value)), low=1 if isinstance(value, TensorRef) else 0)
 
 
@@ -111,6 +113,14 @@ def _sum(interp: Interpreter, call: Call, iterable: Value, *start: Value, **keyw
         return total
     if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(iterable, Symbol):
         return sum(values)
+    joined = [*start, *keywords.values(), *values]
+    if isinstance(iterable, Sequence) and len(joined) > 1 and all(isinstance(one, Sequence) for one in joined):
+        join = interp.call(Name("operator.add"), joined[:2], {}, node)  # `sum(lists, [])`
+        for one in joined[2:]:
+            join = interp.call(Name("operator.add"), [join, one], {}, node)
+        if isinstance(join, Sequence):
+            join.more = join.more or iterable.more
+        return join
     return cuts.carry(interp, interp.opaque("sum", args, node), args, node)
 
 
@@ -173,10 +183,22 @@ def _extreme(interp: Interpreter, call: Call, first: Value, *others: Value, **ke
         return keywords["default"]
     if others and all(isinstance(arg, (int, float)) for arg in args):
         return max(args) if call.last == "max" else min(args)
+    if not others and "key" in keywords and isinstance(first, Sequence) and first.items:
+        return _chosen(interp, call, first, keywords["key"])
     keys = [interp.key(arg) for arg in args]
     if others and all(map(cuts.plain_number, keys)):
         return cuts.carry(interp, interp.symbol((call.last, *keys)), args, node)
     return cuts.carry(interp, interp.opaque("extreme", args, node), args, node)
+
+
+def _chosen(interp: Interpreter, call: Call, items: Sequence, key: Value) -> Value:
+    """``max(items, key=key)``: one of the items, the one that the keys say where they are known."""
+    if not items.more and len(items.items) <= streams.ITEMS:
+        keys = [interp.call(key, [interp.read(slot, items)], {}, call.node) for slot in items.items]
+        if all(isinstance(one, (int, float)) for one in keys):
+            at = keys.index(max(keys) if call.last == "max" else min(keys))
+            return interp.read(items.items[at], items)
+    return elements.item(interp, items, interp.fresh_symbol("choice"), call.node)
 
 
 # Text and input
@@ -225,7 +247,8 @@ def _exit(interp: Interpreter, call: Call, *_: Value) -> Value:
 
 @model("builtins.globals")
 def _globals(interp: Interpreter, call: Call) -> Value:
-    return Mapping(dict((interp.scope.globals or interp.scope).names.items()))
+    names: dict[Any, Binding] = (interp.scope.globals or interp.scope).names
+    return Mapping(names)  # the very names: `globals()["state"] = h` binds one of them
 
 
 @model("builtins.__import__")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.comprehensions import accumulated
-from autofix.codemods.interpreter.library.registry import Call, model
+from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import Binding, Function, Mapping, Name, Partial, Sequence, Value
 
 if TYPE_CHECKING:
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 @model("functools.partial")
 def _partial(interp: Interpreter, call: Call, function: Value, /, *args: Value, **keywords: Value) -> Value:
     return Partial(function, list(args), keywords)
+
+
+@model("functools.partialmethod")
+def _partial_method(interp: Interpreter, call: Call, function: Value, /, *args: Value, **keywords: Value) -> Value:
+    if not isinstance(function, Function):
+        return DECLINED
+    return Partial(function, list(args), keywords, method=True)
 
 
 @model("functools.reduce")

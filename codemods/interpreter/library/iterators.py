@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import attributes, constants, errors, mapping_keys, streams
+from autofix.codemods.interpreter import attributes, constants, errors, mapping_keys, module_lists, streams
 from autofix.codemods.interpreter.generators import Exhausted, Generator
 from autofix.codemods.interpreter.library.registry import Call, model
 from autofix.codemods.interpreter.streams import LazyStream, Stream
@@ -100,7 +100,7 @@ def _reversed(interp: Interpreter, call: Call, value: Value, /) -> Value:
         if len(numbers) == 1:  # `reversed(range(count))` is `range(count - 1, -1, -1)`
             ends = (numbers[0], *map(interp.key, (-1, -1)))
             return interp.symbol(("range", *ends, interp.new_instance()))
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) or module_lists.holder(value) is not None:
         value = copy_of(interp, value, "list", call.node)
     if isinstance(value, Sequence):
         return Sequence("list", list(reversed(copy_of(interp, value, "list", call.node).items)), more=value.more)

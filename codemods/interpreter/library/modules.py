@@ -10,12 +10,14 @@ from autofix.codemods.interpreter import (
     cuts,
     frameworks,
     module_calls,
+    module_lists,
     module_tree,
     optimizers,
     tensor_calls,
     written,
 )
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
+from autofix.codemods.interpreter.unpacking import copy_of
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
@@ -289,8 +291,70 @@ def _append(interp: Interpreter, call: Call, module: TorchModule | Instance, par
     holder = _holder(module)
     if holder is None:
         return DECLINED
-    holder.children[len(holder.children)] = Binding(part)
+    module_lists.extend(interp, holder, [part], call.node)
     return module
+
+
+@of_module("extend")
+def _extend(interp: Interpreter, call: Call, module: TorchModule | Instance, parts: Value, /) -> Value:
+    holder = module_lists.holder(module)
+    if holder is None:
+        return DECLINED
+    given = copy_of(interp, parts, "list", call.node)
+    module_lists.extend(interp, holder, [slot.value for slot in given.items], call.node)
+    return module
+
+
+@of_module("insert")
+def _insert(interp: Interpreter, call: Call, module: TorchModule | Instance, index: Value, part: Value, /) -> Value:
+    holder = module_lists.holder(module)
+    if holder is None:
+        return DECLINED
+    # Where the place is not known, the last one: that it is one of the modules is what matters.
+    at = index if isinstance(index, int) else len(holder.children)
+    module_lists.insert(interp, holder, at, part, call.node)
+    return module if holder.kind == "Sequential" else None
+
+
+@of_module("update")
+def _update(interp: Interpreter, call: Call, module: TorchModule | Instance, given: Value, /) -> Value:
+    holder = module_lists.holder(module, module_lists.DICTIONARIES)
+    if holder is None:
+        return DECLINED
+    interp.activity += 1
+    module_calls.update_dictionary(interp, holder, given, call.node)
+    return None
+
+
+@of_module("clear")
+def _clear(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -> Value:
+    holder = module_lists.holder(module, module_lists.DICTIONARIES)
+    if holder is None:
+        return DECLINED
+    interp.activity += 1
+    holder.children.clear()
+    return None
+
+
+@of_module("pop")
+def _pop(interp: Interpreter, call: Call, module: TorchModule | Instance, key: Value, /) -> Value:
+    holder = module_lists.holder(module, module_lists.LISTS | module_lists.DICTIONARIES)
+    if holder is None or not isinstance(key, (int, str, slice)):
+        return DECLINED
+    taken = module_lists.remove(interp, holder, key)
+    return DECLINED if taken is None else taken
+
+
+@of_module("get", "setdefault")
+def _get(interp: Interpreter, call: Call, module: TorchModule | Instance, key: Value, default: Value = None) -> Value:
+    holder = module_lists.holder(module, frozenset(("ParameterDict",)))
+    if holder is None or not isinstance(key, str):
+        return DECLINED
+    slot = module_lists.item(holder, key)
+    if slot is None and call.name == "setdefault":
+        module_lists.put(interp, holder, key, default, call.node)
+        slot = module_lists.item(holder, key)
+    return default if slot is None else slot.value
 
 
 @of_module("items", "values", "keys")

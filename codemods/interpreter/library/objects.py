@@ -142,7 +142,8 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
         return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
         if class_lookup.find(owner, name) is None:
-            return default[0]
+            given = attributes.by_getattr(interp, owner, name, call.node)
+            return default[0] if given is attributes.MISSING else given
     if default and isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
         return default[0]
     return attributes.plain(interp, attributes.get(interp, owner, name, call.node))
@@ -229,6 +230,17 @@ def _super(interp: Interpreter, call: Call, *args: Value) -> Value:
     if function is not None and function.owner is not None and slot is not None:
         return Super(slot.value, function.owner)
     return interp.fresh_symbol("super")
+
+
+@model("builtins.staticmethod")
+def _staticmethod(interp: Interpreter, call: Call, function: Value, /) -> Value:
+    """``name = staticmethod(function)`` in the body of a class; what is no function of the program is bound to none."""
+    return replace(function, flavour="staticmethod") if isinstance(function, Function) else function
+
+
+@model("builtins.classmethod")
+def _classmethod(interp: Interpreter, call: Call, function: Value, /) -> Value:
+    return replace(function, flavour="classmethod") if isinstance(function, Function) else DECLINED
 
 
 @model("builtins.property")

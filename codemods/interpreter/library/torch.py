@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
-from autofix.codemods.interpreter import attributes, cuts, extents, tensor_calls
+from autofix.codemods.interpreter import attributes, cuts, escapes, extents, tensor_calls
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -80,6 +80,8 @@ def _grad(
     **keywords: Value,
 ) -> Value:
     node, given = call.node, bool(others) or "grad_outputs" in keywords
+    if any(escapes.certainly_has_no_graph(one) for one in interp.tensors(inputs)):
+        interp.crash("one of the differentiated tensors does not require grad")
     tensor_calls.run_backward(interp, [outputs], keywords, node, accumulate=False, inputs=inputs, given=given)
     if not keywords.keys() & {"allow_unused", "materialize_grads"} and len(others) < 4:
         cuts.part_beside(interp, [outputs], inputs, node)

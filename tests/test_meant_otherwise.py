@@ -1,0 +1,173 @@
+"""Patches keep what the author means by other parts of a line: leaves, handles of hooks, values that are learned by."""
+
+from __future__ import annotations
+
+import pytest
+
+from autofix.codemods.facts import LeafChanged
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
+
+
+def patched(text: str) -> str:
+    """The patched script, in which nothing is left to find; the script itself where there is no patch."""
+    mended = mend(Program.of(text, "train.py"), all_codemods())
+    return mended.patched.files[0].text
+
+
+FAST_WEIGHTS = """\
+import torch
+from torch import nn
+hyper = nn.Parameter(torch.zeros(()))
+outer = torch.optim.Adam([hyper], lr=0.1)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+first = torch.randn(4, 1, requires_grad=True)
+params = {begun}
+for epoch in range(3):
+    fast = params
+    for k in range(3):
+        inner = (torch.tanh(x @ {read}) - y).pow(2).mean() + hyper.exp() * {read}.pow(2).sum()
+        grads = torch.autograd.grad(inner, {each}, create_graph=True)
+        fast = {updated}
+    loss = (torch.tanh(x @ {read}) - y).pow(2).mean()
+    outer.zero_grad()
+    loss.backward()
+    outer.step()
+    {carried}
+"""
+LIST = {"begun": "[first]", "read": "fast[0]", "each": "fast", "updated": "[p - 0.05 * g for p, g in zip(fast, grads)]"}
+DICT = {
+    "begun": '{"w": first}',
+    "read": 'fast["w"]',
+    "each": "list(fast.values())",
+    "updated": "{k: p - 0.05 * g for (k, p), g in zip(fast.items(), grads)}",
+}
+ALONE = {"begun": "first", "read": "fast", "each": "fast", "updated": "fast - 0.05 * grads[0]"}
+LEAVES = {
+    "a list": (
+        LIST,
+        "params = [p.requires_grad_() for p in fast]",
+        "params = [p.detach().requires_grad_() for p in fast]",
+    ),
+    "a dictionary": (
+        DICT,
+        "params = {k: p.requires_grad_() for k, p in fast.items()}",
+        "params = {k: p.detach().requires_grad_() for k, p in fast.items()}",
+    ),
+    "a tensor": (ALONE, "params = fast.requires_grad_(True)", "params = fast.detach().requires_grad_(True)"),
+}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_what_is_made_to_require_grad_is_detached_before(name: str) -> None:
+    parts, carried, wanted = LEAVES[name]
+    text = FAST_WEIGHTS.format(**parts, carried=carried)
+    assert patched(text) == FAST_WEIGHTS.format(**parts, carried=wanted)
+
+
+def test_weights_that_a_gradient_is_asked_for_are_not_left_without_one() -> None:
+    text = FAST_WEIGHTS.format(**LIST, carried="params = fast")
+    assert patched(text) == text
+
+
+RECORDER = """\
+import torch
+from torch import nn
+class Recorder:
+    def __init__(self, model):
+        self.acts, self.handles = [], []
+        self.attach(model)
+    def attach(self, model):
+        for m in model.children():
+            {}
+    def hook(self, mod, inp, out):
+        self.acts.append(out)
+    def penalty(self):
+        return torch.stack([a.mean() for a in self.acts]).abs().mean()
+net = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+rec = Recorder(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = net(torch.randn(6, 4)).pow(2).mean() + 0.01 * rec.penalty()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+HANDLES = (
+    "self.handles.append(m.register_forward_hook(self.hook))",
+    "handle = m.register_forward_hook(self.hook)\n            self.handles += [handle]",
+    "handle = m.register_forward_hook(self.hook)\n            self.handles.append(handle)",
+)
+
+
+@pytest.mark.parametrize("kept", HANDLES)
+def test_handles_of_hooks_are_not_emptied_with_what_the_hooks_fill(kept: str) -> None:
+    text = RECORDER.format(kept)
+    assert patched(text) == f"{text}    rec.acts.clear()\n"
+
+
+def test_a_list_that_is_filled_before_the_training_is_not_emptied_in_it() -> None:
+    text = """\
+import torch
+from torch import nn
+def train():
+    acts, names = [], []
+    net = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    for n, m in net.named_children():
+        names.append(n)
+        m.register_forward_hook(lambda mod, i, o: acts.append(o))
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for i in range(3):
+        loss = net(torch.randn(6, 4)).pow(2).mean() + 0.01 * torch.stack(acts).abs().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    print(names)
+train()
+"""
+    assert "acts.clear()" in patched(text)
+    assert "names.clear()" not in patched(text)
+
+
+LEARNED = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emit = nn.Linear(3, 4)
+        self.start = nn.Parameter(torch.zeros(4))
+    def forward(self, x, tags):
+        e = self.emit(x)
+        {}
+        return self.start[tags].sum() + e[1:].pow(2).sum() + (e * self.start).sum()
+net = Net()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    loss = net(torch.randn(8, 3), torch.tensor([0, 2]))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "change", ["self.start[tags] += e[0, tags]", "self.start += e.mean(0)", "self.start.add_(e[0])"]
+)
+def test_a_value_that_others_learn_by_is_not_added_under_no_grad(change: str) -> None:
+    mended = mend(Program.of(LEARNED.format(change), "train.py"), all_codemods())
+    assert [type(fact) for fact in mended.left] == [LeafChanged]
+    assert not mended.repairs
+
+
+AVERAGES = (
+    "self.start.mul_(0.9).add_(0.1 * e.mean(0))",
+    "self.start += 0.1 * (e.mean(0) - self.start)",
+    "self.start.lerp_(e.mean(0), 0.1)",
+)
+
+
+@pytest.mark.parametrize("change", AVERAGES)
+def test_a_moving_average_is_taken_under_no_grad(change: str) -> None:
+    assert f"        with torch.no_grad():\n            {change}\n" in patched(LEARNED.format(change))
