@@ -204,6 +204,8 @@ class Recorder(Interpreter):
             own = dict(zip(called.arguments, table.arguments, strict=False))
             names = tuple(own.get(one, one) for one in names)
         by_name: dict[str, Value] = dict(zip(names or table.arguments, args, strict=False))
+        if not table.is_usual(by_name):
+            return True, []
         wanted: set[str] = set()
         for argument, value in by_name.items():
             saves = table.saves.get(argument)

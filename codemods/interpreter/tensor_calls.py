@@ -213,9 +213,12 @@ def call_tensor_method(
     if name.endswith("_") and not name.startswith("_"):
         if catalogue.is_left_out(operation(name[:-1]), [tensor, *args], keywords):
             return tensor
-        return _in_place_method(interp, tensor, name[:-1], [*args, *keywords.values()], node)
+        return _in_place_method(interp, tensor, name[:-1], args, keywords, node)
     at = operation(name).at("self") or 0  # `x.where(condition, y)` is `torch.where(condition, x, y)`
-    result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
+    if len(args) < at:
+        result = operate(interp, name, args, {"self": tensor, **keywords}, node)
+    else:
+        result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
     of, new = tensor.cell.node, result.cell.node if isinstance(result, TensorRef) else None
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
@@ -247,15 +250,33 @@ def _made_of(gradient: Value, root: TensorRef) -> bool:
     return id(root.cell.node) in graph and any(node.opaque for node in graph.values())
 
 
-def _in_place_method(interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], node: ast.expr) -> Value:
+def _in_place_method(
+    interp: Interpreter,
+    tensor: TensorRef,
+    name: str,
+    positional: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+) -> Value:
+    args = [*positional, *keywords.values()]
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
-        overwriting.write_into(interp, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
+        places = _places(interp, name, [tensor, *positional], keywords)
+        name = "copy_slices" if name in ("copy", "put") else name
+        overwriting.write_into(interp, tensor, args, node, name, places=places)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
         # The former value gets a gradient of zeros, but its graph is walked.
         overwriting.in_place(interp, tensor, name, [], node)
     else:
         overwriting.in_place(interp, tensor, name, args, node)
     return tensor
+
+
+def _places(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value]) -> list[Value]:
+    """The places at which an operation writes (an index, a mask), where it saves them for the backward pass."""
+    row = operation(name)
+    given = dict(zip(row.arguments, args, strict=False)) | keywords
+    saved = {one for argument, names in row.saves.items() if interp.operands(given.get(argument)) for one in names}
+    return [given[one] for one in ("index", "mask") if one in saved and one in given]
 
 
 def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
@@ -332,9 +353,9 @@ def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) ->
     """Names of the values passed, where keywords change the table's order."""
     if not keywords:
         return ()
-    table = operation(name).arguments
-    known = (table[0] if key == "input" and table and key not in table else key for key in keywords)
-    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *known)
+    row = operation(name)
+    table = row.arguments
+    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *map(row.argument, keywords))
 
 
 def grad_mode(name: str, args: list[Value]) -> GradMode | None:
