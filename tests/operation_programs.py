@@ -205,7 +205,7 @@ def verdict(text: str) -> str | None:
             return "overwritten"
         if "does not require grad and does not have a grad_fn" in said:
             return "no graph"
-        if "a view and is being modified inplace" in said:
+        if "a view and is being modified inplace" in said or "is a view and its base" in said:
             return "part changed"
         return None
     return ""

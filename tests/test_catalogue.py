@@ -13,6 +13,7 @@ import pytest
 
 from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import Operation
+from autofix.codemods.interpreter import dtypes
 
 pytest.importorskip("torch")
 
@@ -352,6 +353,18 @@ def test_every_operation_has_the_result_that_the_catalogue_says() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [line for one in made for line in described_wrongly(one)] == []
+
+
+def test_results_that_are_whole_numbers_are_those_that_are_said() -> None:
+    """Rows without a graph alone; of integers, ``bincount`` and ``hash_tensor`` make no more than whole numbers."""
+    made = (exercise(name) for name, row in catalogue.operations().items() if not row.differentiable)
+    found = set()
+    for one in filter(None, made):
+        result = first_tensor(eval(compiled(one.call), fresh(one.shape, {"x"})))
+        if one.row.kind != catalogue.CREATION and not can_have_graph(result):
+            found.add(one.row.name)
+    assert found - dtypes.WHOLE == {"bincount", "hash_tensor"}
+    assert found >= dtypes.WHOLE
 
 
 def lies_elsewhere(made: Exercise, name: str) -> bool:

@@ -65,6 +65,8 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             picked.cell.sibling = value.cell.sibling or (
                 made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)
             )
+            if picked.cell.sibling:
+                picked.cell.viewed = value.cell.viewed
             return picked
         case TorchModule():
             return _of_container_module(interp, value, index)
