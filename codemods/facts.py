@@ -307,7 +307,7 @@ class Overwritten(Fact):
 
 @dataclass(frozen=True, kw_only=True)
 class PartChanged(Fact):
-    """One of several views that a single call made is modified in place."""
+    """One of several views that a single call made is modified in place, or their base while they are in use."""
 
     code = "AF210"
     kind = "part changed"
@@ -322,6 +322,8 @@ class PartChanged(Fact):
     changed: Span
     constructed: Span | None = None
     name: str = ""
+    base: bool = False
+    """Whether it is the tensor of which the views were taken: then they cannot be used any more."""
 
     @property
     def cause(self) -> Span:
@@ -329,7 +331,8 @@ class PartChanged(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` modifies one of several views in place, which autograd does not allow"
+        what = "the base of several views" if self.base else "one of several views"
+        return f"`{self.name}` modifies {what} in place, which autograd does not allow"
 
 
 @dataclass(frozen=True, kw_only=True)

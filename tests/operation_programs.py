@@ -1,11 +1,13 @@
 """Small programs about every operation that PyTorch lists: methods of tensors, functions, and layers.
 
 The names come from the installed torch and never from autofix's catalogue, so that an operation which nobody thought of
-is found out.  Arguments are tried in turn until a call works; four programs are made of each call.
+is found out.  Arguments are tried in turn until a call works; four programs are made of each call, and one more for
+each other tensor that it is given.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -50,6 +52,14 @@ PROGRAMS = {
     "changed through the result": "h = x\nk = h.exp()\nx = k\ny = {call}\n{result}.mul_(2)\nk.sum().backward()\n",
     "detached before": "x = x.detach()\ny = {call}\n{total}.backward()\n",
 }
+OTHER_TENSORS = {
+    "other": "mul_(2)",
+    "signs": "mul_(2)",
+    "classes": "add_(1)",
+    "places": "add_(1)",
+    "mask": "logical_not_()",
+}
+"""For each of the other tensors, the method that changes it."""
 # They ask for hardware, change what torch does in later programs, or make a tensor that no program can use.
 LEFT_OUT = frozenset(
     """share_memory_ pin_memory cuda xpu hpu ipu mtia module_load set_ resize_ resize_as_ resize resize_as
@@ -158,6 +168,7 @@ def calls() -> Iterator[Call]:
                 yield found
         for name in filter(str.islower, _listed(nn.functional)):
             given = tuple(f"F.{name}(x, {given})" if given else f"F.{name}(x)" for given in ARGUMENTS)
+            given = (f"F.{name}(places, x)", *given) if name.startswith("embedding") else given
             found = _works(names, f"F.{name}", ("",), given)
             if found is not None:
                 yield found
@@ -173,7 +184,12 @@ def calls() -> Iterator[Call]:
 def programs(call: Call) -> Iterator[Program]:
     """The programs about a call."""
     start = f"{header(call.shape)}{call.setup}\nx = base * 1.0 + 0.1\n"
-    for kind, text in PROGRAMS.items():
+    changes = {
+        f"{name} changed": f"y = {{call}}\n{name}.{method}\n{{total}}.backward()\n"
+        for name, method in OTHER_TENSORS.items()
+        if re.search(rf"\b{name}\b", call.call)
+    }
+    for kind, text in {**PROGRAMS, **changes}.items():
         yield Program(call, kind, start + text.format(call=call.call, result=call.result, total=call.total))
 
 
@@ -189,7 +205,7 @@ def verdict(text: str) -> str | None:
             return "overwritten"
         if "does not require grad and does not have a grad_fn" in said:
             return "no graph"
-        if "a view and is being modified inplace" in said:
+        if "a view and is being modified inplace" in said or "is a view and its base" in said:
             return "part changed"
         return None
     return ""

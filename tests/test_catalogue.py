@@ -13,6 +13,7 @@ import pytest
 
 from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import Operation
+from autofix.codemods.interpreter import dtypes
 
 pytest.importorskip("torch")
 
@@ -48,12 +49,16 @@ WRITTEN = {
     "cross_map_lrn": "torch.nn.CrossMapLRN2d(1).forward(x)",
     "ctc_loss": "F.ctc_loss(cube, torch.ones(4, 1).long(), torch.tensor([2] * 4), torch.tensor([1] * 4))",
     "cuda": "x.cpu()",
+    "cross_entropy": "F.cross_entropy(x, classes, other[0])",
+    "embedding": "F.embedding(classes, x)",
+    "embedding_bag": "F.embedding_bag(classes, x, classes[:1])",
     "embedding_renorm": "torch.embedding_renorm_(other, classes, 2.0, 2.0)",
     "exponential": "x.exponential_()",
     "feature_dropout": "torch.feature_dropout(x, 0.5, True)",
     "fill_diagonal": "x.fill_diagonal_(0.0)",
     "float_power_of_tensor": "torch.float_power(x, other)",
     "pow_of_tensor": "torch.pow(x, other)",
+    "take_along_one_dim": "torch.take_along_dim(x, classes[:, None], 1)",
     "lerp_by_number": "torch.lerp(x, other, 0.5)",
     "geometric": "x.geometric_(0.5)",
     "grid_sample": "F.grid_sample(x, torch.rand(1, 2, 2, 2))",
@@ -88,6 +93,7 @@ WRITTEN = {
     "max_unpool3d": "F.max_unpool3d(x, places, 2)",
     "multi_head_attention_forward": "F.multi_head_attention_forward("
     "x, other, other, 4, 2, torch.rand(12, 4), None, None, None, False, 0.0, torch.rand(4, 4), None)",
+    "multilabel_soft_margin_loss": "F.multilabel_soft_margin_loss(x, other)",
     "native_batch_norm": "torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)",
     "native_dropout": "torch.native_dropout(x, 0.5, True)",
     "native_group_norm": "torch.native_group_norm(x, None, None, 1, 4, 16, 1, 1e-5)",
@@ -234,8 +240,8 @@ def is_spoilt(made: Exercise, wanted: set[str], changed: str) -> bool | None:
     result = first_tensor(eval(compiled(made.call), names))
     if not result.requires_grad or "NotImplemented" in str(result.grad_fn):
         return None
-    changed_tensor = result if changed == "result" else names[changed]
-    changed_tensor.detach().mul_(1)
+    changed_tensor = (result if changed == "result" else names[changed]).detach()
+    changed_tensor.copy_(changed_tensor.clone())
     try:
         (result.real if result.is_complex() else result).sum().backward()
     except RuntimeError as error:
@@ -255,7 +261,8 @@ def saved_wrongly(made: Exercise) -> list[str]:
     """Disagreements of the row and PyTorch on the saved tensors, as lines."""
     tensors = {name: variables(node, made.shape) for name, node in made.given()}
     known = namespace(made.shape)
-    floats = {one for found in tensors.values() for one in found if can_have_graph(known[one])}
+    named = {one for found in tensors.values() for one in found}
+    floats = {one for one in named if can_have_graph(known[one])}
     said = []
     for wanted in dict.fromkeys(floats):
         saved = {one for name, found in tensors.items() if wanted in found for one in made.row.saves.get(name, ())}
@@ -268,9 +275,9 @@ def saved_wrongly(made: Exercise) -> list[str]:
                 continue
             raise
         result = first_tensor(eval(compiled(made.call), names))
-        for changed in sorted({*floats, "result"}):
+        for changed in sorted({*named, "result"}):
             alike = {changed} | {
-                one for one in (*floats, "result") if changed != one and shared(names, result, one, changed)
+                one for one in (*named, "result") if changed != one and shared(names, result, one, changed)
             }
             found = is_spoilt(made, {wanted}, changed)
             if found is not None and found != bool(alike & values):
@@ -346,6 +353,18 @@ def test_every_operation_has_the_result_that_the_catalogue_says() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [line for one in made for line in described_wrongly(one)] == []
+
+
+def test_results_that_are_whole_numbers_are_those_that_are_said() -> None:
+    """Rows without a graph alone; of integers, ``bincount`` and ``hash_tensor`` make no more than whole numbers."""
+    made = (exercise(name) for name, row in catalogue.operations().items() if not row.differentiable)
+    found = set()
+    for one in filter(None, made):
+        result = first_tensor(eval(compiled(one.call), fresh(one.shape, {"x"})))
+        if one.row.kind != catalogue.CREATION and not can_have_graph(result):
+            found.add(one.row.name)
+    assert found - dtypes.WHOLE == {"bincount", "hash_tensor"}
+    assert found >= dtypes.WHOLE
 
 
 def lies_elsewhere(made: Exercise, name: str) -> bool:

@@ -36,10 +36,34 @@ class Operation(NamedTuple):
     """Names of its arguments that are tensors."""
     places: str = ""
     """Whether it gives values and their places: ``always``, or ``along`` a dimension that it is told."""
+    usual: dict[str, object] = {}
+    """Values of arguments without which it is not known what it saves."""
+    fields: tuple[str, ...] = ()
+    """Names of its results, where it has several: ``torch.linalg.eigh(a).eigenvalues``; empty for those without."""
 
     def at(self, argument: str) -> int | None:
         """The position of an argument; None where the operation has no argument of this name."""
         return self.arguments.index(argument) if argument in self.arguments else None
+
+    def is_usual(self, given: Mapping[str, object]) -> bool:
+        """Whether it certainly saves what ``saves`` says, with these arguments."""
+        return all(name not in given or given[name] == value for name, value in self.usual.items())
+
+    def saves_result(self, at: int) -> bool:
+        """Whether the backward pass needs this one of several results."""
+        saved = {one for names in self.saves.values() for one in names}
+        return self.fields[at] in saved or (at == 0 and "result" in saved)
+
+    def saved_field(self, name: str) -> int | None:
+        """The number of a result that has this name, where it is one that the backward pass needs."""
+        at = self.fields.index(name) if name in self.fields else None
+        return at if at is not None and self.saves_result(at) else None
+
+    def argument(self, keyword: str) -> str:
+        """The table's name of an argument: PyTorch's functions call ``input`` what the table calls ``self``."""
+        if keyword in self.arguments or keyword != "input" or not self.arguments:
+            return keyword
+        return "self" if "self" in self.arguments else self.arguments[0]
 
 
 class Module(NamedTuple):
@@ -85,6 +109,8 @@ def _operation(name: str, row: dict[str, Any]) -> Operation:
         known="saves" in row,
         tensors=tuple(row.get("tensors", ())),
         places=row.get("places", ""),
+        usual=row.get("usual", {}),
+        fields=tuple(row.get("fields", ())),
     )
 
 
@@ -137,15 +163,13 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
             return f"{name}imum"
         case "pow" | "float_power" if is_tensor(second):
             return f"{name}_of_tensor"
+        case "take_along_dim" if len(values) > 2:
+            return "take_along_one_dim"
         case "lerp" if len(values) > 2 and isinstance(values[2], (int, float)):
             return "lerp_by_number"
         case "pad":
             modes = {"replicate": "replication_pad2d", "reflect": "reflection_pad2d"}
             return next((modes[one] for one in values if isinstance(one, str) and one in modes), "constant_pad_nd")
-        case "gumbel_softmax" | "kl_div" if any(one is True for one in values):  # hard samples; a logarithmic target
-            return "?"
-        case "matrix_norm" if second is not None:
-            return "?"
         case _ if name.startswith("adaptive_avg_pool") and second == 1:
             return "mean"
     return name

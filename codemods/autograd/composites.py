@@ -60,6 +60,7 @@ MADE_OF = {
 }
 """Composite operations that one operation carries out: they save what it saves, argument by argument."""
 
+_OF_REAL = "rfft rfft2 rfftn ihfft ihfft2 ihfftn".split()
 _NORM = "input running_mean running_var weight"
 SAVES: dict[str, dict[str, str]] = {
     "matmul": {"self": "other", "other": "self"},
@@ -80,14 +81,14 @@ SAVES: dict[str, dict[str, str]] = {
     "float_power": {"self": "copy"},
     "gumbel_softmax": {"logits": "result"},
     "kl_div": {"input": "target", "target": "input target"},
-    "multilabel_soft_margin_loss": {"input": "input", "target": "input"},
+    "multilabel_soft_margin_loss": {"input": "input target", "target": "copy"},
     **{f"lp_pool{n}d": {"input": "input"} for n in (1, 2, 3)},
     "prelu": dict.fromkeys(("self", "weight"), "self weight"),
     "softsign": {"input": "input"},
     "normalize": {"input": "input"},
     "cosine_similarity": {"x1": "x1", "x2": "x2"},
     "pairwise_distance": dict.fromkeys(("x1", "x2"), "result"),
-    "take_along_dim": {"self": "self"},
+    "take_along_dim": {"self": "self indices"},
     # All ways of computing attention save the values; queries and keys are scaled first by some.
     "scaled_dot_product_attention": dict.fromkeys(("query", "key"), "value"),
     "batch_norm": dict.fromkeys(("input", "weight", "bias"), _NORM),
@@ -96,11 +97,30 @@ SAVES: dict[str, dict[str, str]] = {
     "rms_norm": dict.fromkeys(("input", "weight"), "input weight"),
     "group_norm": dict.fromkeys(("input", "weight", "bias"), "input weight"),
     "embedding": {"weight": "input"},
+    "embedding_bag": {
+        "weight": "input offsets per_sample_weights",
+        "per_sample_weights": "input weight offsets per_sample_weights",
+    },
+    "bilinear": {
+        "input1": "input2 weight",
+        "input2": "input1 weight",
+        "weight": "input1 input2",
+        "bias": "",
+    },
+    "cross_entropy": {"input": "target weight", "target": "weight"},
+    "poisson_nll_loss": {"input": "target", "target": "input"},
+    "combinations": {"self": "self"},
+    "linalg_svdvals": {"A": "result"},
+    "linalg_eigvals": {"self": "result"},
+    "linalg_eigvalsh": {"self": "result"},
+    "linalg_tensorinv": {"self": "result"},
+    **{f"fft_{name}": {"self": "self"} for name in _OF_REAL},
+    "stft": {"self": "self"},
     "logdet": {"self": "self"},
     "cosine_embedding_loss": dict.fromkeys(("input1", "input2"), "input1 input2"),
     **{f"fractional_max_pool{n}d_with_indices": {"input": "input"} for n in (2, 3)},
     "to_dense": {"self": ""},
-    "linear_cross_entropy": {"input": "linear_weight", "linear_weight": "input"},
+    "linear_cross_entropy": {"input": "linear_weight target", "linear_weight": "input target"},
     "rnn_tanh_cell": {
         "input": "w_ih result",
         "hx": "w_hh result",
@@ -120,11 +140,24 @@ Only where the other operand needs a gradient.  Source: aten's CompositeImplicit
 mm or bmm), and ``torch.nn.functional``.
 """
 
+USUAL: dict[str, dict[str, object]] = {
+    "gumbel_softmax": {"hard": False},
+    "kl_div": {"log_target": False},
+    "linalg_matrix_norm": {"ord": "fro"},
+    "cross_entropy": {"label_smoothing": 0.0},  # of a distribution it makes a smoothed copy
+    "linear_cross_entropy": {"label_smoothing": 0.0},
+    "poisson_nll_loss": {"log_input": True},
+    **{f"fft_{name}": {"s" if name[-1] in "2n" else "n": None} for name in _OF_REAL},  # a longer one is padded first
+    "stft": {"center": True, "pad_mode": "reflect"},
+}
+"""Values of arguments for which the above holds; with others a composite operation saves something else."""
+
 ROWS: dict[str, tuple[str, dict[str, str]]] = {
     "einsum": ("equation first second third", SAVES["einsum"]),
     "chain_matmul": ("first second", SAVES["chain_matmul"]),
     "float_power_of_tensor": ("self exponent", dict.fromkeys(("self", "exponent"), "copy result")),
     "pow_of_tensor": ("self exponent", dict.fromkeys(("self", "exponent"), "self exponent result")),
+    "take_along_one_dim": ("self indices dim", {"self": "self"}),  # the indices may be negative, and are copied
     "lerp_by_number": ("self end weight", {"self": "", "end": ""}),
     "cross_map_lrn": ("input", {"input": "input result"}),
     **dict.fromkeys("bool int long short byte char unique".split(), ("self", {})),
@@ -171,6 +204,8 @@ WITHOUT_GRADIENT = frozenset(
 """Composite operations whose result has no graph."""
 NO_OPERATIONS = frozenset(("assert_int_or_pair", "unfold"))
 """Functions of ``torch.nn.functional`` that are none of tensors, or have another's name."""
+SEVERAL = frozenset(("std_mean", "var_mean"))
+"""Operations that always give several results, without names."""
 CONTAINERS = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList Sequential".split())
 FORMS: dict[str, str] = {
     **{f"{kind}Pad{n}d": f"{kind.lower()}_pad2d" for kind in ("Replication", "Reflection") for n in (1, 2, 3)},

@@ -100,6 +100,11 @@ def _longest(functions: list[Any]) -> list[str]:
     return found
 
 
+def _results(function: Any) -> list[str]:
+    """The names of a function's results, empty for those without."""
+    return [out.name or "" for out in function.func.returns]
+
+
 def _aliases(function: Any) -> str:
     """``view`` or ``views`` where the result shares the memory of an argument that is not changed."""
     for out in function.func.returns:
@@ -189,6 +194,8 @@ class _Table:
         elif formula:
             saves = self.saves(formula, inplace=False) or self.saves(formula, inplace=True)
             of = dict(zip(_longest(self.functions[formula]), arguments, strict=False))
+            theirs, own = _results(self.functions[formula][0]), _results(plain[0])
+            of |= dict(zip(theirs[1:], own[1:], strict=True)) if len(theirs) == len(own) else {}
             known = {*arguments}
             row["saves"] = {
                 (one if one in known else of.get(one, one)): sorted(
@@ -206,6 +213,9 @@ class _Table:
         gives = [len(one.func.returns) == 2 and one.func.returns[1].name == "indices" for one in plain]
         if any(gives):
             row["places"] = "always" if all(gives) else "along"
+        fields = _results(plain[0])
+        if len(fields) > 1 and (any(fields) or name in composites.SEVERAL) and not any(gives):
+            row["fields"] = fields
         if any(one.func.name.name.inplace for one in functions):
             row["in_place"] = True
         return row
@@ -275,6 +285,10 @@ def _by_hand(name: str) -> dict[str, list[str]]:
 
 def _checked(operations: dict[str, Row]) -> dict[str, Row]:
     """The rows, if what is written by hand speaks of the operations' own arguments."""
+    for name, usual in composites.USUAL.items():
+        operations[name]["usual"] = usual
+        if not {*usual} <= {*operations[name]["args"]}:
+            raise ValueError(f"{name} has not all of the arguments {', '.join(usual)}")
     for name in composites.SAVES:
         row = operations[name]
         unknown = {*row["saves"], *itertools.chain(*row["saves"].values())} - {*row["args"], "result", "copy"}

@@ -414,6 +414,8 @@ class Tape:
     """In-place changes of one of several views under grad mode: the call that made the views, and the changing module's
     constructor.
     """
+    bases_changed: dict[Site, Site] = field(default_factory=dict)
+    """In-place changes of a tensor one of whose several views is used afterwards, and the call that made the views."""
     outs: set[Site] = field(default_factory=set)
     """Calls with ``out=`` on tensors that require grad."""
     escapes: dict[Site, GraphLeak] = field(default_factory=dict)

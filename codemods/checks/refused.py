@@ -40,6 +40,8 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
     for site, (made, origin) in tape.parts_changed.items():
         told = origin.span if origin is not None else None
         yield PartChanged(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
+    for site, made in tape.bases_changed.items():
+        yield PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
     for site in tape.outs:
         yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
 

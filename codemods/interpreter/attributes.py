@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import class_lookup, cuts, errors, escapes, holding, module_tree, optimizers
 from autofix.codemods.interpreter.generators import Generator
@@ -362,6 +362,10 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
         value.cell.unsure = False
     if name == "data":
         return interp.detached(value, node, own_version=True)
+    made = value.cell.node
+    field = operation(made.operation).saved_field(name) if made is not None else None
+    if field is not None:
+        return interp.item(value, field, node)
     if name in ("grad", "_grad"):
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True

@@ -97,6 +97,7 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         return negated(interp, asked) if isinstance(op, ast.IsNot) else asked
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
         made = interp.data()
+        made.cell.whole = True
         made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
         return made
     known = _of_parts(interp, op, left, right)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd import catalogue, layout
+from autofix.codemods.autograd.graph import Node
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
@@ -65,6 +66,8 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             picked.cell.sibling = value.cell.sibling or (
                 made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)
             )
+            if picked.cell.sibling:
+                picked.cell.viewed = value.cell.viewed
             return picked
         case TorchModule():
             return _of_container_module(interp, value, index)
@@ -105,7 +108,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
     if isinstance(index, (int, slice)) or index is None or index is Ellipsis or _basic(index, node):
         place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
-        of_several = isinstance(index, int) and value.cell.node is not None and value.cell.node.opaque
+        of_several = isinstance(index, int) and _has_own_storage(value.cell.node, index)
         picked = interp.operation("select", [_untouched(value, place)], node, view=None if of_several else value)
         picked.cell.dense = value.cell.dense and layout.is_dense_index(place)
         if value.cell.base is None:
@@ -114,6 +117,15 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
     if isinstance(index, TensorRef) or (isinstance(index, Sequence) and any(True for _ in interp.tensors(index))):
         return interp.operation("index", [value, index], node, names=("self", "indices"))
     return interp.operation("select", [value], node, view=value if isinstance(index, Symbol) else None)
+
+
+def _has_own_storage(made: Node | None, index: int) -> bool:
+    """Whether an item of a result is a tensor of its own, which no backward pass needs: ``torch.std_mean(x)[1]``."""
+    if made is None:
+        return False
+    row = catalogue.operation(made.operation)
+    several = -len(row.fields) <= index < len(row.fields) and row.known
+    return made.opaque or (several and not row.saves_result(index))
 
 
 def _untouched(value: TensorRef, place: tuple[object, ...]) -> TensorRef:

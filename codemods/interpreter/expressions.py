@@ -213,6 +213,7 @@ def _of_tensors(interp: Interpreter, kind: type[ast.operator], left: Value, righ
             scalar = None
     if name in _WITHOUT_GRADIENT:
         made = interp.data(scalar=scalar)
+        made.cell.whole = name.startswith("bitwise")
         made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
         return made
     computed = interp.operation(name, [left, right], node, names=operand_names(name), scalar=scalar)
@@ -314,7 +315,11 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
             opposite = interp.operation("neg", [value], node, scalar=value.cell.scalar)
             opposite.cell.extent = value.cell.extent
             return opposite
-        return value if isinstance(node.op, ast.UAdd) else interp.data(scalar=value.cell.scalar)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        inverted = interp.data(scalar=value.cell.scalar)
+        inverted.cell.whole = True
+        return inverted
     return cuts.carry(interp, interp.symbol((type(node.op).__name__, interp.key(value))), [value], node)
 
 

@@ -135,7 +135,19 @@ def call_module(
         name = catalogue.form(kind)
         scalar = tensor_calls.reduces(module.options)
         saved = _saved_by_module(interp, kind, module.leaf, values)
-        detachment = interp.operation(name, values, node, scalar=scalar, leaves=leaves, extra_saved=saved)
+        row = catalogue.operation(name)
+        options = {key: value for key, value in module.options.items() if key in row.arguments}
+        names = (*row.arguments[: len(args)], *map(row.argument, keywords), *options)
+        given = [*values, *options.values()]
+        detachment = interp.operation(
+            name,
+            given,
+            node,
+            names=names if options or keywords else (),
+            scalar=scalar,
+            leaves=leaves,
+            extra_saved=saved,
+        )
         detachment.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(interp, detachment, values)
     if kind in catalogue.modules() and not catalogue.module(kind).parameters and "Norm" not in kind:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import operand_names
-from autofix.codemods.autograd.graph import StoreEvent
+from autofix.codemods.autograd.graph import Saved, StoreEvent
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.values import (
     PartWritten,
@@ -29,12 +30,15 @@ def write_into(
     name: str = "copy_slices",
     expression: ast.expr | None = None,
     added: Value = None,
+    places: Iterable[Value] = (),
 ) -> None:
     """Data is written into (part of) *tensor*: ``x[i] = v``, ``copy_``, ``index_copy_``, ``out=``.
 
-    *added* is the value that was added to, or multiplied with, what is written: ``x[i] += v``.
+    *added* is the value that was added to, or multiplied with, what is written: ``x[i] += v``.  *places* are the
+    tensors among the values that say where, and that the operation saves.
     """
     cell = tensor.cell
+    saved = tuple(Saved(one.cell.storage, one.cell.storage.version) for one in interp.tensors(*places))
     interp.change(tensor, node, operands=[added])
     place = _written_place(interp, node)
     root = None
@@ -51,7 +55,8 @@ def write_into(
             result = interp.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
             if result.cell.node is not None:
                 result.cell.node.opaque = False
-                result.cell.node.saves = False
+                result.cell.node.saved = saved
+                result.cell.node.saves = bool(saved)
                 owner.node = result.cell.node
                 _carried(
                     interp,

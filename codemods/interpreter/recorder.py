@@ -11,7 +11,7 @@ from autofix.codemods.autograd import layout
 from autofix.codemods.autograd.catalogue import gives_places, operation, variant
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import cuts, escapes, holding
+from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
@@ -147,12 +147,16 @@ class Recorder(Interpreter):
         if view is not None:
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
+            cell.viewed = view.cell.storage.version
         tensors = list(self.tensors(*args))
         if tensors and not (leaves or opaque):
             cell.on_cpu = all(tensor.cell.on_cpu for tensor in tensors)
+        cell.whole = dtypes.keeps(name) and not opaque and bool(tensors) and tensors[0].cell.whole
         of_dense = all(tensor.cell.dense for tensor in tensors)
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
         operands = _edges(tensors) if self.grad else []
+        if operands and view is None:
+            self._note_changed_bases(tensors)
         self._note_waiting(args, leaves, node)
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
@@ -183,6 +187,23 @@ class Recorder(Interpreter):
         self.misses = self.misses or bool(cell.node.missing)
         return TensorRef(cell)
 
+    def _note_changed_bases(self, tensors: Iterable[TensorRef]) -> None:
+        """An operation reads one of several views: note the in-place change of their base, which PyTorch then refuses.
+
+        Source: ``check_inplace`` and ``grad_fn`` of multi-output views in torch/csrc/autograd/variable.cpp.
+        """
+        for tensor in tensors:
+            cell = tensor.cell
+            later = cell.storage.changes[cell.viewed :]
+            known = not (tensor.guessed or cell.unsure or cell.base is None or cell.base.unsure)
+            if not (cell.sibling and later and known and escapes.certainly_has_graph(tensor)):
+                continue
+            change = later[0]
+            if not (change.by_step or change.parameter or change.site in self.tape.parts_changed):
+                source = cell.node.operands[0].node if cell.node is not None and cell.node.operands else cell.node
+                if source is not None:
+                    self.tape.bases_changed.setdefault(change.site, source.site)
+
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
         held = [value.cell.leaf for value in args if isinstance(value, TensorRef) and value.cell.leaf is not None]
@@ -204,6 +225,8 @@ class Recorder(Interpreter):
             own = dict(zip(called.arguments, table.arguments, strict=False))
             names = tuple(own.get(one, one) for one in names)
         by_name: dict[str, Value] = dict(zip(names or table.arguments, args, strict=False))
+        if not table.is_usual(by_name):
+            return True, []
         wanted: set[str] = set()
         for argument, value in by_name.items():
             saves = table.saves.get(argument)
@@ -258,6 +281,7 @@ class Recorder(Interpreter):
         cell.leaf = tensor.cell.leaf
         cell.on_cpu = tensor.cell.on_cpu
         cell.dense = tensor.cell.dense
+        cell.whole = tensor.cell.whole
         cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:

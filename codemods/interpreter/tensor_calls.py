@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
 from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand, Storage
-from autofix.codemods.interpreter import attributes, cuts, devices, escapes, extents, holding, outside, overwriting
+from autofix.codemods.interpreter import (
+    attributes,
+    cuts,
+    devices,
+    dtypes,
+    escapes,
+    extents,
+    holding,
+    outside,
+    overwriting,
+)
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
 from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Name, Sequence, Symbol, TensorRef, Value
 
@@ -170,36 +180,12 @@ def call_tensor_method(
     interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``tensor.name(...)``."""
+    name = _OPERATORS.get(name, name)
     result = of_tensor.call(interp, Call(node, name), tensor, given=args, keywords=keywords)
     if result is not DECLINED:
         return result
     if catalogue.kind(name) == catalogue.CAST:
-        if any(map(extents.is_mask, (*args, *keywords.values()))):
-            return interp.data()
-        if keywords.get("copy") is True or (
-            name == "contiguous" and not (tensor.cell.dense and not args and not keywords)
-        ):
-            return interp.operation(name, [tensor], node, scalar=tensor.cell.scalar)
-        computed = tensor.cell.node is not None and tensor.cell.node.leaf is None
-        if computed and any(map(_is_dtype_of_another, (*args, *keywords.values()))):
-            copy = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
-            copy.cell.extent = tensor.cell.extent
-            return copy
-        same = cuts.maybe_copied(tensor, name)
-        # Tensors are of single precision, if nothing else is said.
-        copies = name in _OTHER_PRECISIONS or any(map(_is_other_precision, (*args, *keywords.values())))
-        copies = copies or (interp.sources.mixes_precision and name in ("float", "to", "type"))
-        if copies:
-            return TensorRef(same.cell, same.provenance, guessed=True)
-        to_gpu = devices.to_gpu(name, [*args, *keywords.values()])
-        of_data = tensor.cell.node is None and tensor.cell.leaf is None
-        if of_data and to_gpu and not tensor.cell.on_gpu:
-            moved = replace(tensor.cell, storage=Storage(), base=None, writes=[], on_cpu=False, on_gpu=True)
-            return TensorRef(moved, tensor.provenance, tensor.guessed)
-        if name in ("to", "cuda") and tensor.cell.node is None:
-            same.cell.on_cpu = False
-        moves = to_gpu and tensor.cell.node is not None and tensor.cell.on_cpu and interp.grad
-        return TensorRef(same.cell, same.provenance, same.guessed, interp.site(node)) if moves else same
+        return _cast(interp, tensor, name, args, keywords, node)
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and interp.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
@@ -213,14 +199,65 @@ def call_tensor_method(
     if name.endswith("_") and not name.startswith("_"):
         if catalogue.is_left_out(operation(name[:-1]), [tensor, *args], keywords):
             return tensor
-        return _in_place_method(interp, tensor, name[:-1], [*args, *keywords.values()], node)
+        return _in_place_method(interp, tensor, name[:-1], args, keywords, node)
     at = operation(name).at("self") or 0  # `x.where(condition, y)` is `torch.where(condition, x, y)`
-    result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
+    if len(args) < at:
+        result = operate(interp, name, args, {"self": tensor, **keywords}, node)
+    else:
+        result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
     of, new = tensor.cell.node, result.cell.node if isinstance(result, TensorRef) else None
     if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
         new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
     return result
 
+
+def _cast(
+    interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> TensorRef:
+    """``tensor.to(...)`` and its kin: the tensor itself where there is nothing to convert or to move."""
+    given = [*args, *keywords.values()]
+    if any(map(extents.is_mask, given)):
+        return interp.data()
+    if keywords.get("copy") is True or (name == "contiguous" and not (tensor.cell.dense and not given)):
+        return interp.operation(name, [tensor], node, scalar=tensor.cell.scalar)
+    computed = tensor.cell.node is not None and tensor.cell.node.leaf is None
+    if computed and any(map(_is_dtype_of_another, given)):
+        copy = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
+        copy.cell.extent = tensor.cell.extent
+        return copy
+    same = cuts.maybe_copied(tensor, name)
+    of_data = tensor.cell.node is None and tensor.cell.leaf is None
+    # Tensors are of single precision, if nothing else is said.
+    copies = name in _OTHER_PRECISIONS or any(map(_is_other_precision, given))
+    copies = copies or (interp.sources.mixes_precision and name in ("float", "to", "type"))
+    if of_data and (copies or dtypes.may_copy(tensor, name, given)):
+        copied = replace(same.cell, storage=replace(same.cell.storage, changes=[]), base=None, writes=[], whole=False)
+        return TensorRef(copied, tensor.provenance, tensor.guessed)
+    if copies:
+        return TensorRef(same.cell, same.provenance, guessed=True)
+    to_gpu = devices.to_gpu(name, given)
+    if of_data and to_gpu and not tensor.cell.on_gpu:
+        moved = replace(tensor.cell, storage=Storage(), base=None, writes=[], on_cpu=False, on_gpu=True)
+        return TensorRef(moved, tensor.provenance, tensor.guessed)
+    if name in ("to", "cuda") and tensor.cell.node is None:
+        same.cell.on_cpu = False
+    moves = to_gpu and tensor.cell.node is not None and tensor.cell.on_cpu and interp.grad
+    return TensorRef(same.cell, same.provenance, same.guessed, interp.site(node)) if moves else same
+
+
+_OPERATORS = {
+    **{
+        f"__{name}__": name
+        for name in ("add", "sub", "mul", "matmul", "pow", "neg", "eq", "ne", "lt", "le", "gt", "ge")
+    },
+    **{f"__{name}__": f"bitwise_{name}" for name in ("and", "or", "xor")},
+    "__radd__": "add",
+    "__rmul__": "mul",
+    "__truediv__": "div",
+    "__abs__": "abs",
+    "__invert__": "bitwise_not",
+}
+"""Methods behind Python's operators, by the operations that they are."""
 
 _OTHER_PRECISIONS = frozenset("double half bfloat16 float64 float16".split())
 
@@ -247,15 +284,33 @@ def _made_of(gradient: Value, root: TensorRef) -> bool:
     return id(root.cell.node) in graph and any(node.opaque for node in graph.values())
 
 
-def _in_place_method(interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], node: ast.expr) -> Value:
+def _in_place_method(
+    interp: Interpreter,
+    tensor: TensorRef,
+    name: str,
+    positional: list[Value],
+    keywords: dict[str, Value],
+    node: ast.expr,
+) -> Value:
+    args = [*positional, *keywords.values()]
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
-        overwriting.write_into(interp, tensor, args, node, "copy_slices" if name in ("copy", "put") else name)
+        places = _places(interp, name, [tensor, *positional], keywords)
+        name = "copy_slices" if name in ("copy", "put") else name
+        overwriting.write_into(interp, tensor, args, node, name, places=places)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
         # The former value gets a gradient of zeros, but its graph is walked.
         overwriting.in_place(interp, tensor, name, [], node)
     else:
         overwriting.in_place(interp, tensor, name, args, node)
     return tensor
+
+
+def _places(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value]) -> list[Value]:
+    """The places at which an operation writes (an index, a mask), where it saves them for the backward pass."""
+    row = operation(name)
+    given = dict(zip(row.arguments, args, strict=False)) | keywords
+    saved = {one for argument, names in row.saves.items() if interp.operands(given.get(argument)) for one in names}
+    return [given[one] for one in ("index", "mask") if one in saved and one in given]
 
 
 def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
@@ -271,6 +326,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
             interp.change(out, node)
             return out
         found = interp.data()
+        found.cell.whole = dtypes.is_whole(name)
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         cuts.note_inference(interp, found.cell)
         return found
@@ -287,6 +343,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         picked = interp.operation(name, values, node)
         picked.cell.extent = extents.of_operation(name, values, keywords, None)
         places = interp.data()
+        places.cell.whole = True
         places.cell.detachment = cuts.dropped(interp, values, node, "integer")
         return Sequence("tuple", [Binding(picked), Binding(places)], fields=("values", "indices"))
     if name == "pad_packed_sequence":
@@ -332,9 +389,9 @@ def _argument_names(name: str, args: list[Value], keywords: dict[str, Value]) ->
     """Names of the values passed, where keywords change the table's order."""
     if not keywords:
         return ()
-    table = operation(name).arguments
-    known = (table[0] if key == "input" and table and key not in table else key for key in keywords)
-    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *known)
+    row = operation(name)
+    table = row.arguments
+    return (*table[: len(args)], *("" for _ in range(len(args) - len(table))), *map(row.argument, keywords))
 
 
 def grad_mode(name: str, args: list[Value]) -> GradMode | None:

@@ -99,6 +99,8 @@ class TensorImpl:
     is seen to call."""
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
+    viewed: int = 0
+    """For a view: the version of the storage when it was made."""
     detachment: Detachment | None = None
     """For a tensor without a graph: the lost one that it could have."""
     vague: bool = False
@@ -111,6 +113,8 @@ class TensorImpl:
     """Whether it was moved to a GPU: moved there once more, it is the same."""
     dense: bool = True
     """Whether it certainly is contiguous (see ``autograd.layout``)."""
+    whole: bool = False
+    """Whether its elements certainly are whole numbers or truth values (see ``interpreter.dtypes``)."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 

@@ -80,6 +80,8 @@ class OutOfPlace(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (Overwritten, PartChanged))
         if isinstance(fact, PartChanged):
+            if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
+                return
             yield from _told_otherwise(fact.constructed, tree)
             if not _is_a_row(fact, tree):
                 yield from _as_a_new_tensor(fact.changed, tree)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.catalogue import is_operation
+from autofix.codemods.autograd.graph import Saved
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
-from autofix.codemods.interpreter import attributes, cuts, escapes, extents, tensor_calls
+from autofix.codemods.interpreter import attributes, cuts, dtypes, escapes, extents, tensor_calls
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -107,13 +108,33 @@ def _checkpoint(interp: Interpreter, call: Call, function: Value, /, *args: Valu
     """``checkpoint(function, *inputs)``; a reentrant one records nothing where no input requires grad."""
     reentrant = keywords.get("use_reentrant") is True
     own = {key: value for key, value in keywords.items() if key not in _OF_CHECKPOINTS}
+    clock = interp.tape.clock
+    inputs = [Saved(one.cell.storage, one.cell.storage.version) for one in args if isinstance(one, TensorRef)]
     made = interp.call(function, list(args), own, call.node)
+    _save_inputs(interp, made, tuple(one for one in inputs if one.storage.version == one.version), clock)
     sure = all(isinstance(value, TensorRef) and not value.cell.vague for value in args)
     if not reentrant or not sure or not isinstance(made, TensorRef) or made.cell.node is None:
         return made
     if any(interp.operands(value) for value in args):
         return made
     return TensorRef(TensorImpl(detachment=cuts.dropped(interp, [made], call.node, "reentrant")))
+
+
+def _save_inputs(interp: Interpreter, made: Value, inputs: tuple[Saved, ...], clock: int) -> None:
+    """Replace what the operations after *clock* have saved by the *inputs*, of which it is computed again.
+
+    Source: ``_CheckpointFrame.save_inputs`` in torch/utils/checkpoint.py: only arguments that are tensors themselves,
+    and neither parameters nor results.
+    """
+    pending = [tensor.cell.node for tensor in interp.tensors(made) if tensor.cell.node is not None]
+    seen: set[int] = set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen or node.clock <= clock or node.leaf is not None:
+            continue
+        seen.add(id(node))
+        node.saved = inputs if node.saved else ()
+        pending.extend(operand.node for operand in node.operands)
 
 
 _OF_CHECKPOINTS = frozenset("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop".split())
@@ -169,6 +190,16 @@ def _create(interp: Interpreter, call: Call, *args: Value, **keywords: Value) ->
     return _created(interp, call.last, list(args), keywords, call.node)
 
 
+@tensor_calls.of_tensor("new_tensor")
+def _new_tensor(interp: Interpreter, call: Call, like: TensorRef, /, data: Value = None, **keywords: Value) -> Value:
+    """``like.new_tensor(data)``: ``torch.tensor(data)`` with the type and the device of another tensor."""
+    made = _created(interp, "tensor", [data], keywords, call.node)
+    if isinstance(made, TensorRef):
+        made.cell.on_cpu = like.cell.on_cpu and "device" not in keywords
+        made.cell.whole = like.cell.whole and "dtype" not in keywords
+    return made
+
+
 def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A new tensor of data; a leaf where ``requires_grad=True`` asks for it."""
     scalar = None
@@ -190,6 +221,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made = interp.data(scalar=scalar)
     made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
+    made.cell.whole = dtypes.of_created(last, args, keywords)
     cuts.note_inference(interp, made.cell)
     return made
 
@@ -276,6 +308,16 @@ def _einsum(interp: Interpreter, call: Call, equation: Value, *operands: Value, 
         case (Sequence(items=items, more=False),):
             operands = tuple(slot.value for slot in items)
     return tensor_calls.operate(interp, call.last, [equation, *operands], keywords, call.node)
+
+
+@model("torch.linalg.multi_dot", "torch.chain_matmul")
+def _multi_dot(interp: Interpreter, call: Call, *matrices: Value, **keywords: Value) -> Value:
+    """``torch.linalg.multi_dot([a, b])``: one product of two; of more, the order depends on their sizes."""
+    match matrices:
+        case (Sequence(items=items, more=False),):
+            matrices = tuple(slot.value for slot in items)
+    two = len(matrices) == 2
+    return tensor_calls.operate(interp, "matmul" if two else "multi_dot", list(matrices), keywords, call.node)
 
 
 @model("torch.Tensor.*", "torch.detach", "torch.detach_")

@@ -1,0 +1,73 @@
+"""Element types: tensors that certainly hold whole numbers or truth values, of which a cast to floats is a copy.
+
+Of other tensors nothing is known, and they are taken for floats of single precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value
+
+WHOLE = frozenset(
+    """all any argmax argmin argsort argwhere bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor bool bucketize byte char count_nonzero eq gcd ge greater greater_equal gt int isclose isfinite isin
+    isinf isnan isneginf isposinf isreal lcm le less less_equal linalg_matrix_rank logical_and logical_not logical_or
+    logical_xor long lt multinomial ne nonzero nonzero_static not_equal one_hot searchsorted short signbit""".split()
+)
+"""Operations whose results are truth values or whole numbers, whatever they are given."""
+
+_CREATED = frozenset(
+    "randperm LongTensor IntTensor ShortTensor ByteTensor BoolTensor tril_indices triu_indices".split()
+)
+_NUMBERED = frozenset(("arange", "tensor", "as_tensor"))
+"""Functions whose results have the type of the numbers that they are given."""
+_WHOLE_TYPES = frozenset("bool uint8 int8 int16 int32 int64 short int long".split())
+_FLOATING_TYPES = frozenset("float double half bfloat16 float16 float32 float64".split())
+
+
+def _type_named(value: Value, names: frozenset[str]) -> bool:
+    """Whether a value is one of torch's types of elements, by its name."""
+    return isinstance(value, Name) and value.path.startswith("torch.") and value.path[len("torch.") :] in names
+
+
+def is_whole(name: str) -> bool:
+    """Whether the result of an operation certainly holds whole numbers or truth values."""
+    return catalogue.operation(name).name in WHOLE
+
+
+def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether a new tensor certainly holds whole numbers or truth values: ``torch.arange(4)``."""
+    if "dtype" in keywords:
+        return _type_named(keywords["dtype"], _WHOLE_TYPES)
+    if name.endswith("_like"):
+        return bool(args) and isinstance(args[0], TensorRef) and args[0].cell.whole
+    return name in _CREATED or name == "randint" or (name in _NUMBERED and bool(args) and all(map(_all_whole, args)))
+
+
+def _all_whole(value: Value) -> bool:
+    """Whether a value is a whole number, or a list of such numbers."""
+    if isinstance(value, Sequence):
+        return bool(value.items) and not value.more and all(_all_whole(slot.value) for slot in value.items)
+    return isinstance(value, int)
+
+
+def keeps(name: str) -> bool:
+    """Whether the result of an operation has the elements, and the type, of its first argument."""
+    return catalogue.picks(name) and catalogue.kind(name) != catalogue.CAST
+
+
+def may_copy(tensor: TensorRef, name: str, args: list[Value]) -> bool:
+    """Whether a cast of *tensor*, of whole numbers, copies it, or may do so: to floats, or to a type not known."""
+    if not tensor.cell.whole:
+        return False
+    if name in _FLOATING_TYPES or any(_type_named(one, _FLOATING_TYPES) for one in args):
+        return True
+    return any(_is_unknown_type(one) or (isinstance(one, TensorRef) and not one.cell.whole) for one in args)
+
+
+def _is_unknown_type(value: Value) -> bool:
+    """Whether a value is a type of elements that is not known: ``x.dtype``, ``args.dtype``."""
+    key = value.key if isinstance(value, Symbol) else None
+    return isinstance(key, tuple) and len(key) == 3 and key[0] == "attr" and key[2] == "dtype"
