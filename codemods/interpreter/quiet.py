@@ -114,7 +114,8 @@ class Reader:
             return True
         everywhere = nodes.once(_reads)
         read = Counter(part.id for part in inside if not isinstance(part.ctx, ast.Store))
-        kept = {name for name in stored if everywhere[name] != read[name]}
+        imported = not self._interp.stack and self._source is not self._interp.sources.main
+        kept = {name for name in stored if imported or everywhere[name] != read[name]}
         self.reading.leaves_nothing &= not kept
         unknown = self._stays_unknown()
         return all(name in unknown or self._is_told(name) for name in kept)
