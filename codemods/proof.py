@@ -155,6 +155,9 @@ def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: Patch
     """Objection that a moved step leaves a computation in front of it that came after it; empty for none."""
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
+    left = {name for name, count in before.steppers.items() if after.steppers.get(name, 0) < count}
+    if left:  # two optimizers share them, and the gradient was cleared before the second step
+        return f"{_names(left)} would no longer be trained by every step"
     waiting = _in_original(after.waiting, lines) - before.waiting
     early = min((place[0] for place, _ in waiting if min(place) > 0), default=0)  # no line of the patch itself
     return f"line {early} would be computed before the step that it comes after" if early else ""

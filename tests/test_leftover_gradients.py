@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from autofix.engine import analyse
@@ -144,3 +146,28 @@ def test_gradients_are_cleared_with_the_step_that_used_them() -> None:
     moved = [line.strip() for line in analysis.patched.splitlines()][-6:]
     assert moved[1].startswith("g_loss.backward(inputs=")
     assert moved[2:] == ["opt_d.step()", "opt_d.zero_grad()", "opt_g.step()", "opt_g.zero_grad()"]
+
+
+TWO_OWNERS = """\
+encoder = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+first, second = nn.Linear(4, 1), nn.Linear(4, 1)
+one = torch.optim.SGD([*encoder.parameters(), *first.parameters()], 0.1)
+other = torch.optim.Adam([*encoder.parameters(), *second.parameters()])
+for x in torch.randn(24, 4).split(8):
+    code = encoder(x)
+    loss, more = first(code).pow(2).mean(), second(code).abs().mean()
+    loss.backward(retain_graph=True)
+    one.step()
+    one.zero_grad()
+    more.backward()
+    other.step()
+    other.zero_grad()
+"""
+
+
+def test_both_optimizers_of_a_shared_encoder_go_on_training_it() -> None:
+    analysis = analyse(HEAD + TWO_OWNERS, "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF202", True)]
+    names: dict[str, Any] = {}
+    exec(compile(analysis.patched, "train.py", "exec"), names)
+    assert all(parameter in names["other"].state for parameter in names["encoder"].parameters())

@@ -430,6 +430,8 @@ class Tape:
     reserves: set[str] = field(default_factory=set)
     """Names of leaves behind the substitute of a missing item, as in ``stored.get(key, self.blank)``: any iteration may
     ask for another missing item."""
+    updated: set[tuple[str, Site]] = field(default_factory=set)
+    """Parameters, by name, and the steps that used a gradient of theirs."""
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) through which passes came."""
     emptied: set[Any] = field(default_factory=set)
@@ -593,6 +595,7 @@ class Tape:
                 if _is_left_over(backward, leaf):
                     continue
                 self.trained.add((backward.place, leaf.name))
+                self.updated.add((leaf.name, site))
                 backward.served_again |= (id(backward), leaf.name) in self.served
                 self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)

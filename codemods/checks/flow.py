@@ -32,6 +32,7 @@ def collect(interp: Interpreter, found: Known) -> None:
         if known and _called(one.site.node) != "grad":  # not for a gradient that is asked for by itself
             found.through.add(one, tape.served)
     found.ways |= tape.trained
+    found.updated |= tape.updated
     found.waiting |= tape.waiting
     found.faded |= tape.faded
     for one in _later(tape.passes):

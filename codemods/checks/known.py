@@ -14,7 +14,7 @@ from autofix.codemods.facts import Fact, GraphHeld
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
-from autofix.codemods.source.sources import Source
+from autofix.codemods.source.sources import Site, Source
 
 
 class Place(NamedTuple):
@@ -51,6 +51,8 @@ class Known:
     edges: set[Edge] = field(default_factory=set)
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     through: ThroughLayers = field(default_factory=ThroughLayers)
+    updated: set[tuple[str, Site]] = field(default_factory=set)
+    """Parameters, by name, and the steps that used a gradient of theirs."""
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     faded: set[tuple[int, str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)

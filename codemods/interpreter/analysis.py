@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
@@ -59,6 +60,8 @@ class AnalysisResult:
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """As ``trained``, with the lines of the calls that led to the pass: one method may send two losses backward."""
+    steppers: Mapping[str, int] = field(default_factory=dict)
+    """Number of the steps in the text that use a gradient of a parameter, by its name."""
     through: ThroughLayers = field(default_factory=ThroughLayers)
     """Through which layers the parameters are trained."""
     waiting: frozenset[tuple[tuple[int, ...], str]] = frozenset()
@@ -91,6 +94,7 @@ def _result(known: Known) -> AnalysisResult:
         frozenset(flow.ranked(known.edges)),
         frozenset(trained),
         frozenset(known.ways),
+        Counter(name for name, _ in known.updated),
         known.through,
         frozenset(known.waiting),
         frozenset(known.faded | {one for one in trained if one[0] in known.repeated and one not in known.later}),
