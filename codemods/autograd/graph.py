@@ -116,6 +116,10 @@ class Storage:
     def version(self) -> int:
         return len(self.changes)
 
+    def as_saved(self) -> Saved:
+        """The storage as an operation saves it now."""
+        return Saved(self, self.version)
+
 
 @dataclass(eq=False, slots=True)
 class Leaf:

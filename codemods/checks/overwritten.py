@@ -22,7 +22,7 @@ from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import Nodes, imports
 from autofix.codemods.source.sources import Site, dotted_name
 
 
@@ -60,10 +60,7 @@ def _is_key(index: ast.expr) -> bool:
 
 
 def _imported(nodes: Nodes) -> set[str]:
-    """The names that a file imports."""
-    statements: list[ast.Import | ast.ImportFrom] = [*nodes.of(ast.Import), *nodes.of(ast.ImportFrom)]
-    aliases = (alias for one in statements for alias in one.names)
-    return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+    return {name for name, _ in imports(nodes)}
 
 
 def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:

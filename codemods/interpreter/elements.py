@@ -232,10 +232,10 @@ def _is_filled_first(interp: Interpreter, value: Sequence, node: ast.expr) -> bo
     return known
 
 
-def _asks_for_none(function: ast.AST) -> tuple[bool, ...]:
-    """Whether something is compared with ``None`` in a function; a tuple with something in it is true."""
+def _asks_for_none(function: ast.AST) -> bool:
+    """Whether something is compared with ``None`` in a function."""
     compared = (one for part in ast.walk(function) if isinstance(part, ast.Compare) for one in part.comparators)
-    return (True,) if any(isinstance(one, ast.Constant) and one.value is None for one in compared) else ()
+    return any(isinstance(one, ast.Constant) and one.value is None for one in compared)
 
 
 def _of_this_round(interp: Interpreter, value: Sequence) -> Value:

@@ -171,7 +171,7 @@ def call_module(
     if recorded is not None and any(
         "result" in saved for saved in catalogue.operation(catalogue.form(kind)).saves.values()
     ):
-        recorded.saved = (*recorded.saved, Saved(result.cell.storage, result.cell.storage.version))
+        recorded.saved = (*recorded.saved, result.cell.storage.as_saved())
     if kind in _RECURRENT:
         state: Value = _part(interp, result, node)
         if kind == "LSTM":
@@ -204,10 +204,10 @@ def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: 
     saved: list[Saved] = []
     tensors = list(interp.tensors(*values))
     if leaf is None:
-        return [Saved(one.cell.storage, one.cell.storage.version) for one in tensors if "Norm" in kind]
+        return [one.cell.storage.as_saved() for one in tensors if "Norm" in kind]
     if not leaf.frozen:
-        saved += [Saved(tensor.cell.storage, tensor.cell.storage.version) for tensor in tensors]
+        saved += [tensor.cell.storage.as_saved() for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)
     if "Norm" in kind or kind in _RECURRENT or needs_input:
-        saved.append(Saved(leaf.storage, leaf.storage.version))
+        saved.append(leaf.storage.as_saved())
     return saved

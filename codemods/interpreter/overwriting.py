@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import operand_names
-from autofix.codemods.autograd.graph import Saved, StoreEvent
+from autofix.codemods.autograd.graph import StoreEvent
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.values import (
     PartWritten,
@@ -38,7 +38,7 @@ def write_into(
     tensors among the values that say where, and that the operation saves.
     """
     cell = tensor.cell
-    saved = tuple(Saved(one.cell.storage, one.cell.storage.version) for one in interp.tensors(*places))
+    saved = tuple(one.cell.storage.as_saved() for one in interp.tensors(*places))
     interp.change(tensor, node, operands=[added])
     place = _written_place(interp, node)
     root = None

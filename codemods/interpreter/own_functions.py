@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.graph import Saved
 from autofix.codemods.interpreter.values import Class, Function, TensorRef, Value
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) -> Value:
     """``Spike.apply(membrane)``: a call that is not read further, but for which of its arguments it saves."""
     saved = [
-        Saved(value.cell.storage, value.cell.storage.version)
+        value.cell.storage.as_saved()
         for at, value in enumerate(args)
         if at in _saved_by(cls) and isinstance(value, TensorRef)
     ]

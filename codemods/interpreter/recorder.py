@@ -194,9 +194,11 @@ class Recorder(Interpreter):
         """
         for tensor in tensors:
             cell = tensor.cell
+            if not cell.sibling:
+                continue
             later = cell.storage.changes[cell.viewed :]
             known = not (tensor.guessed or cell.unsure or cell.base is None or cell.base.unsure)
-            if not (cell.sibling and later and known and escapes.certainly_has_graph(tensor)):
+            if not (later and known and escapes.certainly_has_graph(tensor)):
                 continue
             change = later[0]
             if not (change.by_step or change.parameter or change.site in self.tape.parts_changed):
@@ -235,10 +237,10 @@ class Recorder(Interpreter):
         saved: list[Saved] = []
         for argument in sorted(wanted):
             if argument == "result":
-                saved.append(Saved(cell.storage, cell.storage.version))
+                saved.append(cell.storage.as_saved())
             elif not (inplace and argument == next(iter(by_name))):  # of what it changes it saves a copy
                 for tensor in self.tensors(by_name.get(argument)):
-                    saved.append(Saved(tensor.cell.storage, tensor.cell.storage.version))
+                    saved.append(tensor.cell.storage.as_saved())
         return bool(wanted), saved
 
     def opaque(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd.catalogue import operation
 from autofix.codemods.interpreter.opaque_results import MODEL_METHODS
-from autofix.codemods.source.nodes import Nodes, children, own_parts
+from autofix.codemods.source.nodes import Nodes, children, imports, own_parts
 
 KNOWN = MODEL_METHODS | frozenset(
     "backward manual_backward grad step zero_grad unscale_ scale update data requires_grad numpy send put".split()
@@ -73,14 +73,8 @@ class _Reader:
             *nodes.of(ast.FunctionDef),
             *nodes.of(ast.AsyncFunctionDef),
         ]
-        imports: list[ast.Import | ast.ImportFrom] = [*nodes.of(ast.Import), *nodes.of(ast.ImportFrom)]
         self._defined = {one.name for one in functions}
-        self._imported = {
-            alias.asname or alias.name.partition(".")[0]
-            for one in imports
-            for alias in one.names
-            if (getattr(one, "module", None) or alias.name).partition(".")[0] != "torch"
-        }
+        self._imported = {name for name, library in imports(nodes) if library != "torch"}
 
     def statement(self, node: ast.stmt) -> None:
         """Note the uses in a statement itself; those within it come as statements of their own."""

@@ -85,4 +85,4 @@ def saved(leaf: Leaf | None) -> list[Saved]:
     """
     if leaf is None or leaf.frozen:
         return []
-    return [Saved(leaf.storage, leaf.storage.version)]
+    return [leaf.storage.as_saved()]

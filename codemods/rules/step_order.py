@@ -136,20 +136,21 @@ def _step_later(step: Statement, failed: Statement, tree: Tree) -> Iterator[Cand
 
 def _steps_next(failed: Statement, step: Statement, tree: Tree) -> bool:
     """Whether the statement after a pass is a step of the same optimizer."""
-    block, own = tree.block_of(failed), owner_of(step, "step")
-    behind = block[block.index(failed) + 1 :] if failed in block else []
-    other = owner_of(behind[0], "step") if behind else None
-    return own is not None and other is not None and other.deep_equals(own)
+    return _call_behind(failed, "step", step, tree) is not None
+
+
+def _call_behind(statement: Statement, method: str, step: Statement, tree: Tree) -> Statement | None:
+    """The statement behind another one, where it calls a *method* of the optimizer that makes the *step*."""
+    block, own = tree.block_of(statement), owner_of(step, "step")
+    behind = block[block.index(statement) + 1 :] if statement in block else []
+    owner = owner_of(behind[0], method) if behind else None
+    return behind[0] if own is not None and owner is not None and owner.deep_equals(own) else None
 
 
 def _moved_behind(step: Statement, failed: Statement, tree: Tree) -> Edit:
     """The step after a pass, with the ``optimizer.zero_grad()`` behind it: used gradients are cleared."""
-    block, owner = tree.block_of(step), owner_of(step, "step")
-    moved = [step]
-    behind = block[block.index(step) + 1 :]
-    cleared = owner_of(behind[0], "zero_grad") if behind else None
-    if owner is not None and cleared is not None and cleared.deep_equals(owner):
-        moved.append(behind[0])
+    cleared = _call_behind(step, "zero_grad", step, tree)
+    moved = [step] if cleared is None else [step, cleared]
     edit = Edit(tree)
     for one in moved:
         edit.remove(one)

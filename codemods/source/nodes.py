@@ -103,3 +103,12 @@ class Nodes:
         """All nodes of some classes, those with fewer nodes around them first, as ``ast.walk`` has them."""
         found = [(depth, node) for node, depth in zip(self.all, self._depths, strict=True) if isinstance(node, kinds)]
         return [node for _, node in sorted(found, key=lambda one: one[0])]
+
+
+def imports(nodes: Nodes) -> Iterator[tuple[str, str]]:
+    """The names that a file imports, each with the first part of the module's name."""
+    statements: list[ast.Import | ast.ImportFrom] = [*nodes.of(ast.Import), *nodes.of(ast.ImportFrom)]
+    for one in statements:
+        for alias in one.names:
+            module = (one.module if isinstance(one, ast.ImportFrom) else None) or alias.name
+            yield alias.asname or alias.name.partition(".")[0], module.partition(".")[0]

@@ -74,8 +74,11 @@ def is_instance(interp: Interpreter, value: Value, wanted: Value) -> Value:
 
 def _is_parallel(interp: Interpreter, value: Value, option: Value) -> bool:
     """Whether a model has been wrapped, where it is asked for: ``isinstance(model, DataParallel)``."""
-    wrapper = isinstance(option, Name) and option.path.rpartition(".")[2] in PARALLEL
-    return wrapper and class_lookup.is_any_module(value) and interp.identity(value) in interp.parallel
+    return isinstance(option, Name) and option.path.rpartition(".")[2] in PARALLEL and _is_wrapped(interp, value)
+
+
+def _is_wrapped(interp: Interpreter, value: Value) -> bool:
+    return class_lookup.is_any_module(value) and interp.identity(value) in interp.parallel
 
 
 def _is_instance(value: Value, option: Value) -> bool | None:
@@ -180,7 +183,7 @@ def _delattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> V
 def _hasattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> Value:
     if isinstance(name, str):
         known = _instance_has(owner, name) if isinstance(owner, Instance) else None
-        if name == "module" and class_lookup.is_any_module(owner) and interp.identity(owner) in interp.parallel:
+        if name == "module" and _is_wrapped(interp, owner):
             known = True
         if isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
             known = False

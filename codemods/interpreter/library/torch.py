@@ -109,7 +109,7 @@ def _checkpoint(interp: Interpreter, call: Call, function: Value, /, *args: Valu
     reentrant = keywords.get("use_reentrant") is True
     own = {key: value for key, value in keywords.items() if key not in _OF_CHECKPOINTS}
     clock = interp.tape.clock
-    inputs = [Saved(one.cell.storage, one.cell.storage.version) for one in args if isinstance(one, TensorRef)]
+    inputs = [one.cell.storage.as_saved() for one in args if isinstance(one, TensorRef)]
     made = interp.call(function, list(args), own, call.node)
     _save_inputs(interp, made, tuple(one for one in inputs if one.storage.version == one.version), clock)
     sure = all(isinstance(value, TensorRef) and not value.cell.vague for value in args)
@@ -304,20 +304,23 @@ def _join(interp: Interpreter, call: Call, tensors: Value, *others: Value, **key
 @model("torch.einsum")
 def _einsum(interp: Interpreter, call: Call, equation: Value, *operands: Value, **keywords: Value) -> Value:
     """``torch.einsum("ij,jk->ik", a, b)``, with the operands in a list as well."""
+    return tensor_calls.operate(interp, call.last, [equation, *_spread(operands)], keywords, call.node)
+
+
+def _spread(operands: tuple[Value, ...]) -> list[Value]:
+    """*operands*, or the items of the one list that is given in their place."""
     match operands:
         case (Sequence(items=items, more=False),):
-            operands = tuple(slot.value for slot in items)
-    return tensor_calls.operate(interp, call.last, [equation, *operands], keywords, call.node)
+            return [slot.value for slot in items]
+    return list(operands)
 
 
 @model("torch.linalg.multi_dot", "torch.chain_matmul")
 def _multi_dot(interp: Interpreter, call: Call, *matrices: Value, **keywords: Value) -> Value:
     """``torch.linalg.multi_dot([a, b])``: one product of two; of more, the order depends on their sizes."""
-    match matrices:
-        case (Sequence(items=items, more=False),):
-            matrices = tuple(slot.value for slot in items)
-    two = len(matrices) == 2
-    return tensor_calls.operate(interp, "matmul" if two else "multi_dot", list(matrices), keywords, call.node)
+    factors = _spread(matrices)
+    name = "matmul" if len(factors) == 2 else "multi_dot"
+    return tensor_calls.operate(interp, name, factors, keywords, call.node)
 
 
 @model("torch.Tensor.*", "torch.detach", "torch.detach_")
