@@ -18,6 +18,7 @@ from autofix.codemods.facts import Fact, Span
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.entries import MODULE, entries
 from autofix.codemods.interpreter.policy import Path
+from autofix.codemods.source.edited import common_ends
 from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.program import Program, split, with_spans
 from autofix.codemods.source.sources import Sources, parse
@@ -42,9 +43,7 @@ class Shift:
     @classmethod
     def between(cls, before: list[str], after: list[str]) -> Shift:
         """The edit that leads from some lines to others."""
-        most = min(len(before), len(after))
-        first = next((at for at in range(most) if before[at] != after[at]), most)
-        last = next((at for at in range(most - first) if before[-1 - at] != after[-1 - at]), most - first)
+        first, last = common_ends(before, after)
         return cls(first, len(before) - first - last, len(after) - first - last)
 
     def line(self, line: int) -> int:

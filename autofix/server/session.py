@@ -14,7 +14,7 @@ from autofix.checking import Problem
 from autofix.server.reports import Done, Report, Request
 from autofix.server.worker import Worker
 
-DEBOUNCE = 0.02
+DEBOUNCE = 0.01
 """Seconds without a further change before an analysis begins: less than between two keystrokes, for it is given up
 where another one comes."""
 

@@ -104,7 +104,7 @@ def _handed_on(held: _Held, statement: ast.stmt, sources: Sequence[Source]) -> I
             ]
         case _:
             return
-    yield from (one for one in named if not told_names.is_told(one.source.nodes, one.name))
+    yield from (one for one in named if not told_names.is_told(one.source, one.name))
 
 
 def _bound(target: ast.expr, value: ast.expr, name: str) -> list[ast.Name]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
+from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.reach import ImportedPasses, imported_passes
 from autofix.codemods.source.sources import Sources, last_name, parse
 
@@ -298,17 +300,29 @@ def _called(name: str) -> Iterator[str]:
 @lru_cache(maxsize=256)
 def _summaries(text: str) -> tuple[_Summary, ...]:
     """The module's own code, then its functions and its classes' methods."""
-    tree, nodes = parse(text).tree, parse(text).nodes
-    leaves = frozenset(_leaves_in(text))
+    parsed = parse(text)
+    tree, nodes = parsed.tree, parsed.nodes
+    of_function = _OfFunction(frozenset(_leaves_in(text)), nodes.once(imported_passes), nodes)
+    functions = (parsed.remembered(node, of_function)._replace(name=name) for name, node in _functions(tree))
     own = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
-    imported = nodes.once(imported_passes)
-    summary = partial(_summary, leaves=leaves, imported=imported)
-    functions = (summary(name, nodes.within(node), sends=is_step(node)) for name, node in _functions(tree))
-    return (summary(MODULE, chain.from_iterable(map(nodes.within, own))), *functions)
+    of_own = _summary(MODULE, chain.from_iterable(map(nodes.within, own)), of_function.leaves, of_function.imported)
+    return (of_own, *functions)
+
+
+@dataclass(frozen=True)
+class _OfFunction:
+    """Summarizes a function of a file, but for its qualified name."""
+
+    leaves: frozenset[str]
+    imported: ImportedPasses
+    nodes: Nodes = field(compare=False)
+
+    def __call__(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> _Summary:
+        return _summary(node.name, self.nodes.within(node), self.leaves, self.imported, sends=is_step(node))
 
 
 def _summary(
-    name: str, nodes: Iterable[ast.AST], *, leaves: frozenset[str], imported: ImportedPasses, sends: bool = False
+    name: str, nodes: Iterable[ast.AST], leaves: frozenset[str], imported: ImportedPasses, *, sends: bool = False
 ) -> _Summary:
     """Summary of a piece of code, given by all of its nodes; *sends*: whether a framework runs a pass for it."""
     words: set[str] = set()

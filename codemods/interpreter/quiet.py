@@ -174,7 +174,7 @@ class Reader:
         return set(self._source.nodes.within(self._node))
 
     def _is_told(self, name: str) -> bool:
-        return is_told(self._source.nodes, name, self._inside)
+        return is_told(self._source, name, self._inside)
 
     def block(self, body: Iterable[ast.stmt], *, looping: bool) -> bool:
         """Whether statements are quiet; *looping* where leaving a loop from there is of no concern."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autofix.codemods.autograd.catalogue import operation
 from autofix.codemods.interpreter.opaque_results import MODEL_METHODS
 from autofix.codemods.source.nodes import Nodes, children, imports, own_parts
+from autofix.codemods.source.sources import Parsed, Source
 
 KNOWN = MODEL_METHODS | frozenset(
     "backward manual_backward grad step zero_grad unscale_ scale update data requires_grad numpy send put".split()
@@ -40,9 +42,9 @@ class _Use(NamedTuple):
     """The name that is computed from it; none where it is only told, an empty one for any other use."""
 
 
-def is_told(nodes: Nodes, name: str, within: Collection[ast.AST] = ()) -> bool:
+def is_told(source: Source, name: str, within: Collection[ast.AST] = ()) -> bool:
     """Whether nothing but what is told depends on a *name*, wherever in its file it stands but *within* some nodes."""
-    uses = nodes.once(_uses)
+    uses = source.once(_uses)
     reached, pending = {name}, [name]
     while pending:
         for use in uses.get(pending.pop(), ()):
@@ -56,25 +58,47 @@ def is_told(nodes: Nodes, name: str, within: Collection[ast.AST] = ()) -> bool:
     return True
 
 
-def _uses(nodes: Nodes) -> dict[str, list[_Use]]:
-    reader = _Reader(nodes)
-    for node in nodes.all:
-        if isinstance(node, ast.stmt):
-            reader.statement(node)
-    return reader.uses
+def _uses(parsed: Parsed) -> dict[str, list[_Use]]:
+    nodes = parsed.nodes
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
+        *nodes.of(ast.FunctionDef),
+        *nodes.of(ast.AsyncFunctionDef),
+    ]
+    defined = frozenset(one.name for one in functions)
+    imported = frozenset(name for name, library in imports(nodes) if library != "torch")
+    reader = _Reader(defined, imported, nodes)
+    found: dict[str, list[_Use]] = {}
+    for statement in parsed.tree.body:
+        for name, uses in parsed.remembered(statement, reader).items():
+            found.setdefault(name, []).extend(uses)
+    return found
 
 
+@dataclass(frozen=True)
 class _Reader:
-    """Notes for each name of a file what it is used for."""
+    """Notes for each name in a statement of a module what it is used for."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        self.uses: dict[str, list[_Use]] = {}
-        functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
-            *nodes.of(ast.FunctionDef),
-            *nodes.of(ast.AsyncFunctionDef),
-        ]
-        self._defined = {one.name for one in functions}
-        self._imported = {name for name, library in imports(nodes) if library != "torch"}
+    defined: frozenset[str]
+    """The functions of the module."""
+    imported: frozenset[str]
+    """The names that it imports, those from torch apart."""
+    nodes: Nodes = field(compare=False)
+
+    def __call__(self, statement: ast.stmt) -> dict[str, list[_Use]]:
+        uses = _Uses(self)
+        for node in self.nodes.within(statement):
+            if isinstance(node, ast.stmt):
+                uses.statement(node)
+        return uses.found
+
+
+class _Uses:
+    """The uses of names that were noted so far."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self.found: dict[str, list[_Use]] = {}
+        self._defined = reader.defined
+        self._imported = reader.imported
 
     def statement(self, node: ast.stmt) -> None:
         """Note the uses in a statement itself; those within it come as statements of their own."""
@@ -103,7 +127,7 @@ class _Reader:
                 self._use(name, target if plain else "")
 
     def _use(self, name: ast.Name, target: str | None) -> None:
-        self.uses.setdefault(name.id, []).append(_Use(name, target))
+        self.found.setdefault(name.id, []).append(_Use(name, target))
 
     def _names(self, node: ast.AST, plain: bool = True) -> Iterator[tuple[ast.Name, bool]]:
         """The names that an expression reads, and whether it only computes or tells with them."""

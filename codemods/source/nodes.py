@@ -46,14 +46,32 @@ def own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 class Nodes:
-    """All nodes of a tree, each before those below it."""
+    """All nodes of a tree, each before those below it.
 
-    def __init__(self, tree: ast.AST) -> None:
+    *known* are those of a tree that has some statements of the module in common with this one.
+    """
+
+    def __init__(self, tree: ast.AST, known: Nodes | None = None) -> None:
         self.all: list[ast.AST] = []
         self._known: dict[object, object] = {}
         self._depths: list[int] = []
-        level: list[ast.AST] = [tree]
-        pending: list[tuple[int, list[ast.AST]]] = [(0, level)]
+        if known is None:
+            self._add(tree, 0)
+            return
+        self.all.append(tree)
+        self._depths.append(0)
+        for part in children(tree):
+            if part in known:
+                taken = known._slice(part)
+                self.all += known.all[taken]
+                self._depths += known._depths[taken]
+            else:
+                self._add(part, 1)
+
+    def _add(self, root: ast.AST, depth: int) -> None:
+        """Add a node at a *depth*, and those below it."""
+        level: list[ast.AST] = [root]
+        pending: list[tuple[int, list[ast.AST]]] = [(depth, level)]
         while pending:
             depth, level = pending[-1]
             if not level:
@@ -82,11 +100,15 @@ class Nodes:
 
     def within(self, node: ast.AST) -> list[ast.AST]:
         """*node* and all below it."""
+        return self.all[self._slice(node)]
+
+    def _slice(self, node: ast.AST) -> slice:
+        """Indices of *node* and of all below it."""
         start = self._positions[node]
         depth, end = self._depths[start], start + 1
         while end < len(self._depths) and self._depths[end] > depth:
             end += 1
-        return self.all[start:end]
+        return slice(start, end)
 
     @cached_property
     def _of_kind(self) -> dict[type[ast.AST], list[ast.AST]]:

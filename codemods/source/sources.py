@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import posixpath
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from autofix.codemods.facts import Span
+from autofix.codemods.source import edited
 from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.program import Program, split
 
@@ -42,13 +44,40 @@ class Parsed(NamedTuple):
             known = self.facts_of[node, find] = find(node)
         return known  # type: ignore[return-value]
 
+    def once(self, find: Callable[[Parsed], T]) -> T:
+        """The answer of *find*, found once for the whole text."""
+        known = self.facts_of.get((self.tree, find))
+        if known is None:
+            known = self.facts_of[self.tree, find] = find(self)
+        return known  # type: ignore[return-value]
+
+
+_latest: deque[tuple[list[str], Parsed]] = deque(maxlen=3)
+"""The lines of the texts that were parsed last: the next text may be an edited one of them."""
+
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> Parsed:
     """Parse a text once, in however many programs it stands.  Raises :class:`SyntaxError`."""
+    lines = split(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a script's invalid escapes are not our user's question
-        return Parsed(ast.parse(text.removeprefix("\ufeff")), {})
+        parsed = _edited(lines) or Parsed(ast.parse(text.removeprefix("\ufeff")), {})
+    _latest.append((lines, parsed))
+    return parsed
+
+
+def _edited(lines: list[str]) -> Parsed | None:
+    """The tree of an edited text, with the known facts about all statements that the edit left alone."""
+    for before, known in reversed(_latest):
+        tree = edited.tree_of(lines, before, known.tree) if before[:1] == lines[:1] else None
+        if tree is None:
+            continue
+        nodes = Nodes(tree, known.nodes)
+        kept = {part for one in tree.body if one in known.nodes for part in known.nodes.within(one)}
+        facts_of = {key: fact for key, fact in known.facts_of.items() if key[0] in kept}
+        return Parsed(tree, {**facts_of, (tree, Nodes): nodes})
+    return None
 
 
 def parses(text: str) -> bool:
@@ -103,6 +132,10 @@ class Source:
     def remembered(self, node: N, find: Callable[[N], T]) -> T:
         """The answer of *find*, found once for a node."""
         return self._parsed.remembered(node, find)
+
+    def once(self, find: Callable[[Parsed], T]) -> T:
+        """The answer of *find*, found once for the whole file."""
+        return self._parsed.once(find)
 
     @property
     def nodes(self) -> Nodes:
