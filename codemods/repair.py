@@ -44,6 +44,9 @@ _STEPS = 600_000
 """Expressions and statements evaluated for all candidates of one text."""
 _OF_ONE = 4 / 5
 """Share of ``_STEPS`` for the candidates of one fact: the repair of another fact may repair this one as well."""
+_OF_ONE_CODEMOD = 2 / 3
+"""Share of these for the candidates of one codemod: where one candidate takes long, another codemod may have the right
+one.  Its further candidates are tried behind those of all others."""
 _CANDIDATES = 40
 """Candidates of one program that cost only the steps of their analysis."""
 _OF_CANDIDATE = 4_000
@@ -203,13 +206,21 @@ class _Search:
         only = None if seen.alone else path
         shown = seen if seen.alone else self.see(way, path)
         case = _Case(fact, way, seen, start, depth, self.tree(way.patched), only, shown)
-        for kind in self.codemods:
-            if isinstance(fact, kind.answers):
-                reached = self._by(kind(CodemodContext(filename=way.patched.path)), case)
+        rules = [
+            kind(CodemodContext(filename=way.patched.path)) for kind in self.codemods if isinstance(fact, kind.answers)
+        ]
+        for share in (_OF_ONE_CODEMOD, 1):
+            is_short = False
+            for rule in rules:
+                with self._only_to(self.steps + int((self.most - self.steps) * share)):
+                    reached = self._by(rule, case)
+                    is_short = is_short or self.steps >= self.most
                 if reached is not None:
                     return reached
                 if self.steps >= self.most:
                     break
+            if not is_short:
+                break
         return case.partial
 
     def _by(self, rule: Codemod, case: _Case) -> _Reached | None:

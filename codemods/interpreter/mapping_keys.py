@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter import class_lookup, text_patterns
 from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, Symbol, TorchModule, Value
 
 if TYPE_CHECKING:
@@ -44,15 +44,12 @@ def may_be_one(key: Hashable, other: Hashable) -> bool:
     mine, theirs = _written(key), _written(other)
     if mine and theirs:
         return mine == theirs
-    texts, known = (mine, other) if mine else (theirs, key)
-    if not texts or isinstance(known, tuple):
+    if (not mine and not theirs) or (isinstance(key, tuple) and isinstance(other, tuple)):
         return True
-    return isinstance(known, str) and known.startswith(_beginning(texts[0]))
-
-
-def _beginning(text: str) -> str:
-    """Beginning of a text, up to the first place that is filled in."""
-    return re.split(r"[%{]", text, maxsplit=1)[0]
+    unknown, known = (key, other) if mine else (other, key)
+    assert isinstance(unknown, tuple)
+    shape = text_patterns.pattern(unknown[1])
+    return isinstance(known, str) and (not shape or re.fullmatch(shape, known, re.DOTALL) is not None)
 
 
 def _written(key: Hashable) -> tuple[str, ...]:

@@ -54,7 +54,8 @@ def _of_text(
             return constants.of_text(interp, receiver, name, args, keywords)
     if name == "format":
         attributes.shown(interp, args, node)
-    return interp.symbol(("text", receiver, name, *(interp.key(arg) for arg in args)))
+        return interp.symbol(("format", receiver, *map(interp.key, [*args, *keywords.values()])))
+    return interp.symbol(("text of", receiver, name, *map(interp.key, args)))
 
 
 @of_sequence("__setitem__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import (
@@ -14,6 +15,7 @@ from autofix.codemods.interpreter import (
     module_tree,
     optimizers,
     tensor_calls,
+    text_patterns,
     written,
 )
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -267,6 +269,20 @@ def register(interp: Interpreter, module: TorchModule | Instance, name: Value, p
 
 def part_of(module: TorchModule | Instance, name: str) -> Binding | None:
     return module.children.get(name) if isinstance(module, TorchModule) else module.names.get(name)
+
+
+def part_named(module: TorchModule | Instance, name: Value) -> Binding | None:
+    """The part of a module that was registered under an unknown name, or the last one whose name it may be.
+
+    ``getattr(self, f"block{self.count - 1 - i}")`` is one of the blocks that a loop has registered.
+    """
+    known = part_of(module, unknown_name(name))
+    shape = text_patterns.pattern(name.key) if known is None and isinstance(name, Symbol) else ""
+    if not shape:
+        return known
+    parts = module.children if isinstance(module, TorchModule) else module.names
+    fitting = (slot for own, slot in reversed(parts.items()) if re.fullmatch(shape, str(own), re.DOTALL))
+    return next((slot for slot in fitting if class_lookup.is_any_module(slot.value)), None)
 
 
 def unknown_name(name: Value) -> str:

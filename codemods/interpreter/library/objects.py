@@ -141,7 +141,7 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
     if not isinstance(name, str):
         if isinstance(owner, Name) and owner.path == "torch.optim":
             return _SOME_OPTIMIZER
-        slot = modules.part_of(owner, modules.unknown_name(asked)) if class_lookup.is_any_module(owner) else None
+        slot = modules.part_named(owner, asked) if class_lookup.is_any_module(owner) else None
         return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
         if class_lookup.find(owner, name) is None:
