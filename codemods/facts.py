@@ -370,7 +370,7 @@ class LeafChanged(Fact):
     mixed: bool = False
     """Whether a tensor is added to it, or multiplied with it: a computation, perhaps, rather than an update."""
     computed: bool = False
-    """Whether an optimizer trains it, and that tensor was computed from other parameters, which learn by it."""
+    """Whether others learn by that tensor: it was computed from other parameters, or it is a gradient with a graph."""
 
     @property
     def cause(self) -> Span:

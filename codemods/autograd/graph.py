@@ -157,6 +157,8 @@ class LeafChange(NamedTuple):
     """Whether a tensor is added or multiplied."""
     computed: bool
     """Whether that tensor has a graph that leads to other parameters, and not to this one, as a moving average has."""
+    differentiable: bool = False
+    """Whether that tensor is computed from a gradient that has a graph of its own, as in meta-learning."""
 
 
 class Group(NamedTuple):

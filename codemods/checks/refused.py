@@ -32,10 +32,13 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
             name=site.source.text_of(site.node),
             mixed=change.mixed,
             # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
-            computed=change.computed
-            and change.leaf in tape.owned
-            and changes_of[change.leaf] == 1
-            and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_"),
+            computed=change.differentiable
+            or (
+                change.computed
+                and change.leaf in tape.owned
+                and changes_of[change.leaf] == 1
+                and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
+            ),
         )
     for site, (made, origin) in tape.parts_changed.items():
         told = origin.span if origin is not None else None

@@ -26,6 +26,7 @@ from autofix.codemods.interpreter.values import (
     Module,
     Name,
     Optimizer,
+    Record,
     Sequence,
     Super,
     Symbol,
@@ -121,12 +122,22 @@ def _of_super(interp: Interpreter, value: Super, name: str, node: ast.expr) -> V
 def _of_sequence(interp: Interpreter, value: Sequence, name: str, node: ast.expr) -> Value:
     if name in value.fields:
         return interp.item(value, value.fields.index(name), node)
+    if name == "_fields" and value.fields:
+        return _names(value.fields)
     if value.kind == "deque" and name == "maxlen":
         return value.length
     made = _method(interp, value, name, node)
     if name in _ONLY_LISTS and value.kind == "tuple":
         interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
     return made
+
+
+def _of_record(interp: Interpreter, value: Record, name: str, node: ast.expr) -> Value:
+    return _names(value.fields) if name == "_fields" else _method(interp, value, name, node)
+
+
+def _names(fields: tuple[str, ...]) -> Sequence:
+    return Sequence("tuple", [Binding(name) for name in fields])
 
 
 def _of_optimizer(interp: Interpreter, value: Optimizer, name: str, node: ast.expr) -> Value:
@@ -344,6 +355,8 @@ _OF_EVERY_MODULE = frozenset(
 def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
     if name in ("__name__", "__qualname__"):
         return value.name
+    if name in ("_make", "_fields") and class_lookup.is_named_tuple(value):
+        return _of_record(interp, Record(tuple(one.name for one in class_lookup.fields_of(value))), name, node)
     for cls in class_lookup.lineage(value):
         if isinstance(cls, Class) and name in cls.names:
             slot = cls.names[name]
@@ -494,6 +507,7 @@ _GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {
     TorchModule: _of_module,
     Sequence: _of_sequence,
     Mapping: _of_mapping,
+    Record: _of_record,
     Optimizer: _of_optimizer,
     **dict.fromkeys((str, bytes, Hook, Generator, Exits), _method),
     Symbol: _of_symbol,

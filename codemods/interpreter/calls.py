@@ -22,6 +22,7 @@ from autofix.codemods.interpreter import (
     super_calls,
     tensor_calls,
     unknown_calls,
+    unpacking,
     written,
 )
 from autofix.codemods.interpreter.forms import is_made_whole
@@ -90,10 +91,11 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
             return own_functions.apply(interp, function.function, [*args, *keywords.values()], node)
         case Record():
             parts = written.arguments(node)
-            slots = [
-                interp.slot(value, "", parts[at] if at < len(parts) else None)
-                for at, value in enumerate((*args, *keywords.values()))
-            ]
+            slots = [interp.slot(value, "", parts[at] if at < len(parts) else None) for at, value in enumerate(args)]
+            for name in function.fields[len(slots) :]:
+                known = name in keywords
+                value = keywords[name] if known else interp.fresh_symbol(name)
+                slots.append(interp.slot(value, "", written.keyword(node, name) if known else None))
             return Sequence("tuple", slots, fields=function.fields)
         case Partial():
             return call(interp, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
@@ -295,6 +297,8 @@ def instantiate(
     if isinstance(init, Function):
         call_function(interp, init, [instance, *args], keywords, node)
         return instance
+    if optimizers.become(interp, instance, args, keywords, node):
+        return instance
     module_calls.become_base(interp, instance, args, keywords, node)
     fields = class_lookup.fields_of(cls)
     parts = written.arguments(node)
@@ -307,17 +311,17 @@ def instantiate(
             instance.names[one.name] = Binding(_default_of(interp, one, node))
     if isinstance(class_lookup.find(instance, "__post_init__"), Function):
         call_method_of(interp, instance, "__post_init__", [], node)
-    instance.whole = is_made_whole(cls.node) or _is_named_tuple(cls)
+    instance.whole = is_made_whole(cls.node) or class_lookup.is_named_tuple(cls)
     return instance
 
 
-def _is_named_tuple(cls: Class) -> bool:
-    return any(isinstance(base, Name) and base.path.rpartition(".")[2] == "NamedTuple" for base in cls.bases)
-
-
 def _is_record(cls: Class) -> bool:
-    """Whether a class is a named tuple and nothing more."""
-    return _is_named_tuple(cls) and not any(isinstance(slot.value, Function) for slot in cls.names.values())
+    """Whether a class is a named tuple whose objects have no methods of their own."""
+    of_objects = (
+        isinstance(slot.value, Function) and slot.value.flavour not in ("classmethod", "staticmethod")
+        for slot in cls.names.values()
+    )
+    return class_lookup.is_named_tuple(cls) and not any(of_objects)
 
 
 def _of_record(
@@ -465,10 +469,12 @@ def call_method(
             target = ast.copy_location(ast.Attribute(node, args[0], ast.Store()), node)
             attributes.set_attribute(interp, receiver, args[0], args[1], target, None)
             return None
-        case Instance() if name in ("_replace", "_asdict") and _is_named_tuple(receiver.cls):
+        case Instance() if name in ("_replace", "_asdict") and class_lookup.is_named_tuple(receiver.cls):
             return _of_record(interp, receiver, name, keywords, node)
         case TorchModule() | Instance():
             return modules.call_module_method(interp, receiver, name, args, keywords, node)
+        case Record() | Class() if name == "_make" and len(args) == 1:
+            return call(interp, receiver, unpacking.unpacked(interp, args[0], None, node), {}, node)
         case Super():
             return super_calls.call_super(interp, receiver, name, args, keywords, node)
         case Symbol():

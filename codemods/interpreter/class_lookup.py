@@ -69,6 +69,11 @@ def number_of(value: Value) -> Value:
     return value
 
 
+def is_named_tuple(cls: Class) -> bool:
+    """Whether a class is derived from ``typing.NamedTuple``."""
+    return any(isinstance(base, Name) and base.path.rpartition(".")[2] == "NamedTuple" for base in cls.bases)
+
+
 class Annotated(NamedTuple):
     """A name that the body of the class *owner* annotates, and its default."""
 

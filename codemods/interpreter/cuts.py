@@ -429,6 +429,12 @@ def leaves_in(values: Iterable[Value]) -> set[Leaf]:
     return leaves_under(node for part in _parts(values) if (node := _graph_of(part)) is not None)
 
 
+def has_differentiable_gradient(values: Iterable[Value]) -> bool:
+    """Whether *values* are computed from a gradient that ``create_graph=True`` gave a graph."""
+    tops = (node for part in _parts(values) if (node := _graph_of(part)) is not None)
+    return any(node.operation == "grad" for node in nodes_under(tops).values())
+
+
 def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:
     """The leaves that a graph leads to."""
     return {node.leaf for node in nodes_under(nodes).values() if node.leaf is not None}

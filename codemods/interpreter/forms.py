@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter.values import ENCLOSED, Binding, Instance, Mapping, Name, Sequence, TensorRef, Value
+from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.values import ENCLOSED, Binding, Instance, Mapping, Sequence, TensorRef, Value
 
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""
@@ -129,7 +130,7 @@ def _replaced(fields: Iterator[tuple[str, Value]], code: str, items: tuple[str, 
 def _object(value: Instance) -> Iterator[str]:
     """Statements that detach the parts of an object which its maker gave all its parts; none without a graph."""
     fields = ((name, slot.value) for name, slot in value.names.items())
-    if any(isinstance(base, Name) and base.path.endswith("NamedTuple") for base in value.cls.bases):
+    if class_lookup.is_named_tuple(value.cls):
         made = _replaced(fields, NAME, ITEMS)
         if made is not None and made != NAME:
             yield f"{NAME} = {made}"

@@ -324,7 +324,9 @@ class Recorder(Interpreter):
                 added = list(self.tensors(*operands))
                 below = cuts.leaves_in(added)
                 computed = leaf not in below and not all(one.frozen for one in below)
-                self.tape.leaf_changes[self.site(node)] = LeafChange(leaf, bool(added), computed)
+                self.tape.leaf_changes[self.site(node)] = LeafChange(
+                    leaf, bool(added), computed, cuts.has_differentiable_gradient(added)
+                )
                 if leaf.supposed:
                     self.tape.supposed_changes.add(self.site(node))
 

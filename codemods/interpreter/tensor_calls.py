@@ -133,6 +133,8 @@ def _data(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__
 def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     if tensor.cell.base is not None and tensor.cell.node is not None:
         interp.crash("a view cannot be detached in place")
+    if tensor.cell.leaf is not None:
+        attributes.require_grad(interp, tensor, False, call.node)
     tensor.cell.detachment = cuts.dropped(interp, [tensor], call.node, "detach")
     tensor.cell.node = None
     return tensor

@@ -236,8 +236,15 @@ def _is_trained(value: Value) -> bool:
 
 
 @of_unknown("parse_args")
-def _parse_args(interp: Interpreter, call: Call, parser: Symbol, /, *_: Value, **__: Value) -> Value:
-    return interp.symbol(("arguments", parser.key))
+def _parse_args(interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, *_: Value) -> Value:
+    """``parse_args()``; of ``parse_args([])`` every value is the default."""
+    parsed = interp.symbol(("arguments", parser.key))
+    if isinstance(args, Sequence) and not args.items and not args.more:
+        for key, usual in interp.defaults.items():
+            match key:
+                case ("attr", owner, str(name)) if owner == parsed.key:
+                    interp.attributes_of_opaque[owner, name] = Binding(usual)
+    return parsed
 
 
 @of_unknown("parse_known_args")

@@ -150,10 +150,16 @@ def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
 
 
 def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
-    """A call with a keyword argument set."""
+    """A call with a keyword argument set, among those of ``**options`` where there are any."""
     assert isinstance(call, cst.Call)
     stripped = without_keyword(call, keyword)
     assert isinstance(stripped, cst.Call)
+    options = next((arg for arg in stripped.args if arg.star == "**"), None)
+    if options is not None:
+        both = cst.ensure_type(cst.parse_expression(f'{{**options, "{keyword}": {value}}}'), cst.Dict)
+        return stripped.with_deep_changes(
+            options, value=both.with_changes(elements=[cst.StarredDictElement(options.value), both.elements[1]])
+        )
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     added = cst.Arg(cst.parse_expression(value), cst.Name(keyword), equal=equal)
     args = list(stripped.args)

@@ -46,13 +46,20 @@ def outlives(store: cst.BaseExpression, tree: Tree) -> bool:
         return True
     name = tree.code(without_index(store)).rpartition(".")[2]
     module = tree.module_of(store)
-    for statement in tree.every(cst.SimpleStatementLine, module):
-        part = only_part(statement)
-        targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
-        if isinstance(part, cst.Assign) and any(_last_name(one, tree) == name for one in targets):
-            if any(_is_bounded(call, tree) for call in calls_in(part.value)):
-                return True
+    made = (value for one in tree.every(cst.SimpleStatementLine, module) for value in _given_to(name, one, tree))
+    if any(_is_bounded(call, tree) for value in made for call in calls_in(value)):
+        return True
     return any(_takes_last(one) and _last_name(one.value, tree) == name for one in tree.every(cst.Subscript, module))
+
+
+def _given_to(name: str, statement: cst.SimpleStatementLine, tree: Tree) -> Iterator[cst.BaseExpression]:
+    """The values that a statement sets a variable or an attribute with this name to."""
+    for part in statement.body:
+        if isinstance(part, cst.AnnAssign) and part.value is not None and _last_name(part.target, tree) == name:
+            yield part.value
+        if isinstance(part, cst.Assign):
+            pairs = [pair for one in part.targets for pair in pairs_of(one.target, part.value)]
+            yield from (value for target, value in pairs if _last_name(target, tree) == name)
 
 
 def _last_name(path: cst.BaseExpression, tree: Tree) -> str:
@@ -72,14 +79,25 @@ def _takes_last(item: cst.Subscript) -> bool:
 
 
 def is_sampled(store: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether items of a store are drawn at random: ``random.sample(memory, 8)``, ``randint(len(memory), (8,))``."""
     name = tree.code(without_index(store)).rpartition(".")[2]
-    return any(
-        tree.called(call) in _SAMPLING and call.args and tree.code(call.args[0].value) in (name, f"self.{name}")
-        for call in tree.every(cst.Call, tree.module_of(store))
-    )
+    drawn = {name, f"self.{name}"}
+    for call in tree.every(cst.Call, tree.module_of(store)):
+        called = tree.called(call)
+        if called in _SAMPLING and call.args and tree.code(call.args[0].value) in drawn:
+            return True
+        if called in _DRAWING and any(
+            tree.called(one) == "len" and one.args and tree.code(one.args[0].value) in drawn
+            for argument in call.args
+            for one in calls_in(argument)
+        ):
+            return True
+    return False
 
 
-_SAMPLING = ("sample", "choice", "choices")
+_SAMPLING = frozenset(("sample", "choice", "choices"))
+_DRAWING = _SAMPLING | {"randint", "randrange", "randperm", "permutation", "integers"}
+"""Functions that draw the indices of items."""
 
 
 def store_of(statement: Statement | None, tree: Tree, names: Collection[str] = ()) -> cst.BaseExpression | None:

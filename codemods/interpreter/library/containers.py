@@ -177,6 +177,10 @@ def _replace(interp: Interpreter, call: Call, receiver: Sequence, /, **changes: 
         if name in receiver.fields[: len(changed.items)]:
             slot = interp.slot(value, name, written.keyword(call.node, name))
             changed.items[receiver.fields.index(name)] = slot
+    if call.node in interp.spread:  # nobody knows which of them `**changes` replaces
+        for at, name in enumerate(receiver.fields[: len(changed.items)]):
+            if name not in changes:
+                changed.items[at] = Binding(interp.fresh_symbol(name))
     return changed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,16 +48,50 @@ def _tree_map(interp: Interpreter, call: Call, function: Value, tree: Value, /, 
     return _mapped(interp, function, tree, call.node)
 
 
+_UNFLATTEN = Name("torch.utils._pytree.tree_unflatten")
+
+
+@model("*.tree_flatten")
+def _tree_flatten(interp: Interpreter, call: Call, tree: Value, /, **_: Value) -> Value:
+    """The leaves of nested containers, and their structure, which is what makes such containers of other leaves."""
+    leaves: list[Value] = []
+
+    def noted(leaf: Value) -> Value:
+        leaves.append(leaf)
+        return leaf
+
+    like = _copied(interp, noted, tree)
+    slots = [Binding(leaf) for leaf in leaves]
+    return Sequence("tuple", [Binding(Sequence("list", slots)), Binding(Partial(_UNFLATTEN, [like], {}))])
+
+
+@model("*.tree_unflatten")
+def _tree_unflatten(interp: Interpreter, call: Call, leaves: Value, structure: Value, /) -> Value:
+    known = isinstance(structure, Partial) and structure.function is _UNFLATTEN
+    if not known or not isinstance(leaves, Sequence) or leaves.more:
+        return DECLINED
+    rest = iter(leaves.items)
+    made = _copied(interp, lambda _: interp.read(next(rest, Binding(None))), structure.args[0])
+    return made if next(rest, None) is None else DECLINED
+
+
+@model("*.tree_leaves")
+def _tree_leaves(interp: Interpreter, call: Call, tree: Value, /, **_: Value) -> Value:
+    return interp.read(_tree_flatten(interp, call, tree).items[0])
+
+
 def _mapped(interp: Interpreter, function: Value, tree: Value, node: ast.expr) -> Value:
-    """Copy of nested containers with *function* applied to every leaf in them."""
+    """Copy of nested containers with *function* of the program applied to every leaf in them."""
+    return _copied(interp, lambda leaf: interp.call(function, [leaf], {}, node), tree)
+
+
+def _copied(interp: Interpreter, change: Callable[[Value], Value], tree: Value) -> Value:
+    """Copy of nested containers with every leaf in them changed."""
     match tree:
         case Sequence():
-            slots = [Binding(_mapped(interp, function, interp.read(slot, tree), node)) for slot in tree.items]
+            slots = [Binding(_copied(interp, change, interp.read(slot, tree))) for slot in tree.items]
             return Sequence(tree.kind, slots, tree.more, limit=tree.limit, fields=tree.fields)
         case Mapping():
-            items = {
-                key: Binding(_mapped(interp, function, interp.read(slot, tree), node))
-                for key, slot in tree.items.items()
-            }
+            items = {key: Binding(_copied(interp, change, interp.read(slot, tree))) for key, slot in tree.items.items()}
             return Mapping(items, tree.more, default=tree.default)
-    return interp.call(function, [tree], {}, node)
+    return change(tree)
