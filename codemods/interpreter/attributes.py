@@ -382,6 +382,8 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     if name in ("grad", "_grad"):
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
+        elif _has_no_gradient(interp, value):
+            return None
         return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
         # Code that decides by the shape would not send back a tensor of several elements.
@@ -402,6 +404,13 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
         return interp.operation("transpose", [value], node, view=value)
     slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _has_no_gradient(interp: Interpreter, value: TensorRef) -> bool:
+    """Whether no pass leaves a gradient in a tensor: in data, and in a result unless it is told to retain it."""
+    if value.guessed or any("retain_grad" in source.text for source in interp.sources.all):
+        return False
+    return escapes.certainly_has_no_graph(value) or escapes.certainly_has_graph(value, leaves=False)
 
 
 def _recorded(interp: Interpreter, value: TensorRef, name: str) -> Value:

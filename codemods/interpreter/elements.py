@@ -198,7 +198,9 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
             return interp.read(value.items[index], value)
         if not value.more:
             errors.happen(interp, "IndexError")
-        return interp.fresh_symbol("item")
+        # The last known item stands for all later ones, which iterations that were not run have added.
+        later = value.more and index >= 0 and bool(value.items)
+        return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")
     if _is_filled_first(interp, value, node):
         return _of_this_round(interp, value)
     place = _place_of(interp, value, index)

@@ -193,6 +193,11 @@ def parting(node: Node, first: BackwardCall, second: BackwardCall) -> Node:
 
 def _above(node: Node, one: BackwardCall) -> set[int]:
     """The identities of what a pass comes through on its ways to a node."""
+    return {id(user) for user in _computed_of(node, one)}
+
+
+def _computed_of(node: Node, one: BackwardCall) -> Iterator[Node]:
+    """The nodes of a pass that were computed of a node."""
     users: dict[int, list[Node]] = {}
     for consumer, producer in one.edges:
         users.setdefault(id(producer), []).append(consumer)
@@ -203,7 +208,7 @@ def _above(node: Node, one: BackwardCall) -> set[int]:
             if id(user) not in found:
                 found.add(id(user))
                 pending.append(user)
-    return found
+                yield user
 
 
 def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> Severed | None:
@@ -223,9 +228,19 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
     for node in nodes:
         for cut in (one for one in node.constants if one.how != "grad"):
             behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in wanted and not leaf.frozen}
-            if behind and not behind & here:
+            if behind and not behind & here and not _weighs(shared, behind, passes[served[0]]):
                 return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
     return None
+
+
+def _weighs(shared: Node, leaves: set[Leaf], one: BackwardCall) -> bool:
+    """Whether a node is a weight, in a pass, of what some parameters learn by: ``w`` of ``(w * cost).mean()``."""
+    return any(
+        consumer.operation in ("mul", "div") and leaves & cuts.leaves_under([node])
+        for consumer in _computed_of(shared, one)
+        for node in (operand.node for operand in consumer.operands)
+        if len(consumer.operands) == 2
+    )
 
 
 def _weights(

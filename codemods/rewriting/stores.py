@@ -152,8 +152,11 @@ def holders_of(name: str, tree: Tree) -> Iterator[tuple[Statement, cst.BaseExpre
 def companions(store: cst.BaseExpression, kept: Statement, failed: Statement, tree: Tree) -> list[str]:
     """Lists that belong together with the store, are filled like it, and are emptied nowhere.
 
-    *failed* is the statement of the pass, before which they are filled each time.
+    *failed* is the statement of the pass, before which they are filled each time.  A history, which is filled less
+    often than the store or read behind the training, is none of them.
     """
+    loops = set(tree.loops_running(kept))
+    behind = _behind_the_training(failed, tree)
     statements = list(tree.statements_in(tree.module_of(kept)))
     is_attribute = isinstance(store, cst.Attribute)
     own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
@@ -172,12 +175,20 @@ def companions(store: cst.BaseExpression, kept: Statement, failed: Statement, tr
                 _named(tree.code(one), name, is_attribute)
                 for part in statements
                 for one, added in _fillings_of(part)
-                if not _fills_once(part, added, failed, tree)
+                if not _fills_once(part, added, failed, tree) and not set(tree.loops_running(part)) < loops
             )
             again = any(clears(part, name, is_attribute, tree) for part in statements if part is not statement)
-            if other != own and filled and not again:
+            read = any(_named(path, name, is_attribute) for path in behind)
+            if other != own and filled and not again and not read:
                 found.append(name)
     return found
+
+
+def _behind_the_training(failed: Statement, tree: Tree) -> set[str]:
+    """The names that the statements behind the loops around a pass mention."""
+    loops = list(tree.loops_around(failed))
+    block = tree.block_of(loops[-1]) if loops else []
+    return set().union(*map(tree.paths_in, block[block.index(loops[-1]) + 1 :])) if block else set()
 
 
 def _fillings_of(statement: Statement) -> Iterator[tuple[cst.BaseExpression, list[cst.BaseExpression]]]:

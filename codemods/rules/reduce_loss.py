@@ -9,6 +9,7 @@ import libcst as cst
 from autofix.codemods.facts import Fact, NotScalar
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, is_item, method_call, only_part, pairs_of
+from autofix.codemods.rewriting.stores import only_value
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -28,7 +29,8 @@ class ReduceLoss(Codemod):
 
     Fix:
         ``.mean()``, which is what a criterion does by default, so that the size of the batch does not change the size
-        of the steps. Where the gradient of data is asked for (a penalty, a force), ``.sum()``: each row has its own.
+        of the steps; ``.sum()`` of what is divided by the sum of its weights already. Where the gradient of data is
+        asked for (a penalty, a force), ``.sum()``: each row has its own.
 
     When it is not what you want:
         Where the elements have weights, or some are masked, divide the sum by the weights' sum. Where the losses of a
@@ -58,36 +60,64 @@ class ReduceLoss(Codemod):
         assigned = _assigned(root, failed, tree) if needed or isinstance(root, cst.Name) else None
         made = tree.expression(fact.made)
         returned = only_part(tree.statement_of(made)) if assigned is not None else None
+        name = tree.code(root)
+        value = assigned or _given_last(root, failed, tree) or root
+        how = "sum" if _is_weighted_mean(value, tree) else "mean"
+        remedy = f"take the {how} of `{name}` over its elements"
         if (
             isinstance(returned, cst.Return)
             and made is not None
             and returned.value is made
             and is_used_once(made, tree)
         ):
-            patch = Edit(tree).change(made, lambda node: method_call(node, "mean")).patch()
-            yield Candidate(patch, f"take the mean of `{tree.code(root)}` over its elements")
+            yield Candidate(Edit(tree).change(made, lambda node: method_call(node, how)).patch(), remedy)
         shared = _returned_with_others(root, failed, tree)
         if shared is not None:
-            patch = Edit(tree).change(shared, lambda node: method_call(node, "mean")).patch()
-            remedy = f"take the mean of `{tree.code(root)}` over its elements"
+            patch = Edit(tree).change(shared, lambda node: method_call(node, how)).patch()
             yield Candidate(patch, remedy, cause=tree.row_of(shared))
         if assigned is not None:
-            patch = Edit(tree).change(assigned, lambda node: method_call(node, "mean")).patch()
-            yield Candidate(patch, f"take the mean of `{tree.code(root)}` over its elements")
+            yield Candidate(Edit(tree).change(assigned, lambda node: method_call(node, how)).patch(), remedy)
         if needed:
-            yield from _reduced_before(root, failed, tree)
+            yield from _reduced_before(root, failed, how, tree)
             return  # reduced for the pass alone, the loss would fail where it is made a number
         if any(
             _needs_number(one, tree)
-            for name in _other_names(root, tree)
-            for one in _readers([*tree.statements_in(_home(name, tree))], name, tree)
+            for other in _other_names(root, tree)
+            for one in _readers([*tree.statements_in(_home(other, tree))], other, tree)
         ):
             return
-        patch = Edit(tree).change(root, lambda node: method_call(node, "mean")).patch()
-        yield Candidate(patch, f"call backward on the mean of `{tree.code(root)}`")
+        patch = Edit(tree).change(root, lambda node: method_call(node, how)).patch()
+        yield Candidate(patch, f"call backward on the {how} of `{name}`")
 
 
-def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> Iterator[Candidate]:
+def _is_weighted_mean(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether the elements of a loss are shares of its mean: ``loss * w / w.sum()``, ``loss * (w / w.sum())``.
+
+    A factor may be a name that was given such weights.
+    """
+    if isinstance(value, cst.Name):
+        given = only_value(value.value, tree.function_of(value), tree)
+        return given is not None and not isinstance(given, cst.Name) and _is_weighted_mean(given, tree)
+    if not isinstance(value, cst.BinaryOperation):
+        return False
+    if _divides_by_sum(value, tree):
+        return True
+    factors = isinstance(value.operator, cst.Multiply | cst.Divide)
+    parts = (value.left, value.right) if isinstance(value.operator, cst.Multiply) else (value.left,)
+    return factors and any(_is_weighted_mean(part, tree) for part in parts)
+
+
+def _divides_by_sum(value: cst.BinaryOperation, tree: Tree) -> bool:
+    """Whether an operation is a division by the sum of a tensor: ``w / w.sum()``, ``w / torch.sum(w).clamp(min=1)``."""
+    divisor: cst.BaseExpression | None = value.right if isinstance(value.operator, cst.Divide) else None
+    while isinstance(divisor, cst.Call):
+        if tree.called(divisor) == "sum":
+            return len(divisor.args) == tree.is_of_torch(divisor.func)  # no dimension
+        divisor = divisor.func.value if isinstance(divisor.func, cst.Attribute) else None
+    return False
+
+
+def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, how: str, tree: Tree) -> Iterator[Candidate]:
     """``loss = loss.mean()``, before the pass and all that reads the loss as one number."""
     statement = tree.statement_of(failed)
     block = tree.block_of(statement) if statement is not None else []
@@ -106,8 +136,8 @@ def _reduced_before(root: cst.BaseExpression, failed: cst.BaseExpression, tree: 
     ):
         return  # in the next iteration it would be reduced again
     if all(_wants_number(one, tree) for one in later):
-        patch = Edit(tree).insert_before(block[first], f"{name} = {name}.mean()").patch()
-        yield Candidate(patch, f"take the mean of `{name}` over its elements")
+        patch = Edit(tree).insert_before(block[first], f"{name} = {name}.{how}()").patch()
+        yield Candidate(patch, f"take the {how} of `{name}` over its elements")
 
 
 def _other_names(root: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
@@ -224,6 +254,14 @@ def _assigned(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) 
         if tree.code(root) in tree.paths_in(earlier):
             return None
     return None
+
+
+def _given_last(root: cst.BaseExpression, failed: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
+    """The expression that the root was given last in the block of the pass."""
+    statement = tree.statement_of(failed)
+    block = tree.block_of(statement) if statement is not None else []
+    earlier = reversed(block[: block.index(statement)] if statement in block else [])
+    return next((value for one in earlier if (value := _value_given(one, tree.code(root), tree)) is not None), None)
 
 
 def _value_given(statement: Statement, name: str, tree: Tree) -> cst.BaseExpression | None:
