@@ -203,6 +203,8 @@ class StaleGraph(Fact):
     outer: Outer | None = None
     together: bool = field(default=False, metadata={"role": False})
     """Whether one step, and no other, uses the gradients of both passes."""
+    stepped: bool = field(default=True, metadata={"role": False})
+    """Whether an optimizer steps between the two passes, or they are in different iterations."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     text: str = field(default="", compare=False, metadata={"role": False})

@@ -72,12 +72,18 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
             *(() if inside else rivals.attribute_gradient(node, (stale.freed, stale.failed), tape)),
         ),
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
+        stepped=point is not None or _is_stepped(stale, tape),
         name=kept.name if kept else "",
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
         differentiated=_is_differentiated(stale.freed, tape),
     )
+
+
+def _is_stepped(stale: FreedGraphUse, tape: Tape) -> bool:
+    """Whether an optimizer steps between the pass that frees a graph and the one that fails."""
+    return any(stale.freed.clock <= abs(moment) < stale.failed.clock for one in tape.passes for moment in one.steps)
 
 
 def _is_differentiated(freed: BackwardCall, tape: Tape) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import libcst as cst
 from libcst import matchers
 
-from autofix.codemods.rewriting.nodes import Statement, is_item, only_part, pairs_of
+from autofix.codemods.rewriting.nodes import Statement, calls_in, is_item, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
 
@@ -170,6 +170,8 @@ _ITERATORS = frozenset(("iter", "zip", "enumerate", "map", "filter", "reversed",
 
 def feeds_itself(run: list[Statement], tree: Tree) -> bool:
     """Whether the statements read what they themselves replace: run twice, they would compute something else."""
+    if any(takes_an_item(statement, tree) for statement in run):
+        return True
     bound: set[str] = set()
     for statement in run:
         bound |= targets_of(statement, tree)
@@ -181,6 +183,14 @@ def feeds_itself(run: list[Statement], tree: Tree) -> bool:
             return True
         assigned |= targets_of(statement, tree)
     return False
+
+
+_TAKING = frozenset(("next", "pop", "popleft", "popitem"))
+
+
+def takes_an_item(node: cst.CSTNode, tree: Tree) -> bool:
+    """Whether *node* takes an item out of an iterator or a container: run twice, it takes another one."""
+    return any(tree.called(call) in _TAKING for call in calls_in(node))
 
 
 def goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:

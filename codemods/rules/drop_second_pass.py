@@ -10,6 +10,7 @@ from autofix.codemods.facts import Fact, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
+from autofix.codemods.rewriting.roles import reads_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -22,10 +23,11 @@ class DropSecondPass(Codemod):
 
     Cause:
         A line was copied, or a helper already does what its caller does again. No optimizer steps between the two
-        passes, so the second one could only add the same gradient once more.
+        passes, so the second one could only add the same gradient once more. Or the loss of the first pass is a term of
+        the second one's.
 
     Fix:
-        The second pass goes.
+        The second pass goes; that of the term, where the other is over the sum.
 
     When it is not what you want:
         Where twice the gradient is meant, multiply the loss by two.
@@ -41,6 +43,7 @@ class DropSecondPass(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
+        yield from _term_by_itself(fact, tree)
         if fact.used != fact.failed or fact.loop is not None:
             return
         spans = fact.freed, fact.failed
@@ -58,6 +61,32 @@ class DropSecondPass(Codemod):
                 yield Candidate(
                     Edit(tree).remove(statement).patch(), "one pass over the loss is enough", Keeps.ONE_PASS
                 )
+
+
+def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``first.backward()`` goes where ``(first + second).backward()`` follows: the sum has its gradient."""
+    call, total = tree.expression(fact.freed), tree.expression(fact.used)
+    statement = tree.statement_of(call)
+    if fact.loop is not None or fact.stepped or not isinstance(call, cst.Call) or statement is None:
+        return
+    root = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward" else None
+    if not isinstance(root, cst.Name | cst.Attribute) or tree.code(root) != fact.name:
+        return
+    terms = _terms(total) if total is not None else []
+    block, failed = tree.block_of(statement), tree.statement_of(tree.expression(fact.failed))
+    if len(terms) < 2 or not any(one.deep_equals(root) for one in terms) or failed not in block:
+        return
+    run = block[block.index(statement) + 1 : block.index(failed)]
+    if isinstance(only_part(statement), cst.Expr) and not any(reads_gradients(one, tree) for one in run):
+        patch = Edit(tree).remove(statement).patch()
+        yield Candidate(patch, f"one pass over the sum with `{fact.name}` is enough", Keeps.ONE_PASS, fact.freed)
+
+
+def _terms(total: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The terms of a sum; an expression that is none by itself."""
+    if isinstance(total, cst.BinaryOperation) and isinstance(total.operator, cst.Add):
+        return [*_terms(total.left), *_terms(total.right)]
+    return [total]
 
 
 def _between(first: Statement, second: Statement, tree: Tree) -> bool:

@@ -59,10 +59,15 @@ class PassAfterLoop(Codemod):
         root = tree.code(call.func.value)
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
         kept = tree.statement(fact.kept)
-        if kept not in body or not made or not (made == [kept] or _reads_total(made[-1], fact, tree)):
+        adds_up = bool(made) and adds_to_itself(made[-1], root, tree)
+        if kept not in body or not made or not (made == [kept] or adds_up or _reads_total(made[-1], fact, tree)):
             return
         moved = [sent]
-        if made[-1] is not kept and not any(root in tree.paths_in(one) for one in rest if one is not made[-1]):
+        if (
+            made[-1] is not kept
+            and not adds_up
+            and not any(root in tree.paths_in(one) for one in rest if one is not made[-1])
+        ):
             moved.insert(0, made[-1])
         for run in (moved, [sent]) if len(moved) > 1 else ([sent],):
             edit = Edit(tree).insert_after(loop, *(tree.own_code(one) for one in run))
@@ -71,6 +76,19 @@ class PassAfterLoop(Codemod):
             yield Candidate(
                 edit.patch(), "call backward once, after the loop that adds up the losses", Keeps.PARAMETERS
             )
+
+
+def adds_to_itself(statement: Statement, name: str, tree: Tree) -> bool:
+    """Whether a statement adds to a sum: ``loss += part``, ``loss = loss + part``."""
+    part = only_part(statement)
+    if isinstance(part, cst.AugAssign):
+        return isinstance(part.operator, cst.AddAssign) and tree.code(part.target) == name
+    value = tree.given(statement, name)
+    while isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+        if name in (tree.code(value.left), tree.code(value.right)):
+            return True
+        value = value.left
+    return False
 
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:

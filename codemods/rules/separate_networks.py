@@ -10,6 +10,7 @@ from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
+from autofix.codemods.rewriting.computations import takes_an_item
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
 from autofix.codemods.rewriting.tree import Tree
@@ -120,11 +121,13 @@ class SeparateNetworks(Codemod):
                     for one in parts:
                         edit.change(one, detach)
 
-                names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
+                # What is taken from a record may be better cut where it is made.
                 elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
+                last = elsewhere and not all(isinstance(one, cst.Name) for one in factors)
+                names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
                 for patch, more in retain.variants(fact, tree, cut):
                     remedy = f"detach {names}, which weigh the {which} loss{more}"
-                    yield Candidate(patch, remedy, Keeps.OWN, last=elsewhere)
+                    yield Candidate(patch, remedy, Keeps.OWN, last=last)
 
     def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """``action, following = actor(both).unbind(0)``: where ``following`` is read first, it is detached."""
@@ -177,6 +180,8 @@ class SeparateNetworks(Codemod):
         assert fact.outer is not None
         if isinstance(fact, Overwritten) and fact.retained is None:
             return  # the first pass does not go through it: it is not shared, only computed too early
+        if isinstance(fact, StaleGraph) and not fact.stepped:
+            return  # with the same parameters it is the same value, or another draw
         kept = tree.statement(fact.kept)
         reader = tree.statement_of(tree.expression(fact.outer.used))
         made = next(
@@ -195,7 +200,7 @@ class SeparateNetworks(Codemod):
                 made = next((one for one in tree.inside(given.value) if isinstance(one, cst.Call)), None)
         if not isinstance(kept, cst.SimpleStatementLine) or reader is None or made is None:
             return
-        if not tree.block_of(reader) or reader is kept:
+        if not tree.block_of(reader) or reader is kept or takes_an_item(kept, tree):
             return
         if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
             return  # what the updates of PPO learn from is not to change with them
