@@ -32,9 +32,10 @@ _AGAIN = (ast.For, ast.AsyncFor, ast.While)
 
 
 def _probes(tree: ast.Module) -> tuple[ast.Try, ...]:
-    """Every ``try`` of a few statements that runs once where it stands, and whose errors are swallowed.
+    """Every ``try`` of a few statements whose errors are swallowed, and that holds no training.
 
-    In a loop it may be there for one bad batch of many; a longer one may hold the training itself.
+    In a loop that makes steps it may be there for one bad batch of many; a longer one may hold the training itself. A
+    loop without a step compares, or times, the passes of several operations, of which some have none.
     """
     found: list[ast.Try] = []
     pending: list[ast.AST] = [tree]
@@ -44,8 +45,18 @@ def _probes(tree: ast.Module) -> tuple[ast.Try, ...]:
             if not any(isinstance(one, _AGAIN) for statement in part.body for one in ast.walk(statement)):
                 found.append(part)
         # No statement stands in an expression, which may be deep.
-        pending += [one for one in ast.iter_child_nodes(part) if not isinstance(one, (ast.expr, *_AGAIN))]
+        pending += [one for one in ast.iter_child_nodes(part) if not isinstance(one, ast.expr) and not _trains(one)]
     return tuple(found)
+
+
+_TRAINS = frozenset(("step", "zero_grad", "update", "train_step", "training_step", "minimize"))
+
+
+def _trains(part: ast.AST) -> bool:
+    """Whether a loop may train something: it calls a method by whose name it does."""
+    return isinstance(part, _AGAIN) and any(
+        isinstance(one, ast.Call) and last_name(one.func) in _TRAINS for one in ast.walk(part)
+    )
 
 
 def _swallows(node: ast.Try) -> bool:
