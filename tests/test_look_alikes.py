@@ -1818,6 +1818,48 @@ RIGHT |= {
         ("args.arch != 'b'", "args.arch == 'b'"),
     )
 }
+RIGHT |= {
+    f"the losses that one unread call returns may share nothing, as in {sent!r}": f"""
+        def train(model, batches):
+            opt = torch.optim.Adam(model.parameters(), lr=1e-3)
+            other = torch.optim.Adam(model.prior.parameters(), lr=1e-3)
+            for batch in batches:
+                opt.zero_grad()
+                result = model(batch)
+                {sent}
+                opt.step()
+        """
+    for sent in (
+        "loss, extra = result; loss.backward(); extra.backward()",
+        "result['rate'].backward(); result['prior'].backward()",
+        "result.loss.backward(); result.extra.backward()",
+        "loss, extra = result; (loss / 4).backward(); extra.mean().backward()",
+        "loss, extra = result; loss.backward(); opt.step(); extra.backward(); other.step()",
+        "out, extra = result; (out - batch).pow(2).mean().backward(); extra.backward()",
+    )
+}
+RIGHT |= {
+    f"a pass may fail in a loop that only measures, under `except {caught}`": f"""
+        import time
+        def measure(batches, layers):
+            found = []
+            for batch in batches:
+                for layer in layers:
+                    start, out = time.time(), layer(batch)
+                    try:
+                        out.sum().backward()
+                        end = time.time()
+                    except {caught}:
+                        end = float("nan")
+                    found.append(end - start)
+            return found
+        for weight in other.parameters():
+            weight.requires_grad = False
+        print(measure([x, y], [net, other]))
+        print(measure([x], [other]))
+        """
+    for caught in ("Exception", "RuntimeError", "(RuntimeError, TypeError)")
+}
 
 
 def program(text: str) -> str:
@@ -1840,3 +1882,39 @@ def test_an_unread_function_may_detach_what_it_is_given() -> None:
     facts = analyze(Program.of(program(text), "program.py")).facts
     assert facts
     assert all(fact.certainty is Certainty.LIKELY for fact in facts)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "first, second = model(batch); crit(first, batch).backward(); crit(second, batch).backward()",
+        "loss, extra = model(batch); (loss + extra).backward(); extra.backward()",
+        "loss, state = model(batch, state); loss.backward()",
+        "loss, fake = model(batch); loss.backward(); judge(fake).mean().backward()",
+        "loss, extra = model(batch); loss.backward(retain_graph=True); opt.step(); extra.backward()",
+    ],
+)
+def test_items_of_an_unread_result_may_share_its_graph(body: str) -> None:
+    text = f"""
+    def train(model, judge, batches):
+        opt, state = torch.optim.Adam(model.parameters(), lr=1e-3), None
+        for batch in batches:
+            opt.zero_grad()
+            {body}
+            opt.step()
+    """
+    facts = analyze(Program.of(program(text), "program.py")).facts
+    assert facts
+    assert all(fact.certainty is Certainty.LIKELY for fact in facts)
+
+
+def test_a_batch_that_fails_in_training_is_no_measurement() -> None:
+    text = """
+    for batch in [x, y] * 10:
+        try:
+            net(batch).detach().sum().backward()
+        except RuntimeError:
+            continue
+        opt.step()
+    """
+    assert analyze(Program.of(program(text), "program.py")).facts

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
-from autofix.codemods.checks import chains
+from autofix.codemods.checks import chains, separate_losses
 from autofix.codemods.checks.story import (
     carriers,
     distinct,
@@ -32,7 +32,11 @@ def facts(interp: Interpreter) -> Iterator[Overwritten]:
         interp.tape.clobbered,
         lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.change, one.failed),
     )
-    yield from (_fact(one, interp.tape) for one in found)
+    yield from (
+        _fact(one, interp.tape)
+        for one in found
+        if not separate_losses.may_be_separate(one.node, one.node.walked, one.failed)
+    )
 
 
 def _parted(clobbered: SavedTensorModified) -> tuple[Span, Span] | None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, Node, StoreEvent, Tape, crossing
-from autofix.codemods.checks import chains
+from autofix.codemods.checks import chains, separate_losses
 from autofix.codemods.checks.story import (
     carriers,
     distinct,
@@ -31,7 +31,9 @@ def facts(interp: Interpreter) -> Iterator[StaleGraph]:
         interp.tape.stale,
         lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed),
     )
-    yield from (_fact(one, interp.tape) for one in found)
+    yield from (
+        _fact(one, interp.tape) for one in found if not separate_losses.may_be_separate(one.node, one.freed, one.failed)
+    )
 
 
 def _parted(stale: FreedGraphUse) -> tuple[Span, Span] | None:

@@ -1,0 +1,74 @@
+"""Losses that one unread call returns side by side, each of which may have a graph of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from autofix.codemods.autograd.graph import BackwardCall, Node
+
+_WEIGHS = frozenset("mul div neg mean sum".split())
+"""Operations by which a loss is weighed or reduced before it is sent backward."""
+
+
+def may_be_separate(made: Node, first: BackwardCall | None, second: BackwardCall) -> bool:
+    """Whether two passes reach an unread call by items of their own, one of them a loss as the call returned it.
+
+    ``loss, extra = model(rows); loss.backward(); extra.backward()``: the second may be the loss of a prior alone. An
+    author who keeps the graph in the first pass knows that they share it.
+    """
+    if not made.opaque or first is None or first.retains or first is second:
+        return False
+    parts = [_items(made, one) for one in (first, second)]
+    known = [{id(item) for item in items} for items in parts]
+    if not all(known) or known[0] & known[1]:
+        return False
+    if _is_sent(parts[1], second):
+        return True
+    return _is_sent(parts[0], first) and not _meets_network(parts[1], second)
+
+
+def _users(one: BackwardCall) -> dict[int, list[Node]]:
+    """Consumers of each node on the ways of a pass, by the node's identity."""
+    found: dict[int, list[Node]] = defaultdict(list)
+    for consumer, producer in one.edges:
+        found[id(producer)].append(consumer)
+    return found
+
+
+def _items(made: Node, one: BackwardCall) -> list[Node]:
+    """Items of the result of a call through which a pass reaches it; none where it uses the result as a whole."""
+    users, items, pending = _users(one), [], [made]
+    while pending:
+        node = pending.pop()
+        above = users.get(id(node), [])
+        if node is not made and not any(user.operation == "select" for user in above):
+            items.append(node)
+        elif all(user.operation == "select" for user in above):
+            pending.extend(above)
+        else:
+            return []
+    return items
+
+
+def _is_sent(items: list[Node], one: BackwardCall) -> bool:
+    """Whether a pass begins at these items, weighed at most."""
+    return all(user.operation in _WEIGHS for user in _above(items, one))
+
+
+def _meets_network(items: list[Node], one: BackwardCall) -> bool:
+    """Whether an item is an input of another network: ``loss, hidden = model(rows, hidden)`` in the next step."""
+    return any(
+        user.opaque or any(operand.node.leaf is not None for operand in user.operands) for user in _above(items, one)
+    )
+
+
+def _above(items: list[Node], one: BackwardCall) -> list[Node]:
+    """Nodes of a pass that were computed of *items*."""
+    users, pending = _users(one), list(items)
+    found: dict[int, Node] = {}
+    while pending:
+        for user in users.get(id(pending.pop()), ()):
+            if id(user) not in found:
+                found[id(user)] = user
+                pending.append(user)
+    return list(found.values())
