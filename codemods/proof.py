@@ -99,6 +99,8 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
     by_the_way = _incidental(fact) if keeps is Keeps.OWN else frozenset()
+    if isinstance(fact, ComputedParameter) and fact.on_gpu:  # the leaf is another one, that was made elsewhere
+        return _lost_kinds(before, _in_original(after.ways, lines))
     missing = {name for _, name in before.trained - trained - by_the_way}
     ways = before.ways - _in_original(after.ways, lines)
     missing |= {name for place, name in ways if (place[0], name) not in by_the_way}
@@ -124,6 +126,13 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
         if cut:
             return f"{_names(cut)} would no longer be trained through all layers"
     return ""
+
+
+def _lost_kinds(before: AnalysisResult, ways: frozenset[tuple[tuple[int, ...], str]]) -> str:
+    """Objection that a pass trains fewer parameters of a kind than before, whatever their numbers; empty for none."""
+    kinds = [Counter((place, name.partition(":")[0]) for place, name in some) for some in (before.ways, ways)]
+    missing = {kind for _, kind in kinds[0] - kinds[1]}
+    return f"{_names(missing)} would no longer be trained" if missing else ""
 
 
 def passes_by_the_way(fact: Fact) -> set[int]:

@@ -960,3 +960,108 @@ def test_a_row_that_a_loop_goes_to_is_not_to_be_changed(body: str, *, refused: b
             exec(compile(text, "train.py", "exec"), {})
     else:
         exec(compile(text, "train.py", "exec"), {})
+
+
+OPTIMISED = """\
+import torch
+from torch import nn
+class Fit(nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.layer = nn.Linear(3, 3, dtype=torch.float64)
+MADE
+    def run(self, rows):
+        opt = torch.optim.SGD([self.scale, *self.layer.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = (self.layer(rows) * self.scale).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+Fit(torch.device("cpu")).run(torch.ones(4, 3, dtype=torch.float64))
+"""
+
+
+def optimised(*made: str) -> str:
+    return OPTIMISED.replace("MADE", "\n".join(" " * 8 + line for line in made))
+
+
+def on_gpu(*made: str) -> str:
+    return optimised(*made).replace('"cpu"', '"cuda"')
+
+
+@pytest.mark.parametrize(
+    ("made", "patched"),
+    [
+        (
+            ["self.scale = torch.ones(3, requires_grad=True).double()"],
+            ["self.scale = torch.ones(3).double().requires_grad_()"],
+        ),
+        (
+            ["self.scale = nn.Parameter(torch.ones(3)).to(torch.float64)"],
+            ["self.scale = nn.Parameter(torch.ones(3).to(torch.float64))"],
+        ),
+        (
+            ["start = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)", "self.scale = start.type(torch.float64)"],
+            [
+                "start = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)",
+                "self.scale = start.type(torch.float64).detach().requires_grad_()",
+            ],
+        ),
+        (
+            ["self.scale = torch.zeros(3, requires_grad=True)", "self.scale = self.scale.type(torch.DoubleTensor)"],
+            ["self.scale = torch.zeros(3)", "self.scale = self.scale.type(torch.DoubleTensor).requires_grad_()"],
+        ),
+    ],
+)
+def test_a_leaf_of_another_precision_is_a_copy(made: list[str], patched: list[str]) -> None:
+    text = optimised(*made)
+    with pytest.raises(ValueError, match="non-leaf"):
+        exec(compile(text, "train.py", "exec"), {})
+    mended = mend(Program.of(text, "train.py"), all_codemods()).patched.files[0].text
+    assert mended == optimised(*patched)
+    exec(compile(mended, "train.py", "exec"), {})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.ones(3, dtype=torch.float64, requires_grad=True).double()",
+        "torch.ones(3).double().requires_grad_()",
+        "torch.from_numpy(__import__('numpy').ones(3)).requires_grad_().double()",
+        "torch.ones(3, requires_grad=True).float()",
+        "torch.tensor([1, 2, 3]).double().requires_grad_().to(torch.float64)",
+    ],
+)
+def test_a_leaf_of_the_precision_that_is_asked_for_is_itself(made: str) -> None:
+    text = optimised(f"self.scale = {made}")
+    assert facts(text) == []
+    exec(compile(text, "train.py", "exec"), {})
+
+
+@pytest.mark.parametrize(
+    ("made", "patched"),
+    [
+        (
+            ["self.scale = torch.ones(3, requires_grad=True)", "self.scale = self.scale.to(device)"],
+            ["self.scale = torch.ones(3)", "self.scale = self.scale.to(device).requires_grad_()"],
+        ),
+        (
+            ["self.scale = nn.Parameter(torch.ones(3))", "self.scale = self.scale.to(device)"],
+            ["self.scale = nn.Parameter(torch.ones(3))", "self.scale = nn.Parameter(self.scale.to(device))"],
+        ),
+        (
+            ["first = torch.ones(3).requires_grad_()", "self.scale = first.to(device)"],
+            ["first = torch.ones(3).requires_grad_()", "self.scale = first.to(device).detach().requires_grad_()"],
+        ),
+    ],
+)
+def test_a_leaf_that_another_statement_moves_is_made_where_it_comes(made: list[str], patched: list[str]) -> None:
+    mended = mend(Program.of(on_gpu(*made), "train.py"), all_codemods())
+    assert mended.patched.files[0].text == on_gpu(*patched)
+
+
+def test_each_of_the_tensors_that_an_optimizer_refuses_is_named() -> None:
+    made = ["self.scale = torch.ones(3, requires_grad=True)", "self.shift = torch.ones(3, requires_grad=True)"]
+    moved = ["self.scale = self.scale.to(device)", "self.shift = self.shift.to(device)"]
+    text = on_gpu(*made, *moved).replace("[self.scale, ", "[self.scale, self.shift, ")
+    assert [fact.name for fact in facts(text) if isinstance(fact, ComputedParameter)] == ["self.scale", "self.shift"]

@@ -451,7 +451,7 @@ class Tape:
     """Passes that were sent from a scalar."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and the place that switched it on."""
-    computed: dict[Site, Computed] = field(default_factory=dict)
+    computed: dict[tuple[Site, Site], Computed] = field(default_factory=dict)
     """Optimizers that are given a non-leaf, and the place at which this was made, with its name."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""

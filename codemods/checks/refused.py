@@ -52,7 +52,7 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
 def calls(interp: Interpreter) -> Iterator[Fact]:
     """Calls that PyTorch refuses by themselves."""
     tape = interp.tape
-    for site, (made, name, on_gpu) in tape.computed.items():
+    for (site, _), (made, name, on_gpu) in tape.computed.items():
         yield ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu)
     for site, made in tape.beside.items():
         yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))

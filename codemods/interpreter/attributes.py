@@ -610,6 +610,7 @@ def _set_on_tensor(
             if value is None:
                 cell.leaf.grads.clear()
     elif name == "data":
+        cell.single = False
         interp.change_by_hand(tensor)
     else:
         interp.attributes_of_opaque[("tensor", interp.identity(cell)), name] = slot

@@ -46,6 +46,26 @@ def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> b
     return name in _CREATED or name == "randint" or (name in _NUMBERED and bool(args) and all(map(_all_whole, args)))
 
 
+_OF_FLOATS = frozenset("zeros ones empty rand randn eye linspace logspace normal".split())
+"""Functions whose results are of the type that floats have by default."""
+
+
+def is_single(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether a new tensor certainly holds floats of the default type: ``torch.zeros(4)``, ``torch.tensor(0.5)``."""
+    if "dtype" in keywords or (name == "normal" and any(isinstance(one, TensorRef) for one in args)):
+        return False
+    if name.endswith("_like"):
+        return bool(args) and isinstance(args[0], TensorRef) and args[0].cell.single
+    return name in _OF_FLOATS or (name in _NUMBERED and len(args) == 1 and _holds_floats(args[0]))
+
+
+def _holds_floats(value: Value) -> bool:
+    """Whether a value is a float, or a list of numbers that has one in it."""
+    if isinstance(value, Sequence):
+        return not value.more and any(_holds_floats(slot.value) for slot in value.items)
+    return isinstance(value, float)
+
+
 def _all_whole(value: Value) -> bool:
     """Whether a value is a whole number, or a list of such numbers."""
     if isinstance(value, Sequence):

@@ -66,15 +66,17 @@ def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
     while pending:
         value = pending.pop()
         if isinstance(value, Sequence):
-            pending.extend(slot.value for slot in value.items)
+            pending.extend(slot.value for slot in reversed(value.items))
         elif isinstance(value, Mapping) and "params" in value.items:
             pending.append(value.items["params"].value)
         elif isinstance(value, TensorRef) and value is not params and not value.guessed:
             made = value.cell.node
             if value.moved is not None and made is not None and made.leaf is not None and not made.leaf.frozen:
                 if "retain_grad(" not in interp.source.text:
-                    named = next((kept.name for kept in reversed(value.provenance) if kept.form is Form.TENSOR), "")
-                    interp.tape.computed.setdefault(interp.site(node), Computed(value.moved, named, on_gpu=True))
+                    names = (kept.name for kept in reversed(value.provenance) if kept.form is Form.TENSOR)
+                    named = next(filter(None, names), "")
+                    place = interp.site(node), value.moved
+                    interp.tape.computed.setdefault(place, Computed(value.moved, named, on_gpu=True))
                 continue
             if made is None or not escapes.certainly_has_graph(value, leaves=False):
                 continue
@@ -83,7 +85,8 @@ def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
                     kept for kept in reversed(value.provenance) if kept.form is Form.TENSOR
                 )  # and not a dictionary of it
                 written = ((kept.expression, kept.name) for kept in set_as if kept.expression is not None)
-                interp.tape.computed.setdefault(interp.site(node), Computed(*next(written, (made.site, ""))))
+                found = Computed(*next(written, (made.site, "")))
+                interp.tape.computed.setdefault((interp.site(node), found.made), found)
 
 
 OWN = "~optimizer"

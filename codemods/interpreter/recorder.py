@@ -283,7 +283,7 @@ class Recorder(Interpreter):
         cell.leaf = tensor.cell.leaf
         cell.on_cpu = tensor.cell.on_cpu
         cell.dense = tensor.cell.dense
-        cell.whole = tensor.cell.whole
+        cell.whole, cell.single = tensor.cell.whole, tensor.cell.single
         cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node
         if own_version and made is not None and made.doubtful and made.walked is None:

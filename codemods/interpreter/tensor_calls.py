@@ -231,6 +231,8 @@ def _cast(
     of_data = tensor.cell.node is None and tensor.cell.leaf is None
     # Tensors are of single precision, if nothing else is said.
     copies = name in _OTHER_PRECISIONS or any(map(_is_other_precision, given))
+    if copies and tensor.cell.single and tensor.cell.node is not None and interp.grad:
+        return interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
     copies = copies or (interp.sources.mixes_precision and name in ("float", "to", "type"))
     if of_data and (copies or dtypes.may_copy(tensor, name, given)):
         copied = replace(same.cell, storage=replace(same.cell.storage, changes=[]), base=None, writes=[], whole=False)
@@ -263,10 +265,12 @@ _OPERATORS = {
 
 _OTHER_PRECISIONS = frozenset("double half bfloat16 float64 float16".split())
 
+_OTHER_TYPES = frozenset(("DoubleTensor", "HalfTensor", "BFloat16Tensor"))
+
 
 def _is_other_precision(value: Value) -> bool:
     """Whether a value is a type of numbers that tensors do not have if nothing is said of it."""
-    return isinstance(value, Name) and value.path.removeprefix("torch.") in _OTHER_PRECISIONS
+    return isinstance(value, Name) and value.path.removeprefix("torch.") in _OTHER_PRECISIONS | _OTHER_TYPES
 
 
 def _is_dtype_of_another(value: Value) -> bool:

@@ -115,6 +115,8 @@ class TensorImpl:
     """Whether it certainly is contiguous (see ``autograd.layout``)."""
     whole: bool = False
     """Whether its elements certainly are whole numbers or truth values (see ``interpreter.dtypes``)."""
+    single: bool = False
+    """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 

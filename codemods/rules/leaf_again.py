@@ -23,8 +23,9 @@ class LeafAgain(Codemod):
     Cause:
         ``x = torch.randn(8, requires_grad=True) * 0.1``: the leaf is the tensor of random numbers, which nobody holds
         any more, and ``x`` is computed from it. An optimizer changes leaves only. The same goes for
-        ``nn.Parameter(torch.randn(8)) * 0.1``. On a GPU it goes for ``nn.Parameter(x).to(device)`` and
-        ``torch.randn(8, requires_grad=True).cuda()``, too: without one these are the leaf itself, with one its copy.
+        ``nn.Parameter(torch.randn(8)) * 0.1``, and for a conversion to another precision, ``x.double()``. On a GPU it
+        goes for ``nn.Parameter(x).to(device)`` and ``torch.randn(8, requires_grad=True).cuda()``, too: without one
+        these are the leaf itself, with one its copy.
 
     Fix:
         The value is computed first, and requires grad afterwards: ``x = (torch.randn(8) * 0.1).requires_grad_()``,
@@ -60,8 +61,39 @@ class LeafAgain(Codemod):
             edit = Edit(tree).change(call, lambda node: parenthesised(node.args[0].value))  # type: ignore[attr-defined]
             edit.change(made, lambda node: _called(call.func, node))
             yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
+        yield from _made_before(made, remedy, tree)
         edit = Edit(tree).change(made, lambda node: requires_grad(detach(node)))
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
+
+
+def _made_before(made: cst.BaseExpression, remedy: str, tree: Tree) -> Iterator[Candidate]:
+    """``w = w.to(device)`` of a leaf that a statement before made: it is moved first, and becomes a leaf there."""
+    value = _value(made, tree)
+    if value is None:
+        return
+    flagged = [call for call in calls_in(value) if _flag(call) is not None]
+    if flagged == [value]:
+        edit = Edit(tree).change(value, lambda node: without_keyword(node, "requires_grad"))
+        yield Candidate(edit.change(made, requires_grad).patch(), remedy, Keeps.PARAMETERS)
+    if isinstance(value, cst.Call) and _is_parameter(value, tree):
+        edit = Edit(tree).change(made, lambda node: _called(value.func, node))
+        yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
+
+
+def _value(made: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
+    """Value that ``w`` got before ``w = w.to(device)``, in the same block and with no mention between; else None."""
+    moved = made.func.value if isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) else None
+    statement = tree.statement_of(made)
+    if not isinstance(moved, (cst.Name, cst.Attribute)) or statement is None:
+        return None
+    name, block = tree.code(moved), tree.block_of(statement)
+    if tree.given(statement, name) is not made or statement not in block:
+        return None
+    for earlier in reversed(block[: block.index(statement)]):
+        value = tree.given(earlier, name)
+        if value is not None or name in tree.paths_in(earlier):
+            return value
+    return None
 
 
 def _flag(call: cst.Call) -> cst.Arg | None:

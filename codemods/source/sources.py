@@ -20,6 +20,7 @@ from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.program import Program, split
 
 _DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
+_PRECISIONS = ("set_default_dtype", "set_default_tensor_type")
 _MIXED = ("autocast", "bfloat16", ".half()", "float16")
 
 N = TypeVar("N", bound=ast.AST)
@@ -222,6 +223,8 @@ class Sources:
         self._modules: dict[tuple[str, int, str], Source | None] = {}
         self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
         """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
+        self.sets_precision = any(word in source.text for source in self.all for word in _PRECISIONS)
+        """Whether tensors may be of another precision than single where none is written."""
         self.sets_device = any(word in source.text for source in self.all for word in _DEVICES)
         """Whether tensors may be made on another device than is written."""
 

@@ -148,7 +148,9 @@ def _parameter(
     interp: Interpreter, call: Call, data: Value = None, requires_grad: Value = True, *_: Value, **__: Value
 ) -> Value:
     scalar = data.cell.scalar if isinstance(data, TensorRef) else None
-    tensor = interp.parameter("Parameter", call.node, cell=TensorImpl(scalar=scalar, on_cpu=interp.on_cpu(data)))
+    single = isinstance(data, TensorRef) and data.cell.single
+    cell = TensorImpl(scalar=scalar, on_cpu=interp.on_cpu(data), single=single)
+    tensor = interp.parameter("Parameter", call.node, cell=cell)
     if requires_grad is False and tensor.cell.leaf is not None:
         tensor.cell.leaf.frozen = True
     return tensor
@@ -215,13 +217,15 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     like = last.endswith("_like")
     on_cpu = interp.on_cpu(args[0]) if like and args else last != "load" and not interp.sources.sets_device
     on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
+    single = not interp.sources.sets_precision and dtypes.is_single(last, args, keywords)
     if keywords.get("requires_grad") is True:
-        leaf = interp.parameter("tensor", node, cell=TensorImpl(scalar=scalar, extent=extent, on_cpu=on_cpu))
+        cell = TensorImpl(scalar=scalar, extent=extent, on_cpu=on_cpu, single=single)
+        leaf = interp.parameter("tensor", node, cell=cell)
         return _copy(interp, leaf, args, node)
     made = interp.data(scalar=scalar)
     made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
-    made.cell.whole = dtypes.of_created(last, args, keywords)
+    made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     cuts.note_inference(interp, made.cell)
     return made
 
