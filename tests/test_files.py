@@ -118,6 +118,8 @@ KEPT = {
     "latin-1 cookie": b"# -*- coding: latin-1 -*-\nx = '\xe4'\n",
     "cookie in the second line": b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\nx = '\x80'\n",
     "koi8-r": "# coding: koi8-r\nx = 'Привет'\n".encode("koi8-r"),
+    "a codec that rewrites f-strings": "# -*- coding: future_fstrings -*-\nx = 1\ny = 'ä'\n".encode(),
+    "a codec that rewrites annotations": b"#!/bin/python\n# coding: Future-Annotations\nx = 1\n",
     "shift-jis": "# coding: shift_jis\nx = '表示'\n".encode("shift_jis"),
     "form feed and line separator": "x = 1\n\f\ny = '\u2028 \x85 \x1c'\n".encode(),
 }
@@ -134,6 +136,7 @@ REFUSED = {
     "not utf-8": (b"x = 1\ny = '\xc3\xa4\xe4'\n", 2, 7, "byte 0xe4 is not utf-8"),
     "not utf-8, further down": (b"x = 1\n\n\n\ny = '\xe4'\n", 5, 6, "byte 0xe4 is not utf-8"),
     "unknown cookie": (b"#!/bin/python\n# coding: klingon\n", 2, 1, "unknown encoding"),
+    "a codec over UTF-8 and other bytes": (b"# coding: future_fstrings\nx = '\xe4'\n", 2, 6, "byte 0xe4 is not utf-8"),
     "a mark that the cookie denies": (b"\xef\xbb\xbf# coding: latin-1\n", 1, 1, "encoding problem"),
     "a null byte": (b"x = 1\ny =\0 2\n", 2, 4, "null byte"),
     **{

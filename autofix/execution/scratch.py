@@ -14,16 +14,15 @@ import shutil
 import stat
 import tempfile
 import threading
-import tokenize
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
 from autofix.execution.guardian import GUARD
+from autofix.project.files import declared_encoding
 
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache"}
@@ -432,8 +431,7 @@ def write_over(copy: Path, name: str, data: bytes) -> None:
 
 def encode(text: str) -> bytes:
     """*text* in the encoding that its own coding line declares, UTF-8 without one; line endings as they are."""
-    encoding, _ = tokenize.detect_encoding(BytesIO(text.encode("utf-8")).readline)
-    return text.encode(encoding)
+    return text.encode(declared_encoding(text.encode("utf-8")))
 
 
 # Folders that were left behind ---------------------------------------------------------------------------------------

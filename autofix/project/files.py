@@ -135,7 +135,7 @@ def decode(data: bytes, name: str) -> SourceFile:
     if name.endswith(notebook.SUFFIX):
         return decode_notebook(data, name)
     try:
-        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        encoding = declared_encoding(data)
     except (SyntaxError, LookupError, UnicodeError) as error:  # the last two since Python 3.14
         reason, line = undeclared_encoding(data, error.msg if isinstance(error, SyntaxError) else str(error))
         raise FileError(name, reason, line) from None
@@ -182,6 +182,18 @@ def _text(body: bytes, encoding: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # codecs for escapes complain of wrong ones
         return body.decode(encoding)
+
+
+_OVER_UTF_8 = frozenset(["future_fstrings", "future_annotations", "future_typing"])
+"""Codecs of packages that decode UTF-8 and rewrite newer syntax for older versions of Python."""
+
+
+def declared_encoding(data: bytes) -> str:
+    """The encoding of source, from its first lines.  Raises what :func:`tokenize.detect_encoding` does."""
+    declared = _COOKIE.search(data.split(b"\n", 2)[_cookie_line(data) - 1])
+    if declared is not None and declared[1].decode().lower().replace("-", "_") in _OVER_UTF_8:
+        return "utf-8"
+    return tokenize.detect_encoding(BytesIO(data).readline)[0]
 
 
 def undeclared_encoding(data: bytes, message: str) -> tuple[str, int]:
@@ -249,7 +261,8 @@ def check_result(file: SourceFile, text: str) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in the user's strings is not ours to report
-            ast.parse(data if file.notebook is None else text)
+            # Text in UTF-8 may declare a codec that this Python lacks.
+            ast.parse(text if codecs.lookup(file.encoding).name == "utf-8" else data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise FileError(file.name, f"not written: the patched text would not parse ({error})", line) from None
