@@ -336,23 +336,27 @@ class _Search:
         if any(one.path == next_.path and one.stop > next_.start for one, next_ in pairs):
             return None
         patch = Patch(program, tuple(edits))
-        if not _compiles(patch.patched):
+        if patch.patched in self.rejected or not _compiles(patch.patched):
             return None
         after = self.see(patch)
+        read = after if seen.complete else replace(after, complete=True)  # of both programs, as much was read
         for fact, rule, candidate in chosen:
-            if not judge(patch, seen, after, fact, candidate.keeps).stands or rule.objection(fact, after.facts, patch):
+            if not judge(patch, seen, read, fact, candidate.keeps).stands or rule.objection(fact, after.facts, patch):
                 return None
         if self._touches_spared(after, patch):
             return None
-        # The release of one total may release those that it is added to: then each is repaired in its turn.
-        first = min(chosen, key=lambda one: one[0].cause)[2]
-        if len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
+        if not all(isinstance(fact, LegacyApi) for fact in facts) and self._releases_others(chosen, seen):
             return None
         repairs = tuple(
             Repair(fact, type(rule), candidate.remedy, rule.cause(fact, tree, candidate), candidate.keeps)
             for fact, rule, candidate in chosen
         )
         return _Reached(patch, after, repairs)
+
+    def _releases_others(self, chosen: list[tuple[Fact, Codemod, Candidate]], seen: AnalysisResult) -> bool:
+        """Whether the release of one total releases those that it is added to: then each is repaired in its turn."""
+        first = min(chosen, key=lambda one: one[0].cause)[2]
+        return len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1
 
     @contextlib.contextmanager
     def _only_to(self, steps: int) -> Iterator[None]:
@@ -622,6 +626,15 @@ def _apart(facts: Sequence[Fact]) -> Sequence[Fact]:
     return tuple(reversed(held.values())) if is_all and len(held) == len({kept for kept, _ in held}) > 1 else ()
 
 
+def _old_calls(fact: Fact, facts: Sequence[Fact], seen: AnalysisResult) -> Sequence[Fact]:
+    """All *facts* of old calls where *fact* is one of several: each is rewritten in its place and changes no graph.
+
+    So they are repaired in a program that is too large to be read in full as well, be it a single one.
+    """
+    old = tuple(one for one in facts if isinstance(one, LegacyApi))
+    return old if isinstance(fact, LegacyApi) and (len(old) > 1 or not seen.complete) else ()
+
+
 def _failing(fact: Fact) -> set[int]:
     return {role.span.line for role in fact.roles() if role.name == "failed"}
 
@@ -640,7 +653,8 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
     """Programs in which the release of all needlessly kept graphs at once was tried."""
     since = refunded = 0
     for _ in range(_ROUNDS):
-        known = [fact for fact in seen.facts if key_of(fact) not in given_up] if seen.complete else []
+        known = [fact for fact in seen.facts if key_of(fact) not in given_up]
+        known = [fact for fact in known if seen.complete or isinstance(fact, LegacyApi)]
         if since < len(repairs) and all(key_of(fact) in refused for fact in known):
             refused, since = set(), len(repairs)
         open_facts = [fact for fact in known if key_of(fact) not in refused]
@@ -651,10 +665,11 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
         before = search.steps
         search.most = min(search.limit, before + int(search.limit * _OF_ONE))
         search.came = whole
-        apart = _apart(open_facts) if whole.patched not in tried else ()
+        apart = (_old_calls(fact, open_facts, seen) or _apart(open_facts)) if whole.patched not in tried else ()
         tried.add(whole.patched)
         outcome = search.at_once(apart, seen, whole.patched) if apart else None
-        outcome = outcome or search.repair(fact, Patch(whole.patched), seen, seen, 0)
+        if outcome is None and seen.complete:
+            outcome = search.repair(fact, Patch(whole.patched), seen, seen, 0)
         if outcome is None:
             refused |= {key_of(one) for one in (fact, *_other_ways(fact, open_facts))}
             continue

@@ -13,6 +13,7 @@ import pytest
 from libcst.codemod import CodemodContext
 
 from autofix import engine
+from autofix.codemods import repair as search
 from autofix.codemods.facts import (
     Certainty,
     CutGraph,
@@ -505,3 +506,43 @@ for step in range(3):
         later = list(again.offers(kind(CodemodContext()), fact, again.tree(program)))
         assert len(first) == len(later)
         assert all(one is other for one, other in zip(first, later, strict=True))
+
+
+OLD_CALLS = """\
+import torch
+from torch import nn
+from torch.autograd import Variable
+net, crit = nn.Linear(4, 3), nn.CrossEntropyLoss()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def evaluate(rows, labels):
+    rows = Variable(rows, volatile=True)
+    print(crit(net(rows), labels).data[0])
+for epoch in range(30):
+    rows, labels = torch.randn(8, 4), torch.randint(3, (8,))
+    loss = crit(net(rows), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss.data[0])
+    evaluate(rows, labels)
+"""
+NEW_CALLS = OLD_CALLS.replace(", volatile=True", "").replace(".data[0]", ".item()")
+
+
+def test_all_old_calls_are_rewritten_for_one_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program.of(OLD_CALLS, "train.py")
+    monkeypatch.setattr(search, "_STEPS", analyze(program).steps + 1)
+    mended = mend(program, all_codemods())
+    assert mended.patched.files[0].text == NEW_CALLS
+    assert len(mended.repairs) == 3
+
+
+def test_of_a_program_that_is_read_in_part_the_old_calls_are_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other mistakes are left, for what was not read may have to do with them."""
+    before, after = ("total = 0\n" + text + "    total = total + loss\n" for text in (OLD_CALLS, NEW_CALLS))
+    program = Program.of(before, "train.py")
+    assert any(isinstance(fact, GraphHeld) for fact in analyze(program).facts)
+    monkeypatch.setattr(search, "analyze", lambda *given: replace(analyze(*given), complete=False))
+    mended = mend(program, all_codemods())
+    assert mended.patched.files[0].text == after
+    assert {one.codemod.code for one in mended.repairs} == {"AF701"}
