@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autofix.codemods.facts import LeafChanged
+from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
@@ -171,3 +172,56 @@ AVERAGES = (
 @pytest.mark.parametrize("change", AVERAGES)
 def test_a_moving_average_is_taken_under_no_grad(change: str) -> None:
     assert f"        with torch.no_grad():\n            {change}\n" in patched(LEARNED.format(change))
+
+
+ON_PARAMETERS = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+class Adapted(nn.Linear):
+    def forward(self, x):
+        if self.weight.fast is not None:
+            return F.linear(x, self.weight.fast, self.bias.fast)
+        return super().forward(x)
+net, scale = Adapted(4, 3), nn.Parameter(torch.ones(4))
+for weight in net.parameters():
+    weight.fast = None
+opt = torch.optim.Adam(net.parameters())
+meta = torch.optim.Adam([scale])
+for step in range(3):
+    for weight in net.parameters():
+        weight.fast = None
+    inner = F.cross_entropy(net(torch.randn(8, 4) * scale), torch.randint(3, (8,)))
+    grads = torch.autograd.grad(inner, list(net.parameters()), create_graph=True)
+SET
+    outer = F.cross_entropy(net(torch.randn(8, 4)), torch.randint(3, (8,)))
+    opt.zero_grad()
+    for weight, grad in zip(net.parameters(), grads):
+        weight.grad = grad.detach()
+    opt.step()
+    meta.zero_grad()
+    outer.backward()
+    meta.step()
+"""
+WAYS_TO_SET = (
+    "    for weight, grad in zip(net.parameters(), grads):\n        weight.fast = weight - 0.1 * grad",
+    "    for at, weight in enumerate(net.parameters()):\n        weight.fast = weight - 0.1 * grads[at]",
+    "    net.weight.fast, net.bias.fast = net.weight - 0.1 * grads[0], net.bias - 0.1 * grads[1]",
+    "    for (name, weight), grad in zip(net.named_parameters(), grads):\n        weight.fast = weight - 0.1 * grad",
+)
+
+
+@pytest.mark.parametrize("way", WAYS_TO_SET)
+def test_what_is_set_on_the_parameters_is_read_by_their_names(way: str) -> None:
+    text = ON_PARAMETERS.replace("SET", way)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(compile(text, "train.py", "exec"), {})
+    exec(compile(patched(text), "train.py", "exec"), {})
+
+
+@pytest.mark.parametrize("way", WAYS_TO_SET)
+def test_what_is_set_back_on_the_parameters_is_no_longer_there(way: str) -> None:
+    text = ON_PARAMETERS.replace("SET", way).replace("    opt.step()\n", "") + "    opt.step()\n"
+    assert analyze(Program.of(text, "train.py")).facts == ()
+    exec(compile(text, "train.py", "exec"), {})

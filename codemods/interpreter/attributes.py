@@ -402,8 +402,33 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
         return interp.symbol(("attr", interp.identity(value.cell), name))
     if name in VIEW_ATTRIBUTES:
         return interp.operation("transpose", [value], node, view=value)
-    slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
+    owners = _owners(interp, value.cell)
+    slot = next(filter(None, (interp.attributes_of_opaque.get((owner, name)) for owner in owners)), None)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _owners(interp: Interpreter, cell: TensorImpl) -> tuple[Hashable, ...]:
+    """Keys under which the attributes of a tensor are kept, the first of which has them.
+
+    A parameter is a new reference for whoever goes through ``parameters()``, where it stands for all those of a layer.
+    """
+    if cell.leaf is None or cell.node is not cell.leaf.node:
+        return (("tensor", interp.identity(cell)),)
+    leaf = interp.identity(cell.leaf)
+    return (("leaf", leaf, cell.place if cell.part else "last part"), ("leaf", leaf, "all"))
+
+
+def _set_on_parameter(interp: Interpreter, cell: TensorImpl, name: str, slot: Binding) -> None:
+    """Set an attribute of a parameter, or of all those that a leaf stands for."""
+    kept = interp.attributes_of_opaque
+    own, of_all = _owners(interp, cell)
+    if cell.part:
+        kept[own, name] = kept[("leaf", interp.identity(cell.leaf), "last part"), name] = slot
+        return
+    for owner, other in [key for key in kept if key[1] == name]:
+        if isinstance(owner, tuple) and owner[:2] == ("leaf", interp.identity(cell.leaf)):
+            del kept[owner, other]
+    kept[of_all, name] = slot
 
 
 def _has_no_gradient(interp: Interpreter, value: TensorRef) -> bool:
@@ -612,6 +637,8 @@ def _set_on_tensor(
     elif name == "data":
         cell.single = False
         interp.change_by_hand(tensor)
+    elif cell.leaf is not None and cell.node is cell.leaf.node:
+        _set_on_parameter(interp, cell, name, slot)
     else:
         interp.attributes_of_opaque[("tensor", interp.identity(cell)), name] = slot
 
