@@ -225,3 +225,56 @@ def test_what_is_set_back_on_the_parameters_is_no_longer_there(way: str) -> None
     text = ON_PARAMETERS.replace("SET", way).replace("    opt.step()\n", "") + "    opt.step()\n"
     assert analyze(Program.of(text, "train.py")).facts == ()
     exec(compile(text, "train.py", "exec"), {})
+
+
+CONSTANT = """\
+import torch
+from torch import nn
+class Links(nn.Module):
+    def __init__(self, links):
+        super().__init__()
+        MADE
+        self.weight = nn.Parameter(torch.ones_like(links) / 2)
+        self.layer = nn.Linear(3, 3)
+    def forward(self, x):
+        TAKEN
+        CHANGED
+        return links @ self.layer(x)
+net = Links(torch.eye(4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    opt.zero_grad()
+    net(torch.randn(4, 3)).pow(2).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "changed", "fixed"),
+    [
+        ("links = self.links", "links *= self.weight", "links = links * self.weight"),
+        ("links = self.links", "links.mul_(self.weight)", "links = links.mul(self.weight)"),
+        (
+            "self.links = self.links.to(x.device); links = self.links",
+            "links *= self.weight",
+            "links = links * self.weight",
+        ),
+        ("if x is not None: links = self.links", "links *= self.weight", "links = links * self.weight"),
+    ],
+)
+@pytest.mark.parametrize("made", ["self.links = links", "self.register_buffer('links', links)"])
+def test_a_constant_is_not_changed_in_every_call(made: str, taken: str, changed: str, fixed: str) -> None:
+    text = CONSTANT.replace("MADE", made).replace("TAKEN", taken)
+    with pytest.raises(RuntimeError):
+        exec(compile(text.replace("CHANGED", changed), "train.py", "exec"), {})
+    assert patched(text.replace("CHANGED", changed)) == text.replace("CHANGED", fixed)
+
+
+@pytest.mark.parametrize(
+    "changed", ["links *= self.layer(x) @ x.t()", "links *= 0.9\n        links += self.layer(x) @ x.t()"]
+)
+def test_a_state_that_a_method_changes_is_no_constant(changed: str) -> None:
+    text = CONSTANT.replace("MADE", "self.links = links").replace("TAKEN", "links = self.links")
+    after = patched(text.replace("CHANGED", changed))
+    assert "links = links *" not in after
+    assert "links = links +" not in after

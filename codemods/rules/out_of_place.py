@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span
+from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import (
@@ -66,11 +66,13 @@ class OutOfPlace(Codemod):
 
     code = "AF201"
     name = "overwritten-value"
-    answers = (Overwritten, PartChanged)
+    answers = (Overwritten, PartChanged, StaleGraph)
     rank = 15
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
         """The overwriting operation, unless a step or a loop is involved; or the flag that makes a module overwrite."""
+        if isinstance(fact, StaleGraph):
+            return fact.made
         assert isinstance(fact, (Overwritten, PartChanged))
         if isinstance(fact, Overwritten) and (fact.loop is not None or fact.by_step or fact.parameter):
             return super().cause(fact, tree, candidate)
@@ -78,7 +80,10 @@ class OutOfPlace(Codemod):
         return flag if flag is not None and flag.line in edited_by(candidate.patch).changed else fact.changed
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        assert isinstance(fact, (Overwritten, PartChanged))
+        assert isinstance(fact, (Overwritten, PartChanged, StaleGraph))
+        if isinstance(fact, StaleGraph):
+            yield from _of_a_constant(fact, tree)
+            return
         if isinstance(fact, PartChanged):
             if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
                 return
@@ -116,6 +121,39 @@ class OutOfPlace(Codemod):
             if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
+
+
+def _of_a_constant(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``A = self.A``, then ``A *= self.mask``: every call would change the attribute once more.
+
+    A state that a method computes is changed by what it was given, and not by another attribute alone.
+    """
+    part = only_part(tree.statement(fact.made))
+    if fact.made != fact.used or not fact.inside:
+        return
+    match part:
+        case cst.AugAssign(target=cst.Name() as changed, operator=operator, value=factor) if (
+            type(operator) in _OPERATORS
+        ):
+            new: cst.BaseExpression = cst.BinaryOperation(changed, _OPERATORS[type(operator)](), factor)
+        case cst.Expr(
+            value=cst.Call(
+                func=cst.Attribute(value=cst.Name() as changed, attr=cst.Name(value=method)), args=[one]
+            ) as call
+        ) if method.endswith("_"):
+            factor, new = one.value, cst.Call(cst.Attribute(changed, cst.Name(method[:-1])), call.args)
+        case _:
+            return
+    sources = (one.expression for one in fact.carriers if one.name == changed.value)
+    if _is_own(factor) and any(_is_own(source) for source in map(tree.expression, sources)):
+        made = cst.Assign([cst.AssignTarget(changed)], new)
+        patch = Edit(tree).change(part, lambda _: made).patch()
+        yield Candidate(patch, f"assign a new tensor to `{changed.value}`", Keeps.PARAMETERS)
+
+
+def _is_own(value: cst.BaseExpression | None) -> bool:
+    """Whether an expression is ``self.name``."""
+    return isinstance(value, cst.Attribute) and isinstance(value.value, cst.Name) and value.value.value == "self"
 
 
 def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
