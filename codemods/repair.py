@@ -149,6 +149,8 @@ class _Search:
     """The keys of facts that are left alone as well."""
     limit: int = _STEPS
     """Steps for all facts."""
+    untrained: frozenset[str] = frozenset()
+    """The models of which no pass is known, by their entries."""
     within_first: bool = False
     """Whether values shared within one iteration are repaired before those shared by several."""
     to_the_last: bool = False
@@ -173,7 +175,7 @@ class _Search:
     def analyze(self, program: Program, only: Path | None = None) -> AnalysisResult:
         seen = self.known.get((program, only))
         if seen is None:  # facts with a common cause have common candidates
-            seen = self.known[program, only] = analyze(program, only)
+            seen = self.known[program, only] = analyze(program, only, self.untrained)
             self.steps += seen.steps
         return seen
 
@@ -555,7 +557,7 @@ def mend(
     start = seen if seen is not None else analyze(program)
     both = len({_is_shared(fact) for fact in start.facts}) == 2
     limit = _STEPS // 2 if both else _STEPS
-    search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit)
+    search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit, untrained=start.supposed)
     mended = _without_halves(search, program, start)
     if both and not mended.repairs:
         # A value shared by several iterations may come from one that is shared within an iteration.

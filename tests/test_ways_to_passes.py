@@ -10,6 +10,8 @@ import pytest
 from autofix.codemods.facts import Certainty, GraphHeld, LeafChanged, LegacyFunction, Overwritten, StaleGraph
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.entries import entries
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
 from autofix.codemods.source.sources import Sources
 
@@ -676,3 +678,52 @@ def test_items_of_an_unread_result_are_tensors_of_their_own() -> None:
             return loss + outputs[1].norm() * 0
     """
     assert see(program).facts == ()
+
+
+DERIVED = """
+import torch
+from torch import nn
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        return torch.sigmoid(self.layer(x))
+
+class Scaled(Base):
+    def forward(self, x):
+        y = super().forward(x)
+        CHANGED
+        return y
+
+class Around(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Scaled()
+    def forward(self, x):
+        return self.inner(x).softmax(-1)
+
+class Table(dict):
+    def forward(self, x):
+        x += 1
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "new"),
+    [
+        ("y *= 2", "y = y * 2"),
+        ("y /= y.pow(2).sum(1, keepdim=True).sqrt()", "y = y / y.pow(2).sum(1, keepdim=True).sqrt()"),
+        ("y.mul_(2)", "y = y.mul(2)"),
+        ("y += 1", "y = y + 1"),
+        ("torch.clamp_(y, 0.1)", "y = torch.clamp(y, 0.1)"),
+    ],
+)
+def test_a_model_by_way_of_another_is_patched_without_a_script(changed: str, new: str) -> None:
+    """Though the patched file has nothing that is changed in place, so that nobody would look at its models."""
+    program = Program.of(DERIVED.replace("CHANGED", changed), "models.py")
+    mended = mend(program, all_codemods())
+    assert mended.patched.files[0].text == DERIVED.replace("CHANGED", new)
+    assert analyze(mended.patched).facts == ()

@@ -74,6 +74,8 @@ class Known:
     """Statements through which a pass came on some path."""
     shown: Counter[Fact] = field(default_factory=Counter)
     """For each pass without a graph, the number of paths through the script that found it so."""
+    supposed: set[str] = field(default_factory=set)
+    """The models of which no pass is known and whose results were sent backward, by their entries."""
     followed: int = 0
     """Paths through the script itself."""
     every: int = 0

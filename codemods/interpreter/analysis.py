@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
@@ -83,6 +83,8 @@ class AnalysisResult:
     """The passes among them that no path reached."""
     alone: bool = False
     """Whether the program has one path only, which then shows everything."""
+    supposed: frozenset[str] = frozenset()
+    """The models of which no pass is known and whose results were sent backward, by their entries."""
 
 
 def _result(known: Known) -> AnalysisResult:
@@ -107,27 +109,29 @@ def _result(known: Known) -> AnalysisResult:
         frozenset(call.lineno + source.start for source, call in reach.written(known.sources)),
         tuple(reach.missed(known.sources, known.passes | known.rootless, known.executed, complete=known.complete)),
         known.every == 1,
+        frozenset(known.supposed),
     )
 
 
-def analyze(program: Program, only: Path | None = None) -> AnalysisResult:
+def analyze(program: Program, only: Path | None = None, untrained: Collection[str] = ()) -> AnalysisResult:
     """Follow the program's paths, or *only* one of them, and say what goes wrong on its tape.
 
+    The *untrained* models are looked at even where nothing in them is changed in place any more.
     Raises :class:`SyntaxError` where a file of the program does not parse.
     """
     sources = Sources(program)
-    if not may_go_wrong(source.text for source in sources.all):
+    if not untrained and not may_go_wrong(source.text for source in sources.all):
         return AnalysisResult()
     collects = gc.isenabled()
     gc.disable()  # a path is many small objects that live to its end: to look through them again and again is waste
     try:
-        return _observe(sources, only)
+        return _observe(sources, only, untrained)
     finally:
         if collects:
             gc.enable()
 
 
-def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
+def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) -> AnalysisResult:
     found = Known(sources=sources.all)
     if only is not None:
         _follow(sources, BranchPolicy(only), found)
@@ -149,7 +153,7 @@ def _observe(sources: Sources, only: Path | None) -> AnalysisResult:
             _follow_all(sources, Paths(_most(entry), aged, imported), found, called, trained)
         if _is_spent(found):
             return _result(found)
-    _suppose(sources, found, trained)
+    _suppose(sources, found, trained, untrained)
     # Other facts there would be mistakes of the code that calls the model, or none: it has not been read.
     known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
     found.facts = known
@@ -197,16 +201,18 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
     return reached
 
 
-def _suppose(sources: Sources, found: Known, trained: set[ast.AST]) -> None:
+def _suppose(sources: Sources, found: Known, trained: set[ast.AST], known: Collection[str]) -> None:
     """Send backward what the models of the main file compute that no pass of the program is known to train.
 
-    Several are trained on one path, one after the other: what is imported and defined before is executed once.
+    Several are trained on one path, one after the other: what is imported and defined before is executed once.  Those
+    *known* from before a patch are trained again.
     """
-    if not is_model_that_overwrites(sources.main.text):
+    if not known and not is_model_that_overwrites(sources.main.text):
         return
-    models = supposed.forwards(sources, trained)
+    models = supposed.forwards(sources, trained, known)
     while several := [entry for entry, _ in islice(models, MODELS)]:
         found.prelude.serves_several |= len(several) == MODELS
+        found.supposed.update(several)
         for policy in Paths(PATHS_OF_MODEL, Path(entry=" ".join(several), supposed=True)):
             trained |= _follow(sources, policy, found).log.called
             if _is_spent(found):

@@ -26,17 +26,33 @@ _FLAGS = ("mask", "mode", "flag", "return", "is_", "use_", "num_", "idx", "index
 """Parts of the names of parameters that are no data of the kind that layers take."""
 
 
-def forwards(sources: Sources, trained: Collection[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+def forwards(sources: Sources, trained: Collection[ast.AST], known: Collection[str]) -> Iterator[tuple[str, ast.AST]]:
     """The ``forward`` methods of the main file that may overwrite something and are not among the *trained* ones.
+
+    Those *known* from before a patch are given in any case.
 
     The last class comes first: as a rule it is made of those above it.
     """
+    models = sources.main.nodes.once(_models)
     for cls in reversed(sources.main.tree.body):
-        if isinstance(cls, ast.ClassDef) and any(ast.unparse(base).endswith("Module") for base in cls.bases):
+        if isinstance(cls, ast.ClassDef) and cls.name in models:
             for part in cls.body:
                 is_left = isinstance(part, ast.FunctionDef) and part.name == "forward" and part not in trained
-                if is_left and cls.name in sources.main.nodes.once(_overwriting):
-                    yield f"{cls.name}.forward", part
+                entry = f"{cls.name}.forward"
+                if is_left and (entry in known or cls.name in sources.main.nodes.once(_overwriting)):
+                    yield entry, part
+
+
+def _models(nodes: Nodes) -> set[str]:
+    """The classes of a file that are modules by what they are derived from, also by way of others in the file."""
+    tree, found = nodes.all[0], set[str]()
+    assert isinstance(tree, ast.Module)
+    for cls in tree.body:
+        if isinstance(cls, ast.ClassDef):
+            bases = [ast.unparse(base) for base in cls.bases]
+            if any(base.endswith("Module") or base in found for base in bases):
+                found.add(cls.name)
+    return found
 
 
 _MAKES = re.compile(r"__init__|_*init|reset|build|make|load|_load|from_")
