@@ -328,10 +328,14 @@ class _Search:
             kind = next(kind for kind in self.codemods if isinstance(fact, kind.answers))
             rule = kind(CodemodContext(filename=program.path))
             candidate = next(iter(_distinct(self.offers(rule, fact, tree), {program, *self.rejected})), None)
+            if isinstance(fact, _OLD) and candidate is None:
+                continue  # it has nothing to do with the others
             if candidate is None or candidate.last:
                 return None
             edits += [edit for edit in candidate.patch.edits if edit not in edits]
             chosen.append((fact, rule, candidate))
+        if not chosen:
+            return None
         order = {file.path: at for at, file in enumerate(program.files)}
         edits.sort(key=lambda edit: (order[edit.path], edit.start, edit.stop))
         pairs = pairwise(edits)
@@ -347,18 +351,13 @@ class _Search:
                 return None
         if self._touches_spared(after, patch):
             return None
-        if not all(isinstance(fact, LegacyApi) for fact in facts) and self._releases_others(chosen, seen):
-            return None
-        repairs = tuple(
-            Repair(fact, type(rule), candidate.remedy, rule.cause(fact, tree, candidate), candidate.keeps)
-            for fact, rule, candidate in chosen
-        )
-        return _Reached(patch, after, repairs)
-
-    def _releases_others(self, chosen: list[tuple[Fact, Codemod, Candidate]], seen: AnalysisResult) -> bool:
-        """Whether the release of one total releases those that it is added to: then each is repaired in its turn."""
+        if isinstance(chosen[0][0], _OLD):
+            return _Reached(patch, after, _repairs_of(chosen, tree))
+        # The release of one total may release those that it is added to: then each is repaired in its turn.
         first = min(chosen, key=lambda one: one[0].cause)[2]
-        return len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1
+        if len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
+            return None
+        return _Reached(patch, after, _repairs_of(chosen, tree))
 
     @contextlib.contextmanager
     def _only_to(self, steps: int) -> Iterator[None]:
@@ -419,6 +418,17 @@ class _Search:
 
     def _refuse(self, rule: Codemod, candidate: Candidate, reason: str) -> None:
         self.refused[f"{rule.code} {candidate.remedy}: {reason}"] = None
+
+
+def _repairs_of(chosen: Iterable[tuple[Fact, Codemod, Candidate]], tree: Tree) -> tuple[Repair, ...]:
+    return tuple(
+        Repair(fact, type(rule), candidate.remedy, rule.cause(fact, tree, candidate), candidate.keeps)
+        for fact, rule, candidate in chosen
+    )
+
+
+_OLD = (LegacyApi, LegacyFunction)
+"""Facts about uses of torch that have gone, each of which is repaired where it stands."""
 
 
 def _of_one_branch(kind: type[Codemod], patch: Patch) -> str:
@@ -618,23 +628,19 @@ def _still_failing(mended: Mended) -> frozenset[int]:
     return frozenset(left & {line for repair in mended.repairs for line in _failing(repair.fact)})
 
 
-def _apart(facts: Sequence[Fact]) -> Sequence[Fact]:
-    """The first of each group of like *facts*, if all are of graphs kept for nothing by several statements; else empty.
+def _apart(facts: Sequence[Fact], seen: AnalysisResult) -> Sequence[Fact]:
+    """The *facts* that one patch may repair together; none where there are none.
 
-    Two facts are alike if they differ in the loop alone: the release of one releases the other.
+    These are all uses of torch that have gone, be it a single one in a program that is read in part; and else, if all
+    facts are of graphs kept for nothing by several statements, the first of each group of like ones: two that differ in
+    the loop alone are released together.
     """
+    old = tuple(fact for fact in facts if isinstance(fact, _OLD))
+    if len(old) > 1 or not seen.complete:
+        return old
     held = {(fact.kept, fact.handed): fact for fact in reversed(facts) if isinstance(fact, GraphHeld)}
     is_all = all(isinstance(fact, GraphHeld) for fact in facts)
     return tuple(reversed(held.values())) if is_all and len(held) == len({kept for kept, _ in held}) > 1 else ()
-
-
-def _old_calls(fact: Fact, facts: Sequence[Fact], seen: AnalysisResult) -> Sequence[Fact]:
-    """All *facts* of old calls where *fact* is one of several: each is rewritten in its place and changes no graph.
-
-    So they are repaired in a program that is too large to be read in full as well, be it a single one.
-    """
-    old = tuple(one for one in facts if isinstance(one, LegacyApi))
-    return old if isinstance(fact, LegacyApi) and (len(old) > 1 or not seen.complete) else ()
 
 
 def _failing(fact: Fact) -> set[int]:
@@ -667,7 +673,7 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
         before = search.steps
         search.most = min(search.limit, before + int(search.limit * _OF_ONE))
         search.came = whole
-        apart = (_old_calls(fact, open_facts, seen) or _apart(open_facts)) if whole.patched not in tried else ()
+        apart = _apart(open_facts, seen) if whole.patched not in tried else ()
         tried.add(whole.patched)
         outcome = search.at_once(apart, seen, whole.patched) if apart else None
         if outcome is None and seen.complete:

@@ -19,6 +19,7 @@ from autofix.codemods.interpreter.values import (
     Class,
     Exits,
     Function,
+    GradMode,
     Hook,
     Instance,
     Mapping,
@@ -197,6 +198,9 @@ def _of_function(interp: Interpreter, value: Function | Bound | Method, name: st
 
 def _of_none(interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
     interp.crash(f"None has no attribute {name!r}", "AttributeError")
+    asked = node.value if isinstance(node, ast.Attribute) else None
+    if isinstance(asked, ast.Attribute) and asked.attr == "grad":
+        interp.exceptions.exited = True  # no gradient is left in a result, so that nothing after this is reached
     return interp.fresh_symbol("attr", name)
 
 
@@ -543,7 +547,7 @@ _GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {
     Mapping: _of_mapping,
     Record: _of_record,
     Optimizer: _of_optimizer,
-    **dict.fromkeys((str, bytes, Hook, Generator, Exits), _method),
+    **dict.fromkeys((str, bytes, Hook, Generator, Exits, GradMode), _method),
     Symbol: _of_symbol,
     **dict.fromkeys((Function, Bound, Method), _of_function),
     type(None): _of_none,

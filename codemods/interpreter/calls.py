@@ -460,6 +460,8 @@ def call_method(
             return None
         case Exits():
             return managers.call_exits(interp, receiver, name, args, keywords, node)
+        case GradMode():
+            return managers.call_grad_mode(interp, receiver, name, node)
         case Optimizer():
             return optimizers.call_method(interp, receiver, name, args, keywords, node)
         case Instance() if name in frameworks.STARTS and frameworks.step_of(receiver):

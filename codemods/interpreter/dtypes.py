@@ -18,9 +18,8 @@ WHOLE = frozenset(
 )
 """Operations whose results are truth values or whole numbers, whatever they are given."""
 
-_CREATED = frozenset(
-    "randperm LongTensor IntTensor ShortTensor ByteTensor BoolTensor tril_indices triu_indices".split()
-)
+_WHOLE_TENSORS = frozenset("LongTensor IntTensor ShortTensor ByteTensor CharTensor BoolTensor".split())
+_CREATED = _WHOLE_TENSORS | {"randperm", "tril_indices", "triu_indices"}
 _NUMBERED = frozenset(("arange", "tensor", "as_tensor"))
 """Functions whose results have the type of the numbers that they are given."""
 _WHOLE_TYPES = frozenset("bool uint8 int8 int16 int32 int64 short int long".split())
@@ -30,6 +29,13 @@ _FLOATING_TYPES = frozenset("float double half bfloat16 float16 float32 float64"
 def _type_named(value: Value, names: frozenset[str]) -> bool:
     """Whether a value is one of torch's types of elements, by its name."""
     return isinstance(value, Name) and value.path.startswith("torch.") and value.path[len("torch.") :] in names
+
+
+def is_whole_type(value: Value) -> bool:
+    """Whether a value is a type of whole numbers or truth values: ``torch.long``, ``torch.LongTensor``, or its name."""
+    name = value.path if isinstance(value, Name) else value if isinstance(value, str) else ""
+    last = name.rpartition(".")[2]
+    return _type_named(value, _WHOLE_TYPES) or (name.startswith("torch.") and last in _WHOLE_TENSORS)
 
 
 def is_whole(name: str) -> bool:

@@ -14,6 +14,7 @@ from autofix.codemods.interpreter import (
     class_lookup,
     cuts,
     datasets,
+    errors,
     extents,
     holding,
     mapping_keys,
@@ -196,7 +197,7 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         if -len(value.items) <= index < len(value.items):
             return interp.read(value.items[index], value)
         if not value.more:
-            interp.crash("a list has no such item", "IndexError")
+            errors.happen(interp, "IndexError")
         # The last known item stands for all later ones, which iterations that were not run have added.
         later = value.more and index >= 0 and bool(value.items)
         return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")

@@ -137,7 +137,7 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     modules = module_lists.holder(left)
     if modules is not None and (made := _of_modules(interp, kind, modules, right, node)) is not None:
         return made
-    if isinstance(left, TensorRef) or isinstance(right, TensorRef):
+    if isinstance(left, TensorRef) or (isinstance(right, TensorRef) and not isinstance(left, str)):
         return _of_tensors(interp, kind, left, right, node)
     sets = isinstance(left, Sequence) and left.kind in ("set", "frozenset")
     if (kind in _OF_SETS and sets) or (isinstance(left, str) and not constants.is_wide(left)):

@@ -81,3 +81,14 @@ def call_exits(
         case "close":
             leave(interp, stack, node)
     return None
+
+
+def call_grad_mode(interp: Interpreter, mode: GradMode, name: str, node: ast.expr) -> Value:
+    """``__enter__`` and ``__exit__`` of ``torch.no_grad()`` and its kin, called by the program itself."""
+    if name == "__enter__":
+        mode.before.append(interp.grad)
+        if mode.enabled is not None:
+            interp.set_grad(mode.enabled, interp.site(node))
+    elif name == "__exit__" and mode.before:
+        interp.set_grad(mode.before.pop(), interp.site(node))
+    return None

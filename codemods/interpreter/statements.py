@@ -128,7 +128,7 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
             note(interp, before, value, node, interp.source.text_of(target))
         if counter and isinstance(value, (int, float)):
             interp.widening.counts(home, since, node)
-    return ""
+    return "raise" if interp.exceptions.exited else ""
 
 
 def _old_value(interp: Interpreter, target: ast.expr) -> Value:

@@ -220,6 +220,10 @@ def _cast(
     given = [*args, *keywords.values()]
     if any(map(extents.is_mask, given)):
         return interp.data()
+    if any(map(dtypes.is_whole_type, given)) and not (tensor.cell.whole and tensor.cell.node is None):
+        numbers = interp.data()  # autograd records no operation on whole numbers
+        numbers.cell.whole, numbers.cell.extent = True, tensor.cell.extent
+        return numbers
     if keywords.get("copy") is True or (name == "contiguous" and not (tensor.cell.dense and not given)):
         return interp.operation(name, [tensor], node, scalar=tensor.cell.scalar)
     computed = tensor.cell.node is not None and tensor.cell.node.leaf is None

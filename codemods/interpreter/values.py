@@ -463,6 +463,8 @@ class GradMode:
     """``torch.no_grad()`` and its kin, as context managers or decorators.  ``enabled`` None: no effect on grad mode."""
 
     enabled: bool | None
+    before: list[bool] = field(default_factory=list)
+    """Grad modes before each call of its ``__enter__`` that no ``__exit__`` has followed."""
 
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))

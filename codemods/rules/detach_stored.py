@@ -130,6 +130,10 @@ class DetachStored(Codemod):
         place = _place(statement, carriers)
         if after is None or not tree.block_of(after) or not place or is_cached(statement, tree):
             return
+        block = tree.block_of(after)
+        own = statement if isinstance(statement, cst.SimpleStatementLine) else None
+        if own in block and block.index(after) < block.index(own) and place.endswith(("[-1]", "[0]")):
+            return  # in the first iteration there is no such item yet
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
         store, item, _ = place.partition("[")

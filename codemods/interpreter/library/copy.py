@@ -45,6 +45,8 @@ def _deep_copy(interp: Interpreter, value: Value, node: ast.expr, known: dict[in
     match value:
         case TorchModule():
             leaf = interp.leaf(value.kind, node) if value.leaf is not None else None
+            if leaf is not None and value.leaf is not None:
+                leaf.frozen, leaf.parts = value.leaf.frozen, dict(value.leaf.parts)
             module = known[id(value)] = TorchModule(value.kind, leaf, {}, dict(value.options))
             for key, slot in value.children.items():
                 if not isinstance(slot.value, TensorRef):
@@ -69,6 +71,9 @@ def _deep_copy(interp: Interpreter, value: Value, node: ast.expr, known: dict[in
             return mapping
         case TensorRef():
             if value.cell.leaf is not None and value.cell.node is value.cell.leaf.node:
-                return interp.parameter("tensor", node)
+                copied = interp.parameter("tensor", node)
+                if copied.cell.leaf is not None:
+                    copied.cell.leaf.frozen = value.cell.leaf.frozen
+                return copied
             return interp.data(scalar=value.cell.scalar)
     return value

@@ -1,0 +1,593 @@
+"""Patches that keep the author's intention: sums, histories, memories, weights and cuts of the script."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+
+import pytest
+
+from autofix.codemods.repair import mend
+from autofix.codemods.rules.registry import all_codemods
+from autofix.codemods.source.program import Program
+
+HEADER = """\
+import argparse
+import copy
+import random
+from collections import deque, namedtuple
+from typing import NamedTuple
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+"""
+
+CHANGES = {
+    "a running sum is sent back after its loop": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 4)
+        opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], 0.05)
+        for epoch in range(4):
+            opt.zero_grad()
+            h, loss = torch.zeros(2, 6), 0
+            for t in range(5):
+                h = cell(torch.randn(2, 3), h)
+                loss += F.cross_entropy(out(h), torch.randint(0, 4, (2,)))
+                loss.backward()
+            opt.step()
+        """,
+        ["-        loss.backward()", "+    loss.backward()"],
+    ),
+    "the statement that adds to a running sum stays in its loop": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 4)
+        opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], 0.05)
+        def train(xs, ys):
+            opt.zero_grad()
+            h, loss = torch.zeros(2, 6), 0
+            for x, y in zip(xs, ys):
+                h = cell(x, h)
+                loss = loss + F.cross_entropy(out(h), y)
+                loss.backward()
+            opt.step()
+            return loss.item() / len(xs)
+        for epoch in range(4):
+            print(train(torch.randn(5, 2, 3), torch.randint(0, 4, (5, 2))))
+        """,
+        ["-        loss.backward()", "+    loss.backward()"],
+    ),
+    "a term of a sum is not sent back by itself": (
+        """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.Adam(net.parameters(), 1e-2)
+        for epoch in range(3):
+            x, y = torch.randn(8, 3), torch.randint(0, 2, (8,))
+            opt.zero_grad()
+            first = F.cross_entropy(net(x[:4]), y[:4])
+            first.backward()
+            second = F.cross_entropy(net(x[4:]), y[4:])
+            (first + second).backward()
+            opt.step()
+        """,
+        ["-    first.backward()"],
+    ),
+    "a history that is filled once in an episode is no companion of the log-probabilities": (
+        """
+        class Agent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.policy = nn.Linear(3, 2)
+                self.log_probs, self.rewards, self.returns = [], [], []
+        agent = Agent()
+        opt = torch.optim.Adam(agent.parameters(), 1e-2)
+        for episode in range(4):
+            for t in range(5):
+                drawn = torch.distributions.Categorical(logits=agent.policy(torch.randn(3)))
+                action = drawn.sample()
+                agent.log_probs.append(drawn.log_prob(action))
+                agent.rewards.append(float(action))
+            total = sum(agent.rewards)
+            agent.returns.append(total)
+            loss = torch.stack([-one * total for one in agent.log_probs]).sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            agent.rewards = []
+        print(sum(agent.returns) / len(agent.returns))
+        """,
+        ["+    agent.log_probs.clear()"],
+    ),
+    "rewards that are filled from outside are emptied with the log-probabilities": (
+        """
+        class Agent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.policy = nn.Linear(3, 2)
+                self.log_probs, self.rewards = [], []
+                self.returns, self.losses = [], []
+            def act(self, state):
+                drawn = torch.distributions.Categorical(logits=self.policy(state))
+                action = drawn.sample()
+                self.log_probs.append(drawn.log_prob(action))
+                return action.item()
+            def update(self):
+                total = sum(self.rewards)
+                self.returns.append(total)
+                loss = sum(-one * total for one in self.log_probs)
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                self.losses.append(loss.item())
+        agent = Agent()
+        opt = torch.optim.Adam(agent.parameters(), 1e-2)
+        for episode in range(4):
+            for t in range(5):
+                agent.rewards.append(agent.act(torch.randn(3)) - 0.5)
+            agent.update()
+        print(agent.returns[-1], sum(agent.losses) / 4)
+        """,
+        ["+        self.log_probs.clear()", "+        self.rewards.clear()"],
+    ),
+    "a weighted mean is the sum of its shares": (
+        """
+        criterion = nn.CrossEntropyLoss(reduction="none")
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for step in range(4):
+            x, y, w = torch.randn(8, 4), torch.randint(0, 3, (8,)), torch.rand(8)
+            loss = criterion(net(x), y) * w / w.sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-    loss = criterion(net(x), y) * w / w.sum()", "+    loss = (criterion(net(x), y) * w / w.sum()).sum()"],
+    ),
+    "shares that have a name": (
+        """
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        def train(x, y, w):
+            shares = w / torch.sum(w)
+            loss = shares * F.cross_entropy(net(x), y, reduction="none")
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        for step in range(4):
+            train(torch.randn(8, 4), torch.randint(0, 3, (8,)), torch.rand(8))
+        """,
+        [
+            '-    loss = shares * F.cross_entropy(net(x), y, reduction="none")',
+            '+    loss = (shares * F.cross_entropy(net(x), y, reduction="none")).sum()',
+        ],
+    ),
+    "a sum over one dimension makes no shares": (
+        """
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for step in range(4):
+            x, w = torch.randn(8, 4), torch.rand(8, 3)
+            loss = net(x) * w / w.sum(1, keepdim=True)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        [
+            "-    loss = net(x) * w / w.sum(1, keepdim=True)",
+            "+    loss = (net(x) * w / w.sum(1, keepdim=True)).mean()",
+        ],
+    ),
+    "a weight keeps the author's cut": (
+        """
+        net, weigher = nn.Linear(3, 2), nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Linear(4, 1), nn.Sigmoid())
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        weigher_opt = torch.optim.Adam(weigher.parameters(), 1e-2)
+        for step in range(4):
+            x, y = torch.randn(8, 3), torch.randint(0, 2, (8,))
+            cost = F.cross_entropy(net(x), y, reduction="none")
+            w = weigher(cost.detach().view(-1, 1)).squeeze(1)
+            weigher_opt.zero_grad()
+            (w.mean() - 0.5).pow(2).backward()
+            weigher_opt.step()
+            cost = F.cross_entropy(net(x), y, reduction="none")
+            opt.zero_grad()
+            (cost * w).mean().backward()
+            opt.step()
+        """,
+        ["-    (cost * w).mean().backward()", "+    (cost * w.detach()).mean().backward()"],
+    ),
+    "two losses of one sample, and no step between them, are of one sample still": (
+        """
+        enc, dec = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5)), nn.Linear(4, 3)
+        first, second = (torch.optim.SGD(one.parameters(), 0.05) for one in (enc, dec))
+        for step in range(3):
+            x = torch.randn(5, 3)
+            z = enc(x) + 0.1 * torch.randn(5, 4)
+            prior = z.pow(2).mean()
+            rebuilt = (dec(z) - x).pow(2).mean()
+            first.zero_grad()
+            second.zero_grad()
+            prior.backward()
+            rebuilt.backward()
+            first.step()
+            second.step()
+        """,
+        ["-    prior.backward()", "+    prior.backward(retain_graph=True)"],
+    ),
+    "a batch is not taken from its iterator again": (
+        """
+        enc, head = nn.Linear(4, 6), nn.Linear(6, 2)
+        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], 0.05)
+        stream = iter([(torch.randn(8, 4), torch.randint(0, 2, (8,))) for _ in range(30)])
+        for epoch in range(3):
+            features, y = enc(next(stream)[0]), next(stream)[1]
+            for k in range(2):
+                loss = F.cross_entropy(head(features), y)
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        """,
+        [],
+    ),
+    "a state is cut between updates, not in the loop whose steps are read backwards": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell, self.value = nn.LSTMCell(3, 6), nn.Linear(6, 1)
+            def forward(self, x, state):
+                h, c = self.cell(x, state)
+                return self.value(h), (h, c)
+        net = Net()
+        opt = torch.optim.SGD(net.parameters(), 1e-2)
+        state = (torch.zeros(2, 6), torch.zeros(2, 6))
+        for update in range(4):
+            values = []
+            for t in range(4):
+                value, state = net(torch.randn(2, 3), state)
+                values.append(value)
+            loss = 0
+            for t in reversed(range(4)):
+                loss = loss + values[t].pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    state = tuple(layer.detach() for layer in state)"],
+    ),
+    "an advantage is a number to the policy, by whatever name it is handed on": (
+        """
+        actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+        opt = torch.optim.Adam([*actor.parameters(), *critic.parameters()], 1e-2)
+        def update(advantages, log_probs, returns, values):
+            policy_loss = -(advantages * log_probs).sum()
+            value_loss = F.smooth_l1_loss(returns, values).sum()
+            opt.zero_grad()
+            policy_loss.backward()
+            value_loss.backward()
+            opt.step()
+        for episode in range(3):
+            log_probs, values, returns = [], [], torch.rand(5, 1)
+            for t in range(5):
+                state = torch.randn(4)
+                drawn = torch.distributions.Categorical(F.softmax(actor(state), -1))
+                log_probs.append(drawn.log_prob(drawn.sample()))
+                values.append(critic(state))
+            values = torch.stack(values)
+            update(returns - values, torch.stack(log_probs), returns, values)
+        """,
+        [
+            "-    policy_loss = -(advantages * log_probs).sum()",
+            "+    policy_loss = -(advantages.detach() * log_probs).sum()",
+        ],
+    ),
+    "a keyword goes among the unpacked ones": (
+        """
+        trunk = nn.Sequential(nn.Linear(3, 6), nn.Tanh())
+        heads = nn.ModuleList(nn.Linear(6, 1) for _ in range(3))
+        opt = torch.optim.SGD([*trunk.parameters(), *heads.parameters()], lr=0.05)
+        for step in range(4):
+            features = trunk(torch.randn(8, 3))
+            opt.zero_grad()
+            for i, head in enumerate(heads):
+                options = {} if i == 1 else {"retain_graph": True}
+                head(features).pow(2).mean().backward(**options)
+            opt.step()
+        """,
+        [
+            "-        head(features).pow(2).mean().backward(**options)",
+            '+        head(features).pow(2).mean().backward(**{**options, "retain_graph": True})',
+        ],
+    ),
+    "weights of meta-learning are not changed under no_grad": (
+        """
+        net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+        meta = torch.optim.Adam(net.parameters(), 5e-3)
+        def loss_of(params, x, y):
+            return F.mse_loss(functional_call(net, params, (x,)), y)
+        for step in range(4):
+            meta.zero_grad()
+            x, y = torch.randn(10, 1), torch.randn(10, 1)
+            fast = dict(net.named_parameters())
+            grads = torch.autograd.grad(loss_of(fast, x[:5], y[:5]), list(fast.values()), create_graph=True)
+            for p, g in zip(fast.values(), grads):
+                p -= 0.05 * g
+            loss_of(fast, x[5:], y[5:]).backward()
+            meta.step()
+        """,
+        [],
+    ),
+    "a memory of limited length beside another one is not emptied": (
+        """
+        class Memory:
+            def __init__(self, size):
+                self.items, self.priorities = deque(maxlen=size), deque(maxlen=size)
+            def push(self, item):
+                self.items.append(item)
+                self.priorities.append(1.0)
+            def drawn(self, count):
+                weights = torch.tensor(list(self.priorities))
+                index = torch.multinomial(weights / weights.sum(), count)
+                return [torch.stack(one) for one in zip(*[self.items[i] for i in index.tolist()])]
+        q = nn.Linear(3, 2)
+        opt = torch.optim.Adam(q.parameters(), 1e-2)
+        memory = Memory(50)
+        for t in range(40):
+            state = torch.randn(3)
+            memory.push((state, 0.1 * q(state)[0]))
+            if t < 12:
+                continue
+            states, wanted = memory.drawn(6)
+            loss = (q(states)[:, 0] - wanted).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        [],
+    ),
+    "the optimizer of a subclass that has no constructor": (
+        """
+        class Clipped(torch.optim.Adam):
+            def step(self, closure=None):
+                nn.utils.clip_grad_norm_(self.param_groups[0]["params"], 1.0)
+                return super().step(closure)
+        policy, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+        policy_opt, critic_opt = Clipped(policy.parameters(), lr=3e-4), Clipped(critic.parameters(), lr=3e-4)
+        for step in range(3):
+            x, y = torch.randn(16, 4), torch.randn(16, 1)
+            act = policy(x)
+            policy_loss = -critic(torch.cat([x, act], 1)).mean()
+            critic_loss = (critic(torch.cat([x, act.detach()], 1)) - y).pow(2).mean()
+            critic_opt.zero_grad()
+            critic_loss.backward()
+            critic_opt.step()
+            policy_opt.zero_grad()
+            policy_loss.backward()
+            policy_opt.step()
+        """,
+        [
+            "-    policy_loss = -critic(torch.cat([x, act], 1)).mean()",
+            "+    policy_loss = -critic(torch.cat([x, act], 1)).mean()",
+        ],
+    ),
+    "layers that are found by an unknown number in their names": (
+        """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--scales", type=int, default=2)
+        args = parser.parse_args()
+        class Scales(nn.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.count = count
+                for i in range(count):
+                    setattr(self, "scale" + str(i) + "_out", nn.Linear(4, 4))
+            def forward(self, x):
+                return [getattr(self, f"scale{self.count - 1 - i}_out")(x) for i in range(self.count)]
+        gen, critic = nn.Linear(4, 4), Scales(args.scales)
+        gen_opt, critic_opt = torch.optim.Adam(gen.parameters()), torch.optim.Adam(critic.parameters())
+        for step in range(3):
+            x = torch.randn(16, 4)
+            made = gen(x)
+            critic_loss = sum(one.mean() for one in critic(made.detach())) - sum(one.mean() for one in critic(x))
+            gen_loss = -sum(one.pow(2).mean() for one in critic(made))
+            critic_opt.zero_grad()
+            critic_loss.backward()
+            critic_opt.step()
+            gen_opt.zero_grad()
+            gen_loss.backward()
+            gen_opt.step()
+        """,
+        [
+            "-    gen_loss = -sum(one.pow(2).mean() for one in critic(made))",
+            "+    gen_loss = -sum(one.pow(2).mean() for one in critic(made))",
+        ],
+    ),
+    **{
+        f"a named tuple that is made by {made}": (
+            f"""
+            class State(NamedTuple):
+                h: torch.Tensor
+                c: torch.Tensor
+                @classmethod
+                def zeros(cls):
+                    return cls(torch.zeros(3, 6), torch.zeros(3, 6))
+            cell = nn.LSTMCell(2, 6)
+            opt = torch.optim.SGD(cell.parameters(), 0.05)
+            state = State.zeros()
+            for step in range(4):
+                state = {made}(cell(torch.randn(3, 2), state))
+                opt.zero_grad()
+                state.h.square().mean().backward()
+                opt.step()
+            """,
+            ["+    state = type(state)(*(layer.detach() for layer in state))"],
+        )
+        for made in ("State._make", "(lambda pair: State(*pair))", "(lambda pair: State(c=pair[1], h=pair[0]))")
+    },
+}
+
+RIGHT = {
+    "the fields of a named tuple are all replaced": """
+        State = namedtuple("State", "p q")
+        cell = nn.LSTMCell(3, 5)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.05)
+        state = State(torch.zeros(4, 5), torch.zeros(4, 5))
+        for step in range(6):
+            state = State(*cell(torch.randn(4, 3), state))
+            opt.zero_grad()
+            state.p.pow(2).mean().backward()
+            opt.step()
+            state = state._replace(**{f: getattr(state, f).detach() for f in state._fields})
+        """,
+    "nobody knows which fields are replaced": """
+        import states
+        State = namedtuple("State", "p q")
+        cell = nn.LSTMCell(3, 5)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.05)
+        state = State(torch.zeros(4, 5), torch.zeros(4, 5))
+        for step in range(6):
+            state = State(*cell(torch.randn(4, 3), state))
+            opt.zero_grad()
+            state.p.pow(2).mean().backward()
+            opt.step()
+            state = state._replace(**states.detached(state))
+        """,
+    "the leaves of a tree are detached": """
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        state = {"p": torch.zeros(4, 5), "r": [torch.zeros(4, 5)]}
+        for step in range(6):
+            h = cell(torch.randn(4, 3), state["p"])
+            state = {"p": h, "r": [h]}
+            opt.zero_grad()
+            head(h).pow(2).mean().backward()
+            opt.step()
+            leaves, spec = pytree.tree_flatten(state)
+            state = pytree.tree_unflatten([t.detach() for t in leaves], spec)
+        """,
+    "an option of an empty command line has its default": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--no-detach", action="store_true")
+        args = parser.parse_args([])
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        h = torch.zeros(4, 5)
+        for step in range(9):
+            h = cell(torch.randn(4, 3), h)
+            opt.zero_grad()
+            head(h).pow(2).mean().backward()
+            opt.step()
+            if not args.no_detach:
+                h = h.detach()
+        """,
+    "parameters that were detached in place are frozen": """
+        net = nn.Linear(3, 2)
+        ema = copy.deepcopy(net)
+        for p in ema.parameters():
+            p.detach_()
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for step in range(5):
+            opt.zero_grad()
+            net(torch.randn(4, 3)).square().mean().backward()
+            opt.step()
+            for a, b in zip(ema.parameters(), net.parameters()):
+                a.mul_(0.9).add_(b.data, alpha=0.1)
+        """,
+    "a copy whose parameters were replaced by frozen ones": """
+        net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+        ema = copy.deepcopy(net)
+        for m in ema:
+            if hasattr(m, "weight"):
+                m.weight = nn.Parameter(m.weight.data, requires_grad=False)
+                m.bias = nn.Parameter(m.bias.data, requires_grad=False)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for step in range(5):
+            opt.zero_grad()
+            net(torch.randn(4, 4)).square().mean().backward()
+            opt.step()
+            for a, b in zip(ema.parameters(), net.parameters()):
+                a *= 0.9
+                a += 0.1 * b.data
+        """,
+    "a copy of a frozen model is frozen": """
+        frozen = nn.Linear(4, 6).requires_grad_(False)
+        other, head = copy.deepcopy(frozen), nn.Linear(6, 1)
+        opt = torch.optim.SGD(head.parameters(), 0.1)
+        features = other(torch.randn(8, 4))
+        for step in range(5):
+            opt.zero_grad()
+            head(features).square().mean().backward()
+            opt.step()
+        """,
+    "grad mode is switched by the calls of a context manager": """
+        net, head = nn.Linear(4, 6), nn.Linear(6, 1)
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        mode = torch.no_grad()
+        mode.__enter__()
+        features = net(torch.randn(8, 4))
+        mode.__exit__(None, None, None)
+        for step in range(4):
+            opt.zero_grad()
+            head(features).square().mean().backward()
+            opt.step()
+        """,
+    **{
+        f"whole numbers have no graph: {cast}": f"""
+        net, head = nn.Linear(4, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.01)
+        grid, log = torch.zeros(4, dtype=torch.long), []
+        for step in range(6):
+            a = torch.sigmoid(net(torch.rand(4, 4) + grid.float()))
+            loss = head(a).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            grid = (a.mean(1) * 8).{cast}
+            log.append(loss.{cast})
+        """
+        for cast in ("to(torch.long)", "to(dtype=torch.int32)", "type(torch.long)", "type(torch.LongTensor)")
+    },
+    "a formatted loss is text": """
+        net = nn.Linear(4, 2)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        log = []
+        for step in range(6):
+            loss = net(torch.randn(8, 4)).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            log.append("%.3f" % loss)
+            log.append("%d: %.3f" % (step, loss))
+        """,
+    "a result has no gradient, and fails for another reason": """
+        net = nn.Linear(4, 3)
+        def attacked(x, y):
+            d = torch.zeros_like(x).uniform_(-0.3, 0.3).requires_grad_()
+            for k in range(3):
+                F.cross_entropy(net(x + d), y).backward()
+                d = (d + 0.1 * d.grad.sign()).clamp(-0.3, 0.3)
+            return (x + d).detach()
+        print(attacked(torch.randn(6, 4), torch.randint(0, 3, (6,))))
+        """,
+}
+
+
+def changed_lines(text: str) -> list[str]:
+    """The lines that the patch removes and adds; an empty list where there is none."""
+    mended = mend(Program.of(text, "train.py"), all_codemods())
+    after = mended.patched.files[0].text
+    diff = difflib.unified_diff(text.splitlines(), after.splitlines(), lineterm="", n=0)
+    return [line for line in list(diff)[2:] if not line.startswith("@@")]
+
+
+@pytest.mark.parametrize(("text", "expected"), CHANGES.values(), ids=CHANGES.keys())
+def test_patch(text: str, expected: list[str]) -> None:
+    assert changed_lines(HEADER + textwrap.dedent(text)) == expected
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
+def test_nothing_is_found_where(text: str) -> None:
+    mended = mend(Program.of(HEADER + textwrap.dedent(text), "train.py"), all_codemods())
+    assert not mended.left
+    assert not mended.repairs
