@@ -59,7 +59,7 @@ class PassAfterLoop(Codemod):
         root = tree.code(call.func.value)
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
         kept = tree.statement(fact.kept)
-        adds_up = bool(made) and adds_to_itself(made[-1], root, tree)
+        adds_up = bool(made) and (fact.repeats or adds_to_itself(made[-1], root, tree))
         if kept not in body or not made or not (made == [kept] or adds_up or _reads_total(made[-1], fact, tree)):
             return
         moved = [sent]
