@@ -56,9 +56,18 @@ CHANGES = {
                     loss.backward()
                 opt.step()
             """,
-            ["-        loss.backward()", "+    loss.backward()"],
+            [
+                *(f"-        loss = {sums}" for _ in range(moves)),
+                "-        loss.backward()",
+                *(f"+    loss = {sums}" for _ in range(moves)),
+                "+    loss.backward()",
+            ],
         )
-        for sums in ("sum(losses)", "torch.stack(losses).sum()", "part if loss is None else loss + part")
+        for sums, moves in (
+            ("sum(losses)", 1),
+            ("torch.stack(losses).sum()", 1),
+            ("part if loss is None else loss + part", 0),
+        )
     },
     "a change that autograd refuses where it stands leaves nothing to repair behind it": (
         """
