@@ -205,6 +205,8 @@ class StaleGraph(Fact):
     """Whether one step, and no other, uses the gradients of both passes."""
     stepped: bool = field(default=True, metadata={"role": False})
     """Whether an optimizer steps between the two passes, or they are in different iterations."""
+    repeats: bool = field(default=False, metadata={"role": False})
+    """Whether the loss of the failing pass has a term of the other one's loss, as the sum of all losses so far has."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     text: str = field(default="", compare=False, metadata={"role": False})

@@ -20,9 +20,11 @@ from autofix.codemods.facts import (
     CutGraph,
     Fact,
     GraphHeld,
+    LeafChanged,
     LegacyApi,
     LegacyFunction,
     Overwritten,
+    PartChanged,
     Span,
     StaleGraph,
 )
@@ -623,9 +625,17 @@ def _kept(fact: Fact) -> Span | None:
 
 
 def _still_failing(mended: Mended) -> frozenset[int]:
-    """Lines of passes for which something was repaired and which fail all the same."""
+    """Lines of passes for which something was repaired and which fail all the same, or are never reached.
+
+    A change that autograd refuses where it stands ends the script, whatever the pass behind it would meet.
+    """
     left = {mended.patch.original(line) for fact in mended.left for line in _failing(fact)}
-    return frozenset(left & {line for repair in mended.repairs for line in _failing(repair.fact)})
+    refused = {
+        mended.patch.original(fact.changed.line) for fact in mended.left if isinstance(fact, PartChanged | LeafChanged)
+    }
+    repaired = [repair.fact for repair in mended.repairs]
+    behind = (fact for fact in repaired if isinstance(fact, Overwritten) and fact.changed.line in refused)
+    return frozenset(left & {line for fact in repaired for line in _failing(fact)}).union(*map(_failing, behind))
 
 
 def _apart(facts: Sequence[Fact], seen: AnalysisResult) -> Sequence[Fact]:

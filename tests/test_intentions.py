@@ -40,6 +40,58 @@ CHANGES = {
         """,
         ["-        loss.backward()", "+    loss.backward()"],
     ),
+    **{
+        f"{sums}, is sent back after its loop": (
+            f"""
+            cell, out = nn.GRUCell(3, 6), nn.Linear(6, 4)
+            opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], 0.05)
+            for epoch in range(4):
+                opt.zero_grad()
+                h, losses, loss = torch.zeros(2, 6), [], None
+                for t in range(5):
+                    h = cell(torch.randn(2, 3), h)
+                    part = F.cross_entropy(out(h), torch.randint(0, 4, (2,)))
+                    losses.append(part)
+                    loss = {sums}
+                    loss.backward()
+                opt.step()
+            """,
+            [
+                *(f"-        loss = {sums}" for _ in range(moves)),
+                "-        loss.backward()",
+                *(f"+    loss = {sums}" for _ in range(moves)),
+                "+    loss.backward()",
+            ],
+        )
+        for sums, moves in (
+            ("sum(losses)", 1),
+            ("torch.stack(losses).sum()", 1),
+            ("part if loss is None else loss + part", 0),
+        )
+    },
+    "a change that autograd refuses where it stands leaves nothing to repair behind it": (
+        """
+        class Coupling(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 4))
+            def forward(self, x):
+                a, b = x.chunk(2, 1)
+                if x.size(0) > 4:
+                    a, b = b, a
+                s, t = self.net(a).chunk(2, 1)
+                b *= s.exp()
+                b += t
+                return torch.cat((b, a), 1)
+        flow = nn.Sequential(Coupling(), Coupling())
+        opt = torch.optim.Adam(flow.parameters(), 1e-2)
+        for step in range(4):
+            opt.zero_grad()
+            flow(torch.randn(8, 4) * 2 + 1).pow(2).mean().backward()
+            opt.step()
+        """,
+        [],
+    ),
     "the statement that adds to a running sum stays in its loop": (
         """
         cell, out = nn.GRUCell(3, 6), nn.Linear(6, 4)
@@ -548,6 +600,37 @@ RIGHT = {
         """
         for cast in ("to(torch.long)", "to(dtype=torch.int32)", "type(torch.long)", "type(torch.LongTensor)")
     },
+    **{
+        f"the state is detached but in the last iteration: {condition}": f"""
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        data = [torch.randn(4, 3) for _ in range(9)]
+        n = len(data)
+        h = torch.zeros(4, 5)
+        for step, x in enumerate(data):
+            h = cell(x, h)
+            opt.zero_grad()
+            head(h).pow(2).mean().backward()
+            opt.step()
+            if {condition}:
+                h = h.detach()
+        """
+        for condition in ("step < len(data) - 1", "step + 1 != n", "n - 1 > step", "not step == len(data) - 1")
+    },
+    "the pass comes in the last iteration": """
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        data = torch.utils.data.DataLoader(torch.randn(36, 3), batch_size=4)
+        for epoch in range(3):
+            h, losses = torch.zeros(4, 5), []
+            for step, x in enumerate(data, 1):
+                h = cell(x, h)
+                losses.append(head(h).pow(2).mean())
+                if step == len(data):
+                    opt.zero_grad()
+                    sum(losses).backward()
+                    opt.step()
+        """,
     "a formatted loss is text": """
         net = nn.Linear(4, 2)
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -571,6 +654,28 @@ RIGHT = {
         print(attacked(torch.randn(6, 4), torch.randint(0, 3, (6,))))
         """,
 }
+
+
+LAST = """
+cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+data = torch.utils.data.DataLoader(torch.randn(36, 3), batch_size=4)
+h = torch.zeros(4, 5)
+for epoch in range(3):
+    for step, x in enumerate(data):
+        h = cell(x, h)
+        opt.zero_grad()
+        head(h).pow(2).mean().backward()
+        opt.step()
+        if {}:
+            h = h.detach()
+"""
+
+
+@pytest.mark.parametrize("condition", ["step == len(data) - 1", "step < len(data) - 1"])
+def test_the_last_iteration_is_followed_by_another_epoch(condition: str) -> None:
+    """A state is detached in it alone, or in all others."""
+    assert changed_lines(HEADER + LAST.format(condition))
 
 
 def changed_lines(text: str) -> list[str]:

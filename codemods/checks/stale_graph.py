@@ -75,6 +75,7 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
         ),
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         stepped=point is not None or _is_stepped(stale, tape),
+        repeats=bool(_terms(stale.freed) & _terms(stale.failed)),
         name=kept.name if kept else "",
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
@@ -86,6 +87,36 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
 def _is_stepped(stale: FreedGraphUse, tape: Tape) -> bool:
     """Whether an optimizer steps between the pass that frees a graph and the one that fails."""
     return any(stale.freed.clock <= abs(moment) < stale.failed.clock for one in tape.passes for moment in one.steps)
+
+
+_ADDED = frozenset("add sub div mul neg stack cat sum_of".split())  # the last one is Python's own `sum`
+_REDUCED = frozenset(("sum", "mean"))
+
+
+def _terms(one: BackwardCall) -> set[int]:
+    """Identities of the losses that the roots of a pass are sums of; of a loss that is no sum, itself."""
+    below: dict[int, list[Node]] = {}
+    produced = {id(producer) for _, producer in one.edges}
+    pending: dict[int, Node] = {}
+    for consumer, producer in one.edges:
+        below.setdefault(id(consumer), []).append(producer)
+        if id(consumer) not in produced:
+            pending[id(consumer)] = consumer
+    found: set[int] = set()
+    nodes = list(pending.values())
+    seen = set(pending)
+    while nodes:
+        node = nodes.pop()
+        parts = below.get(id(node), [])
+        joins = node.operation in _REDUCED and any(part.operation in ("stack", "cat") for part in parts)
+        adds = node.operation in _ADDED and not (node.operation in ("mul", "div") and len(parts) > 1)
+        if not (joins or adds):
+            found.add(id(node))
+            continue
+        fresh = [part for part in parts if id(part) not in seen]
+        seen.update(map(id, fresh))
+        nodes += fresh
+    return found
 
 
 def _is_differentiated(freed: BackwardCall, tape: Tape) -> bool:

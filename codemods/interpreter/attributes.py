@@ -658,6 +658,8 @@ def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: as
                 made.cell.leaf.copied = cuts.dropped(
                     interp, [TensorRef(TensorImpl(detachment=cell.detachment))], node, "flag"
                 )
+        elif wanted is not False:
+            cell.vague = True
     elif cell.part:
         cell.frozen = wanted is False
         if cell.leaf is not None:

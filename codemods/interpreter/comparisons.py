@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, mapping_keys
+from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, last_iteration, mapping_keys
 from autofix.codemods.interpreter.counters import COMPARE
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
@@ -39,6 +39,9 @@ NOWHERE = ast.Name("", ast.Load())
 
 
 def compare(interp: Interpreter, node: ast.Compare) -> Value:
+    known = last_iteration.decided(interp, node)
+    if known is not None:
+        return known
     left = interp.eval(node.left)
     if isinstance(left, str) and isinstance(node.ops[0], (ast.In, ast.NotIn)) and _asks_for_names(interp, node):
         return (left in interp.scope.names) == isinstance(node.ops[0], ast.In)

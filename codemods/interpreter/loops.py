@@ -40,7 +40,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     plan = UnrollPolicy(interp)
     if not items.cut:
         interp.unrolling.lengths[instance] = items.count or 0
-    numbers = _to_the_end(interp, node, _numbers(interp, node, items, plan))
+    numbers = _to_the_end(interp, node, instance, _numbers(interp, node, items, plan))
     for number in numbers:
         cut = items.cut and plan.cut
         with interp.iteration(node, instance, number, cut):
@@ -165,12 +165,19 @@ def _takes_out(node: ast.AST) -> bool:
 
 
 def _to_the_end(
-    interp: Interpreter, node: ast.For | ast.AsyncFor, numbers: Iterator[int]
+    interp: Interpreter, node: ast.For | ast.AsyncFor, instance: int, numbers: Iterator[int]
 ) -> Generated[int, None, None]:
-    """*numbers*, and a last iteration where the loop ends by its own ``if step == steps: break``."""
+    """*numbers*, and a last iteration where a condition asks for it, or ends the loop: ``if step == steps: break``."""
     number = -1
     for number in numbers:
         yield number
+    if instance in interp.unrolling.asks_for_last:
+        number += 1
+        interp.unrolling.last.add(instance)
+        try:
+            yield number
+        finally:
+            interp.unrolling.last.discard(instance)
     end = _own_end(node) if isinstance(node, ast.For) else None
     if end is not None and number > 0:
         interp.unrolling.ending.add(end)

@@ -60,14 +60,16 @@ class PassAfterLoop(Codemod):
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
         kept = tree.statement(fact.kept)
         adds_up = bool(made) and adds_to_itself(made[-1], root, tree)
-        if kept not in body or not made or not (made == [kept] or adds_up or _reads_total(made[-1], fact, tree)):
+        if (
+            kept not in body
+            or not made
+            or not (made == [kept] or adds_up or fact.repeats or _reads_total(made[-1], fact, tree))
+        ):
             return
         moved = [sent]
-        if (
-            made[-1] is not kept
-            and not adds_up
-            and not any(root in tree.paths_in(one) for one in rest if one is not made[-1])
-        ):
+        value = tree.given(made[-1], root)
+        anew = value is not None and root not in tree.paths_in(value)  # from a list, say, that has all losses
+        if made[-1] is not kept and anew and not any(root in tree.paths_in(one) for one in rest if one is not made[-1]):
             moved.insert(0, made[-1])
         for run in (moved, [sent]) if len(moved) > 1 else ([sent],):
             edit = Edit(tree).insert_after(loop, *(tree.own_code(one) for one in run))

@@ -176,7 +176,11 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     if not isinstance(part, cst.Expr) or not tree.block_of(loop) or loop.orelse is not None:
         return
     simple = [one for one in tree.statements_in(loop.body) if only_part(one) is not None and one is not sent]
-    if _are_looked_at(simple, tree) or any(adds_to_itself(one, tree.code(loss), tree) for one in simple):
+    if (
+        fact.repeats
+        or _are_looked_at(simple, tree)
+        or any(adds_to_itself(one, tree.code(loss), tree) for one in simple)
+    ):
         return  # a sum of the sums so far would count the first part as often as there are parts
     total = tree.fresh_name("total", "total_loss", "summed_loss")
     sends = f"{total}.backward()"

@@ -25,6 +25,10 @@ class Unrolling:
         """Number of times that the outcome of one of them changed: the loop begins differently than it goes on."""
         self.ending: set[ast.If] = set()
         """Conditions that end a loop in its last iteration, which is being run."""
+        self.asks_for_last: set[int] = set()
+        """The runs of loops in which a condition asks for the last iteration."""
+        self.last: set[int] = set()
+        """The runs of loops whose last iteration is being run."""
         self.lengths: dict[int, int] = {}
         """Number of iterations of each run of a loop that is run in full."""
         self.streams: list[LazyStream] = []
