@@ -20,6 +20,7 @@ from autofix.codemods.interpreter import (
     mapping_keys,
     module_lists,
     module_tree,
+    numbered,
     overwriting,
 )
 from autofix.codemods.interpreter.values import (
@@ -201,6 +202,9 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         return interp.fresh_symbol("item")
     if _is_filled_first(interp, value, node):
         return _of_this_round(interp, value)
+    object_there = numbered.in_sequence(interp, value, index)
+    if object_there is not None:
+        return object_there
     place = _place_of(interp, value, index)
     if place is not None:
         return _guessed(interp.read(value.items[place], value), value)
@@ -263,6 +267,9 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     slot = value.items.get(key)
     if slot is not None:
         return interp.read(slot, value)
+    object_there = numbered.in_mapping(interp, value, key, index)
+    if object_there is not None:
+        return object_there
     place = _place_of(interp, value, index)
     if place is not None:
         return interp.read(value.items[place], value)
@@ -356,7 +363,7 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
         slots = {one: slot for one, slot in slots.items() if mapping_keys.may_be_one(one, key)}
     if run is not None and not known and any(_has_graph(interp, slot) for slot in slots.values()):
         return None
-    moment = run if _counter_in(index) else _moment(interp, run)
+    moment = run if _counter_in(index) else numbered.moment(interp, run)
     passes = len(interp.tape.passes)
     occupied = {place for place, when, then in known.values() if when == moment or then == passes}
     before = list(dict.fromkeys(place for place, *_ in known.values() if place in slots))
@@ -367,15 +374,6 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
     if found is not None:
         known[index.key] = found, moment, passes
     return found
-
-
-def _moment(interp: Interpreter, run: int | None) -> Hashable:
-    """The iteration in which a loop's *run* is; None for the innermost loop that is over no more than a few names."""
-    for point in reversed(interp.loops):
-        over = getattr(point.statement.node, "iter", None)
-        if point.instance == run or (run is None and not isinstance(over, (ast.Tuple, ast.List))):
-            return point.instance, point.iteration
-    return None
 
 
 def _holds_states(container: Sequence | Mapping) -> bool:
@@ -460,6 +458,9 @@ def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) 
         slot = module_lists.item(value, index)
         if slot is not None:
             return slot.value
+    module_there = numbered.in_module(interp, value, index)
+    if module_there is not None:
+        return module_there
     return slots[0].value if slots else interp.fresh_symbol("module")
 
 
@@ -524,6 +525,8 @@ def set_item(
                     receiver.items[index] = [Binding(interp.read(part, given), part.kept) for part in given.items]
                 except ValueError:
                     receiver.more = True
+            elif numbered.put(receiver, index, slot):
+                pass
             elif (at := put_at(interp, receiver, index)) is not None:
                 receiver.items[at] = slot
             else:
