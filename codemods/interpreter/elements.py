@@ -263,7 +263,7 @@ def _guessed(found: Value, among: Sequence) -> Value:
 
 
 def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value:
-    key = mapping_keys.key_in(interp, index, value)
+    key = numbered.known_key(value, mapping_keys.key_in(interp, index, value))
     slot = value.items.get(key)
     if slot is not None:
         return interp.read(slot, value)
@@ -492,7 +492,8 @@ def set_item(
         case TensorRef():
             overwriting.write_into(interp, receiver, [value], target, expression=expression)
         case Mapping():
-            key, slot = mapping_keys.mapping_key(interp, index), interp.slot(value, name, expression, receiver)
+            key = numbered.known_key(receiver, mapping_keys.mapping_key(interp, index))
+            slot = interp.slot(value, name, expression, receiver)
             place = put_at(interp, receiver, index)
             key = key if place is None else place
             counter = _counter_in(index)
@@ -506,9 +507,10 @@ def set_item(
             if receiver.kind == "tuple":
                 interp.crash("a tuple takes no other items")
             slot = interp.slot(value, name, expression, receiver)
+            counter = _counter_in(index)
+            index = numbered.place_for(receiver, index, value)
             known = isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items)
             _added_inside(interp, receiver, receiver.items[index] if known else None, slot, target)
-            counter = _counter_in(index)
             if counter:
                 holding.added(interp, receiver, slot, name, expression, again=counter != "count")
             if known:
@@ -525,8 +527,6 @@ def set_item(
                     receiver.items[index] = [Binding(interp.read(part, given), part.kept) for part in given.items]
                 except ValueError:
                     receiver.more = True
-            elif numbered.put(receiver, index, slot):
-                pass
             elif (at := put_at(interp, receiver, index)) is not None:
                 receiver.items[at] = slot
             else:
