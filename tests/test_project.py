@@ -223,7 +223,7 @@ def test_a_method_that_hands_its_loss_to_another_file_is_entered_where_no_script
     put("helpers.py", HELPERS)
     late, early = call.format("actor"), call.format("judge")
     put("player.py", PLAYER, module=f"{early}\n        {late}")
-    assert [places(one) for one in check([Path("player.py")])] == [[("player.py", 16)]]
+    assert [places(one) for one in check([Path("player.py")])] == [[("player.py", 15)]]
     put("player.py", PLAYER, module=f"{late}\n        {early}")
     assert [places(one) for one in check([Path("player.py")])] == [[]]
 
