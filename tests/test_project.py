@@ -176,3 +176,72 @@ def test_a_package_may_have_a_part_called_torch() -> None:
         """
     (outcome,) = check([put("pkg/torch/algos/train.py", text)])
     assert places(outcome) == []
+
+
+PLAYER = """
+    import torch
+    from torch import nn
+    from helpers import Learner, improve
+
+    class Player(Learner):
+        def __init__(self):
+            super().__init__()
+            self.actor = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+            self.judge = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))
+            self.actor_opt = torch.optim.Adam(self.actor.parameters())
+            self.judge_opt = torch.optim.Adam(self.judge.parameters())
+
+        def learn(self, rows, wanted):
+            act = self.actor(rows)
+            actor_loss = -self.judge(torch.cat([rows, act], 1)).mean()
+            judge_loss = (self.judge(torch.cat([rows, act.detach()], 1)) - wanted).pow(2).mean()
+            {module}
+"""
+HELPERS = """
+    from torch import nn
+
+    class Learner(nn.Module):
+        def descend(self, loss, optimizer):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def improve(loss, optimizer):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+CALLS = {
+    "inherited": "self.descend({0}_loss, self.{0}_opt)",
+    "imported": "improve({0}_loss, self.{0}_opt)",
+    "on-two-lines": "improve(\n                {0}_loss, self.{0}_opt\n            )",
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_method_that_hands_its_loss_to_another_file_is_entered_where_no_script_is_in_view(call: str) -> None:
+    put("helpers.py", HELPERS)
+    late, early = call.format("actor"), call.format("judge")
+    put("player.py", PLAYER, module=f"{early}\n        {late}")
+    assert [places(one) for one in check([Path("player.py")])] == [[("player.py", 15)]]
+    put("player.py", PLAYER, module=f"{late}\n        {early}")
+    assert [places(one) for one in check([Path("player.py")])] == [[]]
+
+
+def test_a_file_that_only_counts_losses_brings_no_others() -> None:
+    put("meters.py", "def add(loss): print(loss)")
+    path = put(
+        "model.py",
+        """
+        import torch
+        from meters import add
+
+        class Net(torch.nn.Module):
+            def losses(self, out, stats):
+                loss = out.mean()
+                stats.update(loss=loss)
+                add(loss)
+                return loss
+        """,
+    )
+    assert not gather(path, files.read(path)).companions

@@ -1065,3 +1065,46 @@ def test_each_of_the_tensors_that_an_optimizer_refuses_is_named() -> None:
     moved = ["self.scale = self.scale.to(device)", "self.shift = self.shift.to(device)"]
     text = on_gpu(*made, *moved).replace("[self.scale, ", "[self.scale, self.shift, ")
     assert [fact.name for fact in facts(text) if isinstance(fact, ComputedParameter)] == ["self.scale", "self.shift"]
+
+
+BATCHES = """\
+import torch
+from torch import nn
+class Trainer:
+    def __init__(self, parts, data):
+        self.parts, self.data = parts, data
+        self.net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 4))
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.center = torch.zeros(1, 4)
+    def follow(self, found, labels):
+        centers = []
+        for i in range(self.parts):
+            if EMPTY:
+                centers.append(torch.zeros(1, 4))
+            else:
+                centers.append(found[i].mean(0, keepdim=True))
+        self.center = KEPT * 0.7 + torch.cat(centers).mean(0) * 0.3
+    def train(self):
+        for batch in self.data:
+            last = False
+            for i in range(self.parts):
+                if batch[i][0].size(0) < 16:
+                    last = True
+            if last:
+                break
+            found = [self.net(rows) for rows, _ in batch]
+            self.follow(found, [labels for _, labels in batch])
+            loss = (torch.cat(found) - self.center).pow(2).mean()
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+"""
+
+
+@pytest.mark.parametrize("empty", ["labels[i].shape[0] == 0", "0 == labels[i].size(0)", "not labels[i].shape[0] != 0"])
+def test_no_batch_is_taken_to_be_empty_where_it_is_not_the_last_one(empty: str) -> None:
+    text = BATCHES.replace("EMPTY", empty)
+    found = facts(text.replace("KEPT", "self.center"))
+    assert found
+    assert {type(fact) for fact in found} <= {StaleGraph, Overwritten}
+    assert facts(text.replace("KEPT", "self.center.detach()")) == []

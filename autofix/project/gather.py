@@ -94,16 +94,31 @@ def gather(
 
 
 def _matters(text: str) -> bool:
-    """Whether there is reason to follow a file's imports: it has a pass in it, or is a script that may lead to one."""
+    """Whether there is reason to follow a file's imports: it has a pass in it, or may lead to one in another file.
+
+    A script may lead to one, and so may a method that gives its loss to a helper: ``self._update(loss, self.opt)``.
+    """
     from autofix.codemods.interpreter.entries import may_go_wrong
 
-    if may_go_wrong([text]):
+    if may_go_wrong([text]) or _hands_loss(text):
         return True
     if "__main__" not in text and not _TOP_LEVEL_CALL.search(text):
         return False
     return sources.parses(text) and any(map(_runs, sources.parse(text).tree.body))
 
 
+def _hands_loss(text: str) -> bool:
+    """Whether a text about torch has a statement that calls a function with a loss, and with an optimizer or by a name
+    that says what is done with the loss.
+    """
+    return "torch" in text and "loss" in text and _HANDS_LOSS.search(text) is not None
+
+
+_HANDS_LOSS = re.compile(
+    r"^[ \t]+(?:self\.)?(?:\w*(?:backward|minimi[sz]e|optimi[sz]e|update)\w*\(\s*[^\n]*loss"
+    r"|(?:\w+\.)*\w+\(\s*[^\n]*loss[^\n]*opt)",
+    re.MULTILINE,
+)
 _TOP_LEVEL_CALL = re.compile(r"^(for|while|with|if|try|[A-Za-z_][\w.]*\()", re.MULTILINE)
 
 

@@ -102,6 +102,8 @@ class Change(NamedTuple):
     """The calls of the program's own functions that it was made in, outermost first."""
     parameter: bool = False
     """Whether a parameter was changed, and not by a step."""
+    guessed: bool = False
+    """Whether what takes the step is only likely to be an optimizer."""
 
 
 @dataclass(eq=False, slots=True)
@@ -587,7 +589,7 @@ class Tape:
                 self.clobbered.append(SavedTensorModified(node, change, reader, provenance, current, surely=surely))
                 return
 
-    def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...]) -> None:
+    def step(self, leaves: Iterable[Leaf], site: Site, stack: tuple[Site, ...], *, guessed: bool = False) -> None:
         """An optimizer's step: changes in place every parameter that has a gradient."""
         moment = self.tick()
         leaves = list(leaves)
@@ -605,7 +607,7 @@ class Tape:
                 backward.served_again |= (id(backward), leaf.name) in self.served
                 self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)
-            leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack))
+            leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack, guessed=guessed))
 
     def change(
         self,

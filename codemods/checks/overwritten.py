@@ -76,7 +76,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
     shared = next((operand.node for operand in read if operand.provenance == clobbered.provenance), None)
     shared = shared or (rivals.parting(node, walked, clobbered.failed) if walked else node)
     origin = made(node, clobbered.provenance) if reader else node.site
-    likely = not clobbered.surely or node.opaque or may_lead_nowhere(node, tape)
+    likely = not clobbered.surely or clobbered.change.guessed or node.opaque or may_lead_nowhere(node, tape)
     return Overwritten(
         saved=origin.span,
         kept=kept.statement.span if kept and reader else None,

@@ -462,6 +462,9 @@ def call_method(
             return managers.call_exits(interp, receiver, name, args, keywords, node)
         case GradMode():
             return managers.call_grad_mode(interp, receiver, name, node)
+        case Optimizer(guessed=True) if name not in optimizers.METHODS:
+            other = interp.symbol(("object", interp.identity(receiver)))
+            return unknown_calls.call_unknown(interp, other, name, args, keywords, node)
         case Optimizer():
             return optimizers.call_method(interp, receiver, name, args, keywords, node)
         case Instance() if name in frameworks.STARTS and frameworks.step_of(receiver):

@@ -20,6 +20,7 @@ from autofix.codemods.interpreter import (
     mapping_keys,
     module_lists,
     module_tree,
+    numbered,
     overwriting,
 )
 from autofix.codemods.interpreter.values import (
@@ -203,6 +204,9 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")
     if _is_filled_first(interp, value, node):
         return _of_this_round(interp, value)
+    object_there = numbered.in_sequence(interp, value, index)
+    if object_there is not None:
+        return object_there
     place = _place_of(interp, value, index)
     if place is not None:
         return _guessed(interp.read(value.items[place], value), value)
@@ -261,10 +265,13 @@ def _guessed(found: Value, among: Sequence) -> Value:
 
 
 def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value:
-    key = mapping_keys.key_in(interp, index, value)
+    key = numbered.known_key(value, mapping_keys.key_in(interp, index, value))
     slot = value.items.get(key)
     if slot is not None:
         return interp.read(slot, value)
+    object_there = numbered.in_mapping(interp, value, key, index)
+    if object_there is not None:
+        return object_there
     place = _place_of(interp, value, index)
     if place is not None:
         return interp.read(value.items[place], value)
@@ -358,7 +365,7 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
         slots = {one: slot for one, slot in slots.items() if mapping_keys.may_be_one(one, key)}
     if run is not None and not known and any(_has_graph(interp, slot) for slot in slots.values()):
         return None
-    moment = run if _counter_in(index) else _moment(interp, run)
+    moment = run if _counter_in(index) else numbered.moment(interp, run)
     passes = len(interp.tape.passes)
     occupied = {place for place, when, then in known.values() if when == moment or then == passes}
     before = list(dict.fromkeys(place for place, *_ in known.values() if place in slots))
@@ -369,15 +376,6 @@ def _place_of(interp: Interpreter, container: Sequence | Mapping, index: Value) 
     if found is not None:
         known[index.key] = found, moment, passes
     return found
-
-
-def _moment(interp: Interpreter, run: int | None) -> Hashable:
-    """The iteration in which a loop's *run* is; None for the innermost loop that is over no more than a few names."""
-    for point in reversed(interp.loops):
-        over = getattr(point.statement.node, "iter", None)
-        if point.instance == run or (run is None and not isinstance(over, (ast.Tuple, ast.List))):
-            return point.instance, point.iteration
-    return None
 
 
 def _holds_states(container: Sequence | Mapping) -> bool:
@@ -462,6 +460,9 @@ def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) 
         slot = module_lists.item(value, index)
         if slot is not None:
             return slot.value
+    module_there = numbered.in_module(interp, value, index)
+    if module_there is not None:
+        return module_there
     return slots[0].value if slots else interp.fresh_symbol("module")
 
 
@@ -493,7 +494,8 @@ def set_item(
         case TensorRef():
             overwriting.write_into(interp, receiver, [value], target, expression=expression)
         case Mapping():
-            key, slot = mapping_keys.mapping_key(interp, index), interp.slot(value, name, expression, receiver)
+            key = numbered.known_key(receiver, mapping_keys.mapping_key(interp, index))
+            slot = interp.slot(value, name, expression, receiver)
             place = put_at(interp, receiver, index)
             key = key if place is None else place
             counter = _counter_in(index)
@@ -507,9 +509,10 @@ def set_item(
             if receiver.kind == "tuple":
                 interp.crash("a tuple takes no other items")
             slot = interp.slot(value, name, expression, receiver)
+            counter = _counter_in(index)
+            index = numbered.place_for(receiver, index, value)
             known = isinstance(index, int) and -len(receiver.items) <= index < len(receiver.items)
             _added_inside(interp, receiver, receiver.items[index] if known else None, slot, target)
-            counter = _counter_in(index)
             if counter:
                 holding.added(interp, receiver, slot, name, expression, again=counter != "count")
             if known:

@@ -124,6 +124,8 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
     if kind is ast.Mod and isinstance(right, Symbol):
+        if _is_range_around(interp, node):
+            return left
         if isinstance(right.usual, int) and right.usual > 1 and interp.usual(right) is not None:
             right = right.usual
         elif left in (0, 1) and isinstance(left, int):
@@ -161,6 +163,15 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     elif kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
         result.usual = _usual_text(interp, [left, right], operator.add)
     return cuts.carry(interp, result, [left, right], node)
+
+
+def _is_range_around(interp: Interpreter, node: ast.expr) -> bool:
+    """Whether a remainder is by the end of a loop's own ``range``, so that only the last numbers begin anew."""
+    if not isinstance(node, ast.BinOp):
+        return False
+    over = f"range({ast.unparse(node.right)})"
+    around = (getattr(point.statement.node, "iter", None) for point in interp.loops)
+    return any(isinstance(one, ast.Call) and ast.unparse(one) == over for one in around)
 
 
 def _usual_text(interp: Interpreter, parts: list[Value], compute: Callable[..., str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from autofix.codemods.interpreter.values import (
     Function,
     Instance,
     Mapping,
+    Method,
     Name,
     Optimizer,
     Sequence,
@@ -52,6 +54,62 @@ def make(interp: Interpreter, kind: str, args: list[Value], keywords: dict[str, 
         for slot in params.items:
             _note_group(interp, slot.value)
     return Optimizer(leaves, kind, cuts.given_without_flag(interp, params, node))
+
+
+METHODS = frozenset("register_step_pre_hook register_step_post_hook step zero_grad add_param_group".split())
+"""Methods of optimizers that :func:`call_method` follows."""
+_RATES = frozenset(("lr", "learning_rate"))
+
+
+def guessed(interp: Interpreter, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Optimizer | None:
+    """The optimizer that a call which was not read makes: ``config["optimizer"](net.parameters(), lr=0.1)``.
+
+    Such a call is given parameters, and a learning rate, or has a name that says what it makes; and its result takes
+    steps in the same file.  None for any other call.
+    """
+    params = args[0] if args else keywords.get("params")
+    if not isinstance(node, ast.Call) or not _are_parameters(params) or not _is_stepped(interp, node):
+        return None
+    if not _RATES & keywords.keys() and "optim" not in ast.unparse(node.func).lower():
+        return None
+    leaves = dict.fromkeys(interp.leaves_of(params)) or dict.fromkeys(unread_networks.trained(interp, params, node))
+    interp.tape.unknown_owner = True
+    interp.tape.owned |= leaves.keys()
+    interp.tape.owners.update(dict.fromkeys(leaves, interp.site(node)))
+    return Optimizer(leaves, guessed=True)
+
+
+def _are_parameters(value: Value) -> bool:
+    """Whether a value is what ``net.parameters()`` gives, a part of it, or groups of such."""
+    match value:
+        case Sequence(items=items):
+            return bool(items) and all(_is_parameter(slot.value) for slot in items)
+        case Method(receiver=Symbol(), name="parameters"):
+            return True
+    return False
+
+
+def _is_parameter(value: Value) -> bool:
+    if isinstance(value, Mapping):
+        return "params" in value.items and _are_parameters(value.items["params"].value)
+    return isinstance(value, TensorRef) and value.cell.leaf is not None
+
+
+def _is_stepped(interp: Interpreter, node: ast.Call) -> bool:
+    """Whether a call's result gets one name that takes steps, or is given back; an optimizer and its scheduler are two.
+
+    An item of a container has no name of its own: there it is enough that anything takes steps.
+    """
+    statement = interp.statement.node
+    match statement:
+        case ast.Return():
+            return True
+        case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)], value=value) if value is node:
+            used = rf"\b{re.escape(name)}\.(?:step|zero_grad)\(|\.step\([^)\n]*\b{re.escape(name)}\b"
+            return re.search(used, interp.source.text) is not None
+        case ast.Assign(targets=[ast.Subscript() | ast.Name() | ast.Attribute()], value=whole) | ast.Expr(value=whole):
+            return ".step(" in interp.source.text and (whole is not node or isinstance(statement, ast.Assign))
+    return False
 
 
 def _note_group(interp: Interpreter, group: Value) -> None:
@@ -131,7 +189,7 @@ def call_method(
             closure = args[0] if args else keywords.get("closure")
             clock, passes = interp.tape.clock, len(interp.tape.passes)
             result = interp.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
-            interp.tape.step(optimizer.leaves, interp.site(node), interp.stack)
+            interp.tape.step(optimizer.leaves, interp.site(node), interp.stack, guessed=optimizer.guessed)
             nodes = (node for one in interp.tape.passes[passes:] for edge in one.edges for node in edge)
             around = len(interp.loops)  # comprehensions, and loops that are over, apart
             old = any(n.leaf is None and n.clock <= clock and n.loops[:around] == interp.loops for n in nodes)

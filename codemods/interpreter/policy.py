@@ -140,6 +140,8 @@ class BranchPolicy:
             answer = self.path.answers[position]
         elif self.path.prefer_false and self.entered and changes and optional:
             answer = prefer_false
+        elif self.path.prefer_false and self.entered and _is_emptiness(key):
+            answer = False
         elif asked_at in self._turned:
             answer = self._turned[asked_at]
         else:
@@ -319,6 +321,18 @@ def _is_shape(key: Hashable) -> bool:
             return True
         case ("item", of, _):
             return _is_shape(of)
+    return False
+
+
+def _is_emptiness(key: Hashable) -> bool:
+    """Whether a tensor's size is compared with 0: ``if labels.shape[0] == 0``, which is true of hardly any batch."""
+    match key:
+        case ("Eq", ("~", "call", ("method", _, "size" | "numel"), _), ("int", 0)):
+            return True
+        case ("Eq", ("int", 0), ("~", "call", ("method", _, "size" | "numel"), _)):
+            return True
+        case ("Eq", size, ("int", 0)) | ("Eq", ("int", 0), size):
+            return _is_shape(size)
     return False
 
 

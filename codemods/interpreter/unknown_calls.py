@@ -16,6 +16,7 @@ from autofix.codemods.interpreter import (
     extents,
     frameworks,
     opaque_results,
+    optimizers,
     tensor_calls,
     unread_networks,
 )
@@ -57,6 +58,9 @@ def call_unknown(
     result = of_unknown.call(interp, Call(node, name), receiver, given=args, keywords=keywords)
     if result is not DECLINED:
         return result
+    optimizer = optimizers.guessed(interp, args, keywords, node)
+    if optimizer is not None:
+        return optimizer
     if args and name in escapes.METHODS:
         escapes.called_on(interp, receiver, name, args, node)
     if receiver.detachment is not None:
@@ -181,7 +185,7 @@ def _step(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **
         return DECLINED
     for value in given:
         if isinstance(value, Optimizer):
-            interp.tape.step(value.leaves, interp.site(call.node), interp.stack)
+            interp.tape.step(value.leaves, interp.site(call.node), interp.stack, guessed=value.guessed)
             return None
     if not _is_scheduler(receiver.key):
         interp.tape.unknown_owner = True

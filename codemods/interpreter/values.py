@@ -456,6 +456,8 @@ class Optimizer:
     before: list[Value] = field(default_factory=list)
     after: list[Value] = field(default_factory=list)
     """Functions that each step calls."""
+    guessed: bool = False
+    """Whether a call that was not read has made it, by what it was given: parameters and a learning rate."""
 
 
 @dataclass(eq=False, slots=True)

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter import class_lookup, optimizers
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PARALLEL, PASSED_THROUGH
 from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value
@@ -33,6 +33,9 @@ def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str
         layer = interp.fresh_symbol("call", path)
         layer.leaf = interp.leaf(last, node)
         return layer
+    optimizer = optimizers.guessed(interp, args, keywords, node)
+    if optimizer is not None:
+        return optimizer
     found = interp.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
     for value in values:
         _forget_state(interp, value, set())
