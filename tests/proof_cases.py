@@ -1240,6 +1240,33 @@ for t in range(30):
             Patch("what is missing is no longer learned", False, (("(k, start)", "(k, start).detach()"),)),
         ),
     ),
+    Case(
+        "a loss that is added up over a sequence is sent back at each of its steps",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+cell, out = nn.GRUCell(3, 6), nn.Linear(6, 4)
+opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], lr=0.05)
+for epoch in range(8):
+    opt.zero_grad()
+    h, loss, rows, wanted = torch.zeros(2, 6), 0, torch.randn(5, 2, 3), torch.randint(0, 4, (5, 2))
+    for x, y in zip(rows, wanted):
+        h = cell(x, h)
+        loss = loss + nn.functional.cross_entropy(out(h), y)
+        loss.backward()
+    opt.step()
+""",
+        (
+            Patch("the pass comes after the loop", True, (("        loss.backward()", "    loss.backward()"),)),
+            Patch(
+                "the sum comes after it as well, with its last part alone",
+                False,
+                (("        loss = loss", "    loss = loss"), ("        loss.backward()", "    loss.backward()")),
+                (5, "changed"),
+            ),
+        ),
+    ),
     *(
         Case(
             f"gradients that are {what} before the step",

@@ -278,22 +278,29 @@ class BackwardCall:
         """Whether it goes through operations that compute with some of these leaves while they are frozen."""
         return any(leaf in leaves for node, _ in self.edges for leaf in node.frozen)
 
-    def leads_through(self, leaf: Leaf) -> bool:
-        """Whether a leaf is a parameter of an operation on a way to one of its owners."""
-        users: defaultdict[int, list[Node]] = defaultdict(list)
+    def users(self) -> defaultdict[int, list[Node]]:
+        """The consumers of each node on its ways, by the node's identity."""
+        found: defaultdict[int, list[Node]] = defaultdict(list)
         for consumer, producer in self.edges:
-            users[id(producer)].append(consumer)
-        pending = [producer for _, producer in self.edges if producer.leaf in self.owners]
+            found[id(producer)].append(consumer)
+        return found
+
+    def above(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The nodes that it comes through on its ways to some of them."""
+        users = self.users()
+        pending = list(nodes)
         seen = {id(node) for node in pending}
         while pending:
             for user in users[id(pending.pop())]:
-                if id(user) in seen:
-                    continue
-                seen.add(id(user))
-                if any(operand.node.leaf is leaf for operand in user.operands):
-                    return True
-                pending.append(user)
-        return False
+                if id(user) not in seen:
+                    seen.add(id(user))
+                    pending.append(user)
+                    yield user
+
+    def leads_through(self, leaf: Leaf) -> bool:
+        """Whether a leaf is a parameter of an operation on a way to one of its owners."""
+        owned = (producer for _, producer in self.edges if producer.leaf in self.owners)
+        return any(operand.node.leaf is leaf for user in self.above(owned) for operand in user.operands)
 
 
 def repeats(earlier: BackwardCall, later: BackwardCall) -> bool:

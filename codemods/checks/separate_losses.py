@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from autofix.codemods.autograd.graph import BackwardCall, Node
 
 _WEIGHS = frozenset("mul div neg mean sum".split())
@@ -27,17 +25,9 @@ def may_be_separate(made: Node, first: BackwardCall | None, second: BackwardCall
     return _is_sent(parts[0], first) and not _meets_network(parts[1], second)
 
 
-def _users(one: BackwardCall) -> dict[int, list[Node]]:
-    """Consumers of each node on the ways of a pass, by the node's identity."""
-    found: dict[int, list[Node]] = defaultdict(list)
-    for consumer, producer in one.edges:
-        found[id(producer)].append(consumer)
-    return found
-
-
 def _items(made: Node, one: BackwardCall) -> list[Node]:
     """Items of the result of a call through which a pass reaches it; none where it uses the result as a whole."""
-    users, items, pending = _users(one), [], [made]
+    users, items, pending = one.users(), [], [made]
     while pending:
         node = pending.pop()
         above = users.get(id(node), [])
@@ -52,23 +42,11 @@ def _items(made: Node, one: BackwardCall) -> list[Node]:
 
 def _is_sent(items: list[Node], one: BackwardCall) -> bool:
     """Whether a pass begins at these items, weighed at most."""
-    return all(user.operation in _WEIGHS for user in _above(items, one))
+    return all(user.operation in _WEIGHS for user in one.above(items))
 
 
 def _meets_network(items: list[Node], one: BackwardCall) -> bool:
     """Whether an item is an input of another network: ``loss, hidden = model(rows, hidden)`` in the next step."""
     return any(
-        user.opaque or any(operand.node.leaf is not None for operand in user.operands) for user in _above(items, one)
+        user.opaque or any(operand.node.leaf is not None for operand in user.operands) for user in one.above(items)
     )
-
-
-def _above(items: list[Node], one: BackwardCall) -> list[Node]:
-    """Nodes of a pass that were computed of *items*."""
-    users, pending = _users(one), list(items)
-    found: dict[int, Node] = {}
-    while pending:
-        for user in users.get(id(pending.pop()), ()):
-            if id(user) not in found:
-                found[id(user)] = user
-                pending.append(user)
-    return list(found.values())

@@ -158,7 +158,7 @@ def _incidental_at_once(
     if next(_steps(tape.stepped, first, second.clock), None) is not None:
         return nothing
     made = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
-    above = [_above(shared, one) for one in passes]
+    above = [set(map(id, one.above([shared]))) for one in passes]
     asked = [
         {node.leaf for user, node in one.edges if node.leaf in tape.stepped and id(user) in up}
         for one, up in zip(passes, above, strict=True)
@@ -181,7 +181,7 @@ def _incidental_at_once(
 
 def parting(node: Node, first: BackwardCall, second: BackwardCall) -> Node:
     """The node at which the ways of two passes to a *node* part; itself where there are several such."""
-    up = _above(node, second)
+    up = set(map(id, second.above([node])))
     last = {
         id(producer): producer
         for consumer, producer in second.edges
@@ -189,26 +189,6 @@ def parting(node: Node, first: BackwardCall, second: BackwardCall) -> Node:
         if producer is node or id(producer) in up
     }
     return next(iter(last.values())) if len(last) == 1 else node
-
-
-def _above(node: Node, one: BackwardCall) -> set[int]:
-    """The identities of what a pass comes through on its ways to a node."""
-    return {id(user) for user in _computed_of(node, one)}
-
-
-def _computed_of(node: Node, one: BackwardCall) -> Iterator[Node]:
-    """The nodes of a pass that were computed of a node."""
-    users: dict[int, list[Node]] = {}
-    for consumer, producer in one.edges:
-        users.setdefault(id(producer), []).append(consumer)
-    found: set[int] = set()
-    pending = [node]
-    while pending:
-        for user in users.get(id(pending.pop()), ()):
-            if id(user) not in found:
-                found.add(id(user))
-                pending.append(user)
-                yield user
 
 
 def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> Severed | None:
@@ -237,7 +217,7 @@ def _weighs(shared: Node, leaves: set[Leaf], one: BackwardCall) -> bool:
     """Whether a node is a weight, in a pass, of what some parameters learn by: ``w`` of ``(w * cost).mean()``."""
     return any(
         consumer.operation in ("mul", "div") and leaves & cuts.leaves_under([node])
-        for consumer in _computed_of(shared, one)
+        for consumer in one.above([shared])
         for node in (operand.node for operand in consumer.operands)
         if len(consumer.operands) == 2
     )
@@ -265,9 +245,7 @@ _PROBABILITIES = frozenset("softmax sigmoid exp log_softmax logsumexp".split())
 
 def _as_weight(shared: Node, one: BackwardCall) -> tuple[Span, ...]:
     """The factors, beside likelihoods, on all the ways from a node to the pass's roots; none where one has no such."""
-    above: dict[int, list[Node]] = {}
-    for consumer, producer in one.edges:
-        above.setdefault(id(producer), []).append(consumer)
+    above = one.users()
     pending, seen = [shared], {id(shared)}
     found: dict[Span, None] = {}
     while pending:

@@ -32,6 +32,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import combinations
 from typing import Any
 
 from autofix.child.recorded import Parts, Sketches
@@ -160,6 +161,8 @@ def gradient(
     for index, kind in found.kinds.items():
         if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
             found.kinds[index] = Kind.TRUNCATED
+    if joins_other_losses(reference, after, start):
+        found.kinds.update({i: Kind.CHANGED for i, k in found.kinds.items() if k is Kind.TRUNCATED})
     failure = before.failure
     once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
@@ -410,6 +413,27 @@ def left_to_others(
         if still and gone and gone <= set(lines) and all(a.walked == b.walked for a, b in still):
             found.add(index)
     return frozenset(found)
+
+
+MOST_JOINED = 8
+"""Passes of one step of which all sums are compared."""
+
+
+def joins_other_losses(reference: RunRecord, after: RunRecord, start: int) -> bool:
+    """Whether fewer passes than the original's make the first compared step, one of them from no sum of its losses.
+
+    A backward that comes out of the loop of a running sum starts from the last of them, and one backward for several
+    from their sum; anything else trains for less, or for something else.
+    """
+    by_step = bool(reference.optimizers)
+    mine, theirs = (
+        [p for p in run.passes if (p.step if by_step else p.number - 1) == start] for run in (reference, after)
+    )
+    if not 0 < len(theirs) < len(mine) <= MOST_JOINED or not all(p.losses for p in (*mine, *theirs)):
+        return False
+    losses = [sum(p.losses) for p in mine]
+    sums = [sum(some) for most in range(1, len(losses) + 1) for some in combinations(losses, most)]
+    return not all(any(math.isclose(sum(p.losses), one, rel_tol=EXACT) for one in sums) for p in theirs)
 
 
 def same_state(ours: Mapping[int, str], theirs: Mapping[int, str], indices: Mapping[int, int]) -> bool:
