@@ -172,7 +172,9 @@ except RuntimeError as error:
     for other in ("except ValueError as error:", "except RuntimeError as error:\n    raise", "finally:"):
         assert analyze(program(text.replace("except RuntimeError as error:", other))).facts
     in_a_loop = text.replace("try:\n    loss.backward()", "for _ in range(3):\n  try:\n    loss.backward()")
-    assert analyze(program(in_a_loop.replace("except", "  except"))).facts
+    in_a_loop = in_a_loop.replace("except", "  except")
+    assert analyze(program(in_a_loop)).facts == ()
+    assert analyze(program(f"{in_a_loop}  trainer.step()\n")).facts
 
 
 def test_a_gradient_by_the_chain_rule_says_that_an_unread_call_has_cut() -> None:
