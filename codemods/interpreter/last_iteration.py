@@ -35,7 +35,7 @@ def decided(interp: Interpreter, node: ast.Compare) -> bool | None:
     op = type(node.ops[0])
     for counter, bound, kind in ((node.left, node.comparators[0], op), (node.comparators[0], node.left, _MIRRORED[op])):
         name, ahead = _counted(counter)
-        found = _loop_of(interp, name) if name else None
+        found = _loop_of(interp, name) if name and _is_plain(bound) else None
         if found is None:
             continue
         instance, total, start = found
@@ -75,7 +75,7 @@ def _loop_of(interp: Interpreter, name: str) -> tuple[int, Value, int] | None:
                 begins = given[0] if given else ast.Constant(0)
                 if len(given) > 1 or not (isinstance(begins, ast.Constant) and isinstance(begins.value, int)):
                     continue
-                total, start = ast.copy_location(ast.Call(_LEN, [_bare(items)], []), items), begins.value
+                total, start = _length(_bare(items)), begins.value
             case _:
                 continue
         if counter == name:
@@ -83,7 +83,8 @@ def _loop_of(interp: Interpreter, name: str) -> tuple[int, Value, int] | None:
     return None
 
 
-_LEN = ast.Name("len", ast.Load())
+def _length(items: ast.expr) -> ast.Call:
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name("len", ast.Load()), items), [items], []), items)
 
 
 def _bare(items: ast.expr) -> ast.expr:
@@ -98,8 +99,12 @@ def _bare(items: ast.expr) -> ast.expr:
 
 
 def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression may be evaluated again: a name, an attribute, a number, or the length of one."""
+    """Whether an expression may be evaluated again: names, attributes, numbers, lengths of such, and sums of these."""
     match node:
+        case ast.Constant():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return _is_plain(left) and _is_plain(right)
         case ast.Call(func=ast.Name(id="len"), args=[one], keywords=[]):
             return isinstance(one, (ast.Name, ast.Attribute))
         case ast.Attribute(value=owner):
