@@ -480,19 +480,8 @@ CHANGES = {
 }
 
 RIGHT = {
-    "the fields of a named tuple are all replaced": """
-        State = namedtuple("State", "p q")
-        cell = nn.LSTMCell(3, 5)
-        opt = torch.optim.SGD(cell.parameters(), lr=0.05)
-        state = State(torch.zeros(4, 5), torch.zeros(4, 5))
-        for step in range(6):
-            state = State(*cell(torch.randn(4, 3), state))
-            opt.zero_grad()
-            state.p.pow(2).mean().backward()
-            opt.step()
-            state = state._replace(**{f: getattr(state, f).detach() for f in state._fields})
-        """,
-    "nobody knows which fields are replaced": """
+    **{
+        f"the fields of a named tuple are replaced by {replaced}": f"""
         import states
         State = namedtuple("State", "p q")
         cell = nn.LSTMCell(3, 5)
@@ -503,8 +492,10 @@ RIGHT = {
             opt.zero_grad()
             state.p.pow(2).mean().backward()
             opt.step()
-            state = state._replace(**states.detached(state))
-        """,
+            state = state._replace(**{replaced})
+        """
+        for replaced in ("{f: getattr(state, f).detach() for f in state._fields}", "states.detached(state)")
+    },
     "the leaves of a tree are detached": """
         cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
         opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)

@@ -437,7 +437,7 @@ def _set_on_parameter(interp: Interpreter, cell: TensorImpl, name: str, slot: Bi
 
 def _has_no_gradient(interp: Interpreter, value: TensorRef) -> bool:
     """Whether no pass leaves a gradient in a tensor: in data, and in a result unless it is told to retain it."""
-    if value.guessed or any("retain_grad" in source.text for source in interp.sources.all):
+    if value.guessed or interp.sources.retains_gradients:
         return False
     return escapes.certainly_has_no_graph(value) or escapes.certainly_has_graph(value, leaves=False)
 

@@ -426,13 +426,17 @@ def is_probability(node: Node) -> bool:
 
 def leaves_in(values: Iterable[Value]) -> set[Leaf]:
     """The leaves that the graphs of *values* lead to."""
-    return leaves_under(node for part in _parts(values) if (node := _graph_of(part)) is not None)
+    return leaves_under(_tops(values))
+
+
+def _tops(values: Iterable[Value]) -> Iterator[Node]:
+    """The nodes that *values* and their parts are the results of."""
+    return (node for part in _parts(values) if (node := _graph_of(part)) is not None)
 
 
 def has_differentiable_gradient(values: Iterable[Value]) -> bool:
     """Whether *values* are computed from a gradient that ``create_graph=True`` gave a graph."""
-    tops = (node for part in _parts(values) if (node := _graph_of(part)) is not None)
-    return any(node.operation == "grad" for node in nodes_under(tops).values())
+    return any(node.operation == "grad" for node in nodes_under(_tops(values)).values())
 
 
 def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:

@@ -59,12 +59,7 @@ class PassAfterLoop(Codemod):
         root = tree.code(call.func.value)
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
         kept = tree.statement(fact.kept)
-        adds_up = bool(made) and adds_to_itself(made[-1], root, tree)
-        if (
-            kept not in body
-            or not made
-            or not (made == [kept] or adds_up or fact.repeats or _reads_total(made[-1], fact, tree))
-        ):
+        if kept not in body or not made or not (made == [kept] or fact.repeats or _reads_total(made[-1], fact, tree)):
             return
         moved = [sent]
         value = tree.given(made[-1], root)
@@ -78,19 +73,6 @@ class PassAfterLoop(Codemod):
             yield Candidate(
                 edit.patch(), "call backward once, after the loop that adds up the losses", Keeps.PARAMETERS
             )
-
-
-def adds_to_itself(statement: Statement, name: str, tree: Tree) -> bool:
-    """Whether a statement adds to a sum: ``loss += part``, ``loss = loss + part``."""
-    part = only_part(statement)
-    if isinstance(part, cst.AugAssign):
-        return isinstance(part.operator, cst.AddAssign) and tree.code(part.target) == name
-    value = tree.given(statement, name)
-    while isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-        if name in (tree.code(value.left), tree.code(value.right)):
-            return True
-        value = value.left
-    return False
 
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:

@@ -13,7 +13,6 @@ from autofix.codemods.rewriting.nodes import Statement, only_part, with_keyword
 from autofix.codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.pass_after_loop import adds_to_itself
 
 
 class RetainShared(Codemod):
@@ -176,11 +175,7 @@ def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     if not isinstance(part, cst.Expr) or not tree.block_of(loop) or loop.orelse is not None:
         return
     simple = [one for one in tree.statements_in(loop.body) if only_part(one) is not None and one is not sent]
-    if (
-        fact.repeats
-        or _are_looked_at(simple, tree)
-        or any(adds_to_itself(one, tree.code(loss), tree) for one in simple)
-    ):
+    if fact.repeats or _are_looked_at(simple, tree):
         return  # a sum of the sums so far would count the first part as often as there are parts
     total = tree.fresh_name("total", "total_loss", "summed_loss")
     sends = f"{total}.backward()"

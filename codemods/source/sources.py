@@ -228,6 +228,11 @@ class Sources:
         self.sets_device = any(word in source.text for source in self.all for word in _DEVICES)
         """Whether tensors may be made on another device than is written."""
 
+    @cached_property
+    def retains_gradients(self) -> bool:
+        """Whether a tensor may be told to retain its gradient, which only leaves do by themselves."""
+        return any("retain_grad" in source.text for source in self.all)
+
     @property
     def main(self) -> Source:
         """The script that is run."""

@@ -35,7 +35,7 @@ from enum import StrEnum
 from itertools import combinations
 from typing import Any
 
-from autofix.child.recorded import Parts, Sketches
+from autofix.child.recorded import Parts, Pass, Sketches
 from autofix.codemods.proof import Keeps
 from autofix.execution.record import RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, short
@@ -387,6 +387,15 @@ def classify(meant: Meant, seen: Values, *, redrawn: bool, fewer: bool) -> tuple
     return (Kind.CHANGED if fewer else Kind.RECOMPUTED), off / norm
 
 
+def first_passes(reference: RunRecord, after: RunRecord, start: int) -> tuple[list[Pass], list[Pass]]:
+    """The passes of both runs that make the first compared step."""
+    by_step = bool(reference.optimizers)
+    mine, theirs = (
+        [p for p in run.passes if (p.step if by_step else p.number - 1) == start] for run in (reference, after)
+    )
+    return mine, theirs
+
+
 def left_to_others(
     lines: Collection[int], reference: RunRecord, after: RunRecord, start: int, indices: Mapping[int, int]
 ) -> frozenset[int]:
@@ -394,10 +403,7 @@ def left_to_others(
 
     The other passes start from equal losses and visit as many nodes; or one pass starts from the sum of all losses.
     """
-    by_step = bool(reference.optimizers)
-    mine, theirs = (
-        [p for p in run.passes if (p.step if by_step else p.number - 1) == start] for run in (reference, after)
-    )
+    mine, theirs = first_passes(reference, after, start)
     by_the_way, there_for = (
         frozenset[int]().union(*(p.reached for p in mine if (p.line in lines) is so)) for so in (True, False)
     )
@@ -425,10 +431,7 @@ def joins_other_losses(reference: RunRecord, after: RunRecord, start: int) -> bo
     A backward that comes out of the loop of a running sum starts from the last of them, and one backward for several
     from their sum; anything else trains for less, or for something else.
     """
-    by_step = bool(reference.optimizers)
-    mine, theirs = (
-        [p for p in run.passes if (p.step if by_step else p.number - 1) == start] for run in (reference, after)
-    )
+    mine, theirs = first_passes(reference, after, start)
     if not 0 < len(theirs) < len(mine) <= MOST_JOINED or not all(p.losses for p in (*mine, *theirs)):
         return False
     losses = [sum(p.losses) for p in mine]
