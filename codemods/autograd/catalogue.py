@@ -123,6 +123,12 @@ def modules() -> dict[str, Module]:
     }
 
 
+def public_names(library: str) -> list[str]:
+    """The names that ``from library import *`` takes from a part of torch; none of those that are not known."""
+    names: list[str] = _raw()["names"].get(library, [])
+    return names
+
+
 @cache
 def _entry(name: str) -> str:
     """The table's own name of an operation; empty where it has none."""
