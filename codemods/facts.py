@@ -207,6 +207,8 @@ class StaleGraph(Fact):
     """Whether an optimizer steps between the two passes, or they are in different iterations."""
     repeats: bool = field(default=False, metadata={"role": False})
     """Whether the loss of the failing pass has a term of the other one's loss, as the sum of all losses so far has."""
+    served: bool = field(default=False, metadata={"role": False})
+    """Whether the loop goes through items of unknown number and origin, such as the batches of a loader."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     text: str = field(default="", compare=False, metadata={"role": False})

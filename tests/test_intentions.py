@@ -477,6 +477,98 @@ CHANGES = {
         )
         for made in ("State._make", "(lambda pair: State(*pair))", "(lambda pair: State(c=pair[1], h=pair[0]))")
     },
+    **{
+        f"the update by {losses} of a sequence comes out of the loop over its steps": (
+            f"""
+            cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+            opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+            h = torch.zeros(2, 6)
+            for it in range(4):
+                parts = []
+                for t in range(5):
+                    h = cell(torch.randn(2, 3), h)
+                    parts.append({part})
+                    loss = {losses}
+                    opt.zero_grad(); loss.backward(); opt.step()
+                h = h.detach()
+            """,
+            [
+                f"-        loss = {losses}",
+                "-        opt.zero_grad(); loss.backward(); opt.step()",
+                f"+    loss = {losses}",
+                "+    opt.zero_grad(); loss.backward(); opt.step()",
+            ],
+        )
+        for part, losses in (
+            ("out(h).pow(2).mean()", "torch.stack(parts).mean()"),
+            ("out(h)", "F.mse_loss(torch.cat(parts, 1), torch.zeros(2, t + 1))"),
+        )
+    },
+    "an update by a running sum comes out of the loop, and a report stays in it": (
+        """
+        class Trainer:
+            def __init__(self):
+                self.rnn, self.fc = nn.LSTMCell(3, 6), nn.Linear(6, 2)
+                self.opt = torch.optim.SGD([*self.rnn.parameters(), *self.fc.parameters()], 0.1)
+            def fit(self, seq):
+                self.state, loss = (torch.zeros(2, 6), torch.zeros(2, 6)), 0
+                for x in seq:
+                    self.opt.zero_grad()
+                    self.state = self.rnn(x, self.state)
+                    loss = loss + self.fc(self.state[0]).pow(2).mean()
+                    loss.backward()
+                    nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)
+                    self.opt.step()
+                    print(loss.item())
+        trainer = Trainer()
+        for epoch in range(3):
+            trainer.fit(torch.randn(5, 2, 3))
+        """,
+        [
+            "-            self.opt.zero_grad()",
+            "-            loss.backward()",
+            "-            nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)",
+            "-            self.opt.step()",
+            "+        self.opt.zero_grad()",
+            "+        loss.backward()",
+            "+        nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)",
+            "+        self.opt.step()",
+        ],
+    ),
+    "an update by each batch of a loader stays in its loop": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+        loader = torch.utils.data.DataLoader(torch.randn(20, 3), batch_size=2)
+        for epoch in range(4):
+            h, losses = torch.zeros(2, 6), []
+            for x in loader:
+                h = cell(x, h)
+                losses.append(out(h).pow(2).mean())
+                opt.zero_grad()
+                sum(losses).backward()
+                opt.step()
+        """,
+        ["+        h = h.detach()", "+        losses[-1] = losses[-1].detach()"],
+    ),
+    "a loss without a name leaves the loop, too": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+        for epoch in range(4):
+            h, losses = torch.zeros(2, 6), []
+            for t in range(6):
+                h = cell(torch.randn(2, 3), h)
+                losses.append(out(h).pow(2).mean())
+                opt.zero_grad()
+                sum(losses).backward()
+                opt.step()
+        """,
+        [
+            *(f"-        {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
+            *(f"+    {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
+        ],
+    ),
 }
 
 RIGHT = {

@@ -86,6 +86,12 @@ def not_deterministic(one: Point) -> Point:
     return replace(one, verdict=Verdict.NOT_PROVED, detail=detail)
 
 
+def nothing_alike(one: Point) -> Point:
+    """Point 3 or 5 where one update, of a whole loss, takes the place of those by its parts."""
+    detail = "the original steps by parts of the loss, so that it has no step to compare with"
+    return replace(one, verdict=Verdict.NOT_PROVED, detail=detail)
+
+
 def matching(before: RunRecord, after: RunRecord) -> dict[int, int]:
     """Index in the original's record to index in the patched one's, for every parameter that both have."""
     keys = {p.key: i for i, p in after.parameters.items()}
