@@ -569,6 +569,50 @@ CHANGES = {
             *(f"+    {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
         ],
     ),
+    **{
+        f"a state that is written over by {how} is collected in a list": (
+            f"""
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.GRUCell(3, 5)
+                def forward(self, x):
+                    h, outs = torch.zeros(2, 5), []
+                    for t in range(x.shape[1]):
+                        {how}
+                        outs.append(h)
+                    return torch.stack(outs, 1)
+            net = Net()
+            opt = torch.optim.Adam(net.parameters(), 1e-2)
+            for _ in range(3):
+                loss = net(torch.randn(2, 6, 3)).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            """,
+            [f"-            {how}", f"+            h = {value}"],
+        )
+        for how, value in (
+            ("h[:] = self.cell(x[:, t], h)", "self.cell(x[:, t], h)"),
+            ("h.copy_(0.5 * h + torch.tanh(self.cell(x[:, t], h)))", "0.5 * h + torch.tanh(self.cell(x[:, t], h))"),
+        )
+    },
+    "what is written into all of a tensor may be smaller": (
+        """
+        net = nn.Linear(4, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(3):
+            z, outs = torch.randn(2, 4), []
+            for t in range(4):
+                z[:] = torch.sigmoid(net(z)).mean(0)
+                outs.append(z)
+            loss = torch.stack(outs).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        [],
+    ),
 }
 
 RIGHT = {

@@ -290,8 +290,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     same = until_changed_later(before, reference, after, same, gradients)
     same = in_another_order(before, after, same, gradients)
     gradients = of_present_values(before, after, gradients)
-    if Keeps.GATHERED in promises:
-        same, gradients = nothing_alike(same), nothing_alike(gradients)
+    same, gradients = (nothing_alike(one, promises.made) for one in (same, gradients))
     points = (
         fails,
         clean_after(before, after),
