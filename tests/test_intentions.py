@@ -613,6 +613,39 @@ CHANGES = {
         """,
         [],
     ),
+    **{
+        f"a frozen teacher follows its student by {update} without no_grad": (
+            f"""
+            student = nn.Linear(3, 2)
+            teacher = copy.deepcopy(student)
+            for p in teacher.parameters():
+                p.requires_grad = False
+            opt = torch.optim.SGD(student.parameters(), 0.1)
+            def follow(rate):
+                for q, p in zip(teacher.parameters(), student.parameters()):
+                    {update}
+            for step in range(5):
+                x = torch.randn(4, 3)
+                loss = (student(x) - teacher(x)).square().mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                follow(0.1)
+            """,
+            [
+                "-    for q, p in zip(teacher.parameters(), student.parameters()):",
+                f"-        {update}",
+                "+    with torch.no_grad():",
+                "+        for q, p in zip(teacher.parameters(), student.parameters()):",
+                f"+            {update}",
+            ],
+        )
+        for update in (
+            "q.mul_(1 - rate).add_(p, alpha=rate)",
+            "q.copy_(rate * p + (1 - rate) * q)",
+            "q += rate * (p - q)",
+        )
+    },
 }
 
 RIGHT = {
@@ -780,6 +813,27 @@ RIGHT = {
             return (x + d).detach()
         print(attacked(torch.randn(6, 4), torch.randint(0, 3, (6,))))
         """,
+    **{
+        f"a frozen teacher follows its student by {update}": f"""
+        student, teacher = nn.Linear(3, 2), nn.Linear(3, 2)
+        teacher.requires_grad_(False)
+        opt = torch.optim.SGD(student.parameters(), 0.1)
+        for step in range(6):
+            x = torch.randn(4, 3)
+            loss = (student(x) - teacher(x)).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            for q, p in zip(teacher.parameters(), student.parameters()):
+                {update}
+        """
+        for update in (
+            "q.mul_(0.9).add_(p.detach(), alpha=0.1)",
+            "q.copy_(p.data)",
+            "q.lerp_(p, 0.1)",
+            "q.clamp_(-1, 1)",
+        )
+    },
 }
 
 

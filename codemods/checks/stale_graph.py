@@ -81,6 +81,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         stepped=point is not None or _is_stepped(stale, tape),
         repeats=_repeats(stale),
+        thawed=node.site in tape.thawed,
         served=point is not None and point.instance in serving,
         name=kept.name if kept else "",
         text=told(origin),

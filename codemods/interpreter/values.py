@@ -125,6 +125,11 @@ class TensorImpl:
         """Object that identifies the tensor: for a parameter its leaf, be it taken from a model or an optimizer."""
         return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a parameter to which no change in place has given a graph."""
+        return self.leaf is not None and self.node is self.leaf.node and not (self.node and self.node.operands)
+
 
 @dataclass(eq=False, slots=True)
 class TensorRef:
