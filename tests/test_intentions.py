@@ -646,6 +646,31 @@ CHANGES = {
             "q += rate * (p - q)",
         )
     },
+    "an encoder learns by what the critic sees of its code, too, and the generator's step comes between": (
+        """
+        E, G, D = nn.Linear(4, 3), nn.Linear(3, 4), nn.Sequential(nn.Linear(7, 1), nn.Sigmoid())
+        opts = {name: torch.optim.Adam(one.parameters(), 1e-3) for name, one in (("E", E), ("G", G))}
+        for step in range(4):
+            x = torch.randn(5, 4)
+            code = E(x)
+            fake = G(code)
+            score = D(torch.cat([fake, code], 1)).view(-1)
+            loss = F.binary_cross_entropy(score, torch.ones(5)) + (fake - x).pow(2).mean()
+            for one in opts.values():
+                one.zero_grad()
+            loss.backward()
+            opts["G"].step()
+            loss = F.binary_cross_entropy(score, torch.ones(5))
+            loss.backward()
+            opts["E"].step()
+        """,
+        [
+            "-    loss.backward()",
+            "+    loss.backward(retain_graph=True)",
+            "+    fake = G(code)",
+            "+    score = D(torch.cat([fake, code], 1)).view(-1)",
+        ],
+    ),
 }
 
 RIGHT = {
