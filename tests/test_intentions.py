@@ -69,7 +69,7 @@ CHANGES = {
             ("part if loss is None else loss + part", 0),
         )
     },
-    "a change that autograd refuses where it stands leaves nothing to repair behind it": (
+    "two names that change places stand for each other's tensors": (
         """
         class Coupling(nn.Module):
             def __init__(self):
@@ -90,7 +90,7 @@ CHANGES = {
             flow(torch.randn(8, 4) * 2 + 1).pow(2).mean().backward()
             opt.step()
         """,
-        [],
+        ["-        b *= s.exp()", "+        b = b * s.exp()"],
     ),
     "the statement that adds to a running sum stays in its loop": (
         """
@@ -669,6 +669,27 @@ CHANGES = {
             "+    loss.backward(retain_graph=True)",
             "+    fake = G(code)",
             "+    score = D(torch.cat([fake, code], 1)).view(-1)",
+        ],
+    ),
+    "what is sent back before it is stored is a record, and not emptied": (
+        """
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), 0.05)
+        seen = []
+        for step in range(5):
+            loss = net(torch.randn(6, 4)).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            seen.append(loss)
+            if step > 0:
+                (0.01 * sum(seen)).backward()
+        """,
+        [
+            "-    loss.backward()",
+            "+    loss.backward(retain_graph=True)",
+            "+        for index in range(len(seen)):",
+            "+            seen[index] = seen[index].detach()",
         ],
     ),
 }
