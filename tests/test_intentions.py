@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from autofix.codemods.facts import Certainty
+from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
@@ -923,3 +925,29 @@ def test_nothing_is_found_where(text: str) -> None:
     mended = mend(Program.of(HEADER + textwrap.dedent(text), "train.py"), all_codemods())
     assert not mended.left
     assert not mended.repairs
+
+
+OPTION = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--no-detach", action="store_true")
+args = parser.parse_args()
+net, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.05)
+h = torch.zeros(4, 5)
+for step in range(9):
+    h = net(torch.randn(4, 3), h)
+    opt.zero_grad()
+    head(h).pow(2).mean().backward()
+    opt.step()
+    if {}:
+        h = h.detach()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "certainties"), [("not args.no_detach", {Certainty.LIKELY}), ("step % 2", {Certainty.CERTAIN})]
+)
+def test_a_flag_that_nobody_gave(condition: str, certainties: set[Certainty]) -> None:
+    """What goes wrong only where it is given is no more than likely."""
+    facts = analyze(Program.of(HEADER + OPTION.format(condition), "train.py")).facts
+    assert {fact.certainty for fact in facts} == certainties
