@@ -882,6 +882,24 @@ RIGHT = {
             "q.clamp_(-1, 1)",
         )
     },
+    **{
+        f"one pass for a sequence, where {condition}": f"""
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        T = 9
+        data = [torch.randn(4, 3) for _ in range(T)]
+        for epoch in range(3):
+            h, losses = torch.zeros(4, 5), []
+            for t, x in enumerate(data):
+                h = cell(x, h)
+                losses.append(head(h).pow(2).mean())
+                if {condition}:
+                    opt.zero_grad()
+                    sum(losses).backward()
+                    opt.step()
+        """
+        for condition in ("t >= T - 1", "len(losses) == T", "len(data) <= len(losses)", "not t < len(data) - 1")
+    },
 }
 
 

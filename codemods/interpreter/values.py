@@ -199,6 +199,8 @@ class Sequence:
     """Names of the items of a named tuple."""
     least: int = 0
     """Least number of items, by the last question about its length: ``if len(window) > 4``."""
+    made_of: tuple[int, int] = (0, 0)
+    """Of a comprehension that was not run in full: the number of items that are known, and that of all."""
 
     def loses_an_unknown_one(self) -> bool:
         """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""
