@@ -900,6 +900,21 @@ RIGHT = {
         """
         for condition in ("t >= T - 1", "len(losses) == T", "len(data) <= len(losses)", "not t < len(data) - 1")
     },
+    "the parameters of a network are made its buffers": """
+        net, head = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)), nn.Linear(3, 2)
+        for layer in net:
+            for name, p in list(layer._parameters.items()):
+                del layer._parameters[name]
+                layer.register_buffer(name, p.data)
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
+        features = net(x)
+        for step in range(4):
+            loss = F.cross_entropy(head(features), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
 }
 
 
