@@ -694,6 +694,30 @@ CHANGES = {
             "+            seen[index] = seen[index].detach()",
         ],
     ),
+    "a model that is frozen for its first epochs has nothing to train in them": (
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.backbone, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+            def freeze(self, on=True):
+                for p in self.parameters():
+                    p.requires_grad = not on
+                return self
+            def forward(self, x):
+                return self.head(self.backbone(x).relu())
+        model = Model().freeze()
+        opt = torch.optim.Adam(model.head.parameters(), 1e-2)
+        for epoch in range(4):
+            if epoch == 2:
+                model.freeze(False)
+            loss = F.cross_entropy(model(torch.randn(8, 4)), torch.randint(0, 2, (8,)))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+model.head.requires_grad_(True)"],
+    ),
 }
 
 RIGHT = {
@@ -914,6 +938,30 @@ RIGHT = {
             opt.zero_grad()
             loss.backward()
             opt.step()
+        """,
+    "a list is emptied by its constructor": """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        losses = []
+        for step in range(6):
+            for k in range(3):
+                losses.append(net(torch.randn(4, 3)).pow(2).mean())
+            opt.zero_grad()
+            sum(losses).backward()
+            opt.step()
+            losses.__init__()
+        """,
+    "a mantissa has a graph": """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        kept = []
+        for step in range(6):
+            mantissa, exponent = torch.frexp(net(torch.randn(4, 3)))
+            opt.zero_grad()
+            mantissa.pow(2).mean().backward()
+            opt.step()
+            kept.append(exponent)
+        print(torch.stack(kept).float().mean())
         """,
 }
 
