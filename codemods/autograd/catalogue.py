@@ -171,6 +171,12 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
             return f"{name}imum"
         case "pow" | "float_power" if is_tensor(second):
             return f"{name}_of_tensor"
+        case "norm" if second == "nuc":
+            return "nuclear_norm"
+        case "matrix_power" if second == 1:
+            return "clone"
+        case "repeat_interleave" if isinstance(second, int):
+            return "repeat_interleave_by_number"
         case "take_along_dim" if len(values) > 2:
             return "take_along_one_dim"
         case "lerp" if len(values) > 2 and isinstance(values[2], (int, float)):

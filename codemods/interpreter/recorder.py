@@ -176,7 +176,7 @@ class Recorder(Interpreter):
             self.loops,
             self.tape.tick(),
             saves=saves or bool(saved),
-            saved=tuple(saved),
+            saved=() if self.packing else tuple(saved),
             opaque=opaque,
             scalar=scalar is True,
             stack=self.stack,

@@ -476,6 +476,10 @@ class GradMode:
     """Grad modes before each call of its ``__enter__`` that no ``__exit__`` has followed."""
 
 
+class SavedTensorHooks:
+    """A context manager whose block packs what operations save: ``save_on_cpu()``, ``saved_tensors_hooks(...)``."""
+
+
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
